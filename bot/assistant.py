@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.agent.agent import FunctionsBasedAgent
-from bot.agent.describe import DescribingAgent
+from bot.agent.describe import DescribingAgent, page_text
 from bot.agent.refused import run_despite_refusals
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
@@ -28,6 +28,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.steps import FinishAction
 from memory.behaviors.tool import Tool
+from memory.message import Picture
 from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 
@@ -39,7 +40,8 @@ _OUTPUT_SHARE = 4
 class Assistant:
     """`run` answers the message of a context; `prompt` returns the prompt for it.
 
-    `run_tools` runs the tools of one action. `shown` returns the recalled results of which a prompt
+    `run_tools` runs the tools of one action. `read_page` returns the text of a scanned page, None
+    if the model cannot see. `shown` returns the recalled results of which a prompt
     may show something.
 
     The system message and the tools include those of the `behaviors`. `use_system_prompt` reads the
@@ -53,6 +55,7 @@ class Assistant:
     shown: Callable[[AgentContext], tuple[SearchResult, ...]]
     behaviors: AIContextBehaviorManager
     use_system_prompt: Callable[[Path | None], bool]
+    read_page: Callable[[Picture], Awaitable[str | None]]
 
 
 def assistant_of(
@@ -92,6 +95,7 @@ def assistant_of(
         lambda context: within(context).shown(context),
         behaviors,
         use_system_prompt,
+        whole.read_page,
     )
 
 
@@ -103,7 +107,6 @@ def _assistant_with(
     bot_id: int,
 ) -> Assistant:
     """Return the assistant with the prompt and the tools of these behaviors."""
-    zone = settings.timezone
     toolbox = _toolbox(settings, tokens, behaviors)
 
     def system_from(path: Path | None) -> str:
@@ -115,7 +118,7 @@ def _assistant_with(
         system,
         toolbox.definitions,
         PromptBudget(settings.prompt_tokens, settings.reply_tokens),
-        zone,
+        settings.timezone,
     )
 
     def assemble(context: AgentContext) -> Sequence[PromptMessage]:
@@ -143,8 +146,9 @@ def _assistant_with(
         is_other, system = new != system, new
         return is_other
 
+    read, shown = partial(page_text, model), assembler.shown
     return Assistant(
-        run, toolbox.run, assembler.assemble, assembler.shown, behaviors, use_system_prompt
+        run, toolbox.run, assembler.assemble, shown, behaviors, use_system_prompt, read
     )
 
 

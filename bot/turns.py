@@ -10,6 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget
 from bot.documents.formats import Formats, Limits
 from bot.documents.imports import Imports
+from bot.documents.scans import ScanReader
 from bot.documents.upload import FileReader, Upload
 from bot.model.speaker import NO_VOICES, Voices
 from bot.runtime.due_reminders import DueReminders
@@ -135,7 +136,7 @@ class TurnBuilder:
             drafts = partial(draft_of, self._chat, sentences)
             drafting = AtWork(self._chat, settings.turn_timeout_s, drafts)
         quota = QuotaStep(memory.quotas, settings, Budget(settings, memory.usage), sentences)
-        upload = self._upload(learn)
+        upload = self._upload(learn, assistant)
         agent = CheckedAgent(
             assistant.run,
             LearningModes(memory.scopes).mode,
@@ -156,13 +157,14 @@ class TurnBuilder:
             answer,
         ]
 
-    def _upload(self, learn: Callable[[Scope], None]) -> Upload | None:
+    def _upload(self, learn: Callable[[Scope], None], assistant: Assistant) -> Upload | None:
         """Return the step that stores files, or None if the bot accepts no files."""
         settings, memory = self._settings, self._memory
         if settings.documents == "off":
             return None
         max_bytes = int(settings.max_document_mb * 2**20)
-        reader = FileReader(self._chat, Formats(Limits()), memory.tokens, max_bytes)
+        scans = ScanReader(assistant.read_page)
+        reader = FileReader(self._chat, Formats(Limits()), memory.tokens, max_bytes, scans)
         library = Library(memory.store, memory.scopes)
         imports = Imports(library, memory.confirmations, memory.tokens, self._sentences)
         return Upload(reader, imports, memory.scopes, self._sentences, learn)

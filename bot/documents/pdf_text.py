@@ -25,7 +25,7 @@ _ENCODINGS = (
 
 def main(max_pages: int, max_chars: int, memory_mb: int, cpu_s: int) -> None:
     """Write `{"pages": [...]}` or `{"refused": "<reason>"}`."""
-    _load_encodings()
+    load_encodings()
     answer(lambda content: _read(content, max_pages, max_chars), memory_mb, cpu_s)
 
 
@@ -51,7 +51,7 @@ def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
     return {"pages": pages}
 
 
-def _load_encodings() -> None:
+def load_encodings() -> None:
     """Load the encodings that a PDF may name, while files can still be opened."""
     for name in _ENCODINGS:
         codecs.lookup(name)

@@ -15,6 +15,7 @@ from bot.commands.sentences import Sentences
 from bot.documents.formats import OFFICE, DocumentRefused, Formats, format_named, format_of
 from bot.documents.import_progress import ImportProgress
 from bot.documents.imports import MAX_PASSAGES_HERE, Imports, may_be_export
+from bot.documents.scans import ScannedPages, ScanReader
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile
@@ -37,12 +38,16 @@ MAX_PASSAGES = 1_500
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Fetches files of at most `max_bytes` and cuts their text into passages."""
+    """Fetches files of at most `max_bytes` and cuts their text into passages.
+
+    Without `scans` a PDF whose pages are pictures is refused.
+    """
 
     chat: Chat
     formats: Formats
     tokens: TokenCounter
     max_bytes: int
+    scans: ScanReader | None = None
 
     async def fetch(self, file: SentFile) -> bytes:
         """Return the content of a file; raise `DocumentRefused` or `TelegramError`."""
@@ -56,14 +61,25 @@ class FileReader:
             is_too_big = refusal.reason == "too_big"
             raise DocumentRefused("too_big" if is_too_big else "damaged") from refusal
 
-    async def passages(self, file: SentFile, content: bytes) -> list[Section]:
-        """Return the passages of a document in their order; raise `DocumentRefused`."""
-        format_ = format_of(file.name, file.mime_type)
-        sections = await self.formats.sections(content, format_)
+    async def passages(
+        self, file: SentFile, content: bytes
+    ) -> tuple[list[Section], ScannedPages | None]:
+        """Return the passages of a document in their order, and which pages a model has read.
+
+        Raise `DocumentRefused`, or `ModelError` if a model has to read pages and does not answer.
+        """
+        format_, scan = format_of(file.name, file.mime_type), None
+        try:
+            sections = await self.formats.sections(content, format_)
+        except DocumentRefused as refusal:
+            if refusal.reason != "no_text" or format_ != "pdf" or self.scans is None:
+                raise
+            scan = await self.scans.pages(file.file_id, content)
+            sections = list(scan.sections)
         cut = await asyncio.to_thread(passages, sections, self.tokens)
         if len(cut) > MAX_PASSAGES:
             raise DocumentRefused("too_long")
-        return cut
+        return cut, scan
 
 
 class Upload:
@@ -85,12 +101,13 @@ class Upload:
         self._sentences = sentences
         self._learn = learn
 
-    async def receive(self, sent: IncomingMessage, conversation: Scope) -> Answer | None:
-        """Store the file of a message; return what to say, or `None` if its caption is a question.
+    async def receive(self, sent: IncomingMessage, conversation: Scope) -> Answer | str:
+        """Store the file of a message; return what to say, or a text if its caption is a question.
 
-        The model then answers the caption with the file at hand. Raise `TelegramError`,
-        `StoreError`, or `LeaseLost` if this turn has to start again: something was erased in the
-        meantime, or the file has just replaced an older one of its name.
+        The model then answers the caption with the file at hand; the text, often "", stands before
+        its answer. Raise `TelegramError`, `ModelError`, `StoreError`, or `LeaseLost` if this turn
+        has to start again: something was erased in the meantime, or the file has just replaced an
+        older one of its name.
         """
         if sent.file is None:
             raise ValueError("a message without a file")
@@ -102,7 +119,7 @@ class Upload:
             content = await self._reader.fetch(sent.file)
             if answer := await self._import(sent, sent.file, here, content):
                 return answer
-            put = await self._store(sent, sent.file, here, content)
+            put, scan = await self._store(sent, sent.file, here, content)
         except NotConfirmed:
             return Answer(self._sentences.say(language, "clear.expired"))
         except DocumentRefused as refusal:
@@ -116,10 +133,14 @@ class Upload:
         self._learn(conversation)
         if put.replaced:
             raise LeaseLost(conversation.tag)
-        if sent.text:
-            return None
-        values = {"name": put.document.title, "passages": put.document.passages}
-        return Answer(self._sentences.say(language, "documents.read", **values))
+        values: dict[str, object] = {"name": put.document.title, "passages": put.document.passages}
+        keys = ["documents.read"]
+        if scan:
+            values |= {"pages": ", ".join(map(str, scan.numbers)), "count": scan.count}
+            keys.insert(0, "documents.scanned")
+        if not sent.text:
+            return Answer(self._sentences.say(language, *keys, **values))
+        return "".join(f"{self._sentences.text(language, key, **values)}\n\n" for key in keys[:-1])
 
     async def _import(
         self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
@@ -144,12 +165,12 @@ class Upload:
 
     async def _store(
         self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
-    ) -> PutResult:
-        cut = await self._reader.passages(file, content)
+    ) -> tuple[PutResult, ScannedPages | None]:
+        cut, scan = await self._reader.passages(file, content)
         name = _free_name(here, sent, file.name)
         _check_capacity(here, cut, name)
         origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
-        return await self._library.put(here, origin, cut)
+        return await self._library.put(here, origin, cut), scan
 
 
 def _check_type(sent: IncomingMessage, file: SentFile) -> None:

@@ -206,4 +206,7 @@ class UploadStep:
         finally:
             # The model may take long for the text; the files of others need not wait for that.
             await self._permits.end_upload(history.conversation)
-        return Outbox(request.to, answer.parts) if answer else None
+        if isinstance(answer, str):
+            request.run.before += answer
+            return None
+        return Outbox(request.to, answer.parts)

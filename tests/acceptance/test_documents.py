@@ -6,9 +6,13 @@ from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.buttons import ask_first, delete_now, erase, press, shown
 from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence, sentence_in
+from tests.acceptance.test_pictures import has_picture
 from tests.bot.documents.office import word
 from tests.bot.documents.pdfs import encrypted, pdf
+from tests.bot.documents.test_scans import scan
 from tests.servers.bot_api import Chat, Hang, Message, Person, Upload
+from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.rules import Dialect
 from tests.stored import everything_stored
 
 WHALE = b"The blue whale is the largest animal. A blue whale weighs up to 190 tonnes."
@@ -76,6 +80,38 @@ async def test_the_caption_of_a_file_is_answered_from_the_file(webhook_rig: Rig)
     assert "[animals.docx, Whales] Whales\n  Animal | Tonnes\n  Blue whale | 190" in asked_last(rig)
     await rig.ask(anna, chat, "Thanks")
     assert next(m.content for m in rig.requests[-1].messages if m.role == "user") == QUESTION
+
+
+async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(
+    webhook_rig: Rig, valkey: str
+) -> None:
+    rig = webhook_rig
+    read_again = "A blue whale weighs 170 tonnes."
+    rig.script.on("What does the page say?", *[WHALE.decode()] * 5, *[read_again] * 5, "Nonsense")
+    await rig.start()
+    anna, chat = rig.anna()
+    pages = scan(7)
+    told = sentence("documents.scanned", name="scan.pdf", pages="1, 2, 3, 4, 5", count=7)
+    reply = await send(anna, chat, notes(pages, "scan.pdf", "application/pdf"))
+    assert reply.text == f"{told}\n\n{sentence('documents.read', name='scan.pdf', passages=5)}"
+    assert [str(each.raw).count("data:image/jpeg") for each in rig.requests] == [1] * 5
+    await rig.ask(anna, chat, QUESTION)
+    assert f"[scan.pdf, page 1] {WHALE.decode()}" in asked_last(rig)
+    assert "data:image" not in str(rig.requests[-1].raw)
+    assert pages[-500:-200] not in await everything_stored(valkey)
+
+    # The same file again, with a question. Now the model reads other words, which replace those.
+    rig.script.on("How heavy", "190 tonnes.")
+    reply = await send(anna, chat, notes(pages, "scan.pdf", "application/pdf"), QUESTION)
+    assert reply.text == f"{told}\n\n190 tonnes."
+    assert f"[scan.pdf, page 1] {read_again}" in asked_last(rig)
+    assert "Nonsense" not in asked_last(rig)
+
+    text = "Invalid content type. image_url is only supported by certain models."
+    refusal = bad_request(text, "messages[1].content[1].type", "invalid_value")
+    rig.model.dialect = Dialect(refuses=lambda asked: refusal if has_picture(asked) else None)
+    reply = await send(anna, chat, notes(scan(2), "other.pdf", "application/pdf"))
+    assert reply.text == sentence("documents.refused_no_text", name="other.pdf")
 
 
 async def test_a_file_replaces_an_earlier_one_of_the_same_name(

@@ -64,7 +64,7 @@ class Importer:
 
     async def take(self, sent: IncomingMessage) -> Answer:
         answer = await self._upload.receive(sent, HERE)
-        assert answer
+        assert isinstance(answer, Answer)
         return answer
 
     async def press(self, asked: Answer, button: int = 0) -> IncomingMessage | None:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.documents import upload
 from bot.documents.formats import Formats, Limits
@@ -57,7 +58,7 @@ class Uploads:
         ann = Sender(7, "Ann")
         sent = IncomingMessage(1, 7, 0, False, 11, 1_000, ann, "document", text, file=file)  # noqa: FBT003
         answer = await self._upload.receive(sent, HERE)
-        return answer.parts[0].text if answer else None
+        return answer.parts[0].text if isinstance(answer, Answer) else None
 
 
 @pytest.fixture
