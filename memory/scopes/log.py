@@ -4,6 +4,7 @@ The id of an entry is `<seq>-0`, so one command reads a range of the history, ev
 were deleted.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -67,7 +68,7 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
         text=fields[b"t"].decode(),
         sent_at=float(fields[b"s"]),
         sender_id=int(fields[b"i"]),
-        sender_name=fields[b"n"].decode(),
+        sender_name=sys.intern(fields[b"n"].decode()),  # most messages are of a few people
         message_ids=_numbers(fields[b"m"]),
         tokens=int(fields[b"k"]),
         is_first_party=not fields[b"r"].endswith(_UNTRUSTED.encode()),

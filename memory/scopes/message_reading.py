@@ -35,37 +35,33 @@ async def read_messages(store: Store, conversation: Scope) -> tuple[tuple[str, s
     """Return the version (epoch, erasure) and all messages and vectors that it has.
 
     A short conversation takes one round trip. A longer one is read in pages, because Redis counts
-    what it is about to send as used memory.
+    what it is about to send as used memory, and because other turns go on between two pages.
     """
     keys = store.keys.scope(conversation)
     names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
-    stored: dict[str, list[Reply]] = {keys.log: [], keys.vectors: []}
-    versions, widths = set(), set()
+    messages = MessageStream()
+    versions: set[tuple[Reply, ...]] = set()
     is_whole = False
     while not is_whole:
+        newest = {keys.log: messages.newest, keys.vectors: messages.vectors.newest}
         pages = [
-            ("XRANGE", name, b"(" + entries[-1][0] if entries else "-", "+", "COUNT", _PAGE)
-            for name, entries in stored.items()
+            ("XRANGE", name, b"(%d-0" % seq, "+", "COUNT", _PAGE) for name, seq in newest.items()
         ]
         version = ("HMGET", keys.meta, *names)
-        before, *found, after = await store.client.pipeline([version, *pages, version])
+        before, log, vectors, after = await store.client.pipeline([version, *pages, version])
         versions |= {tuple(before), tuple(after)}
-        widths |= {len(fields[b"v"]) for _, fields in found[1]}
-        if len(versions) > 1 or len(widths) > 1:  # an erasure or another model came in between
-            return await read_messages(store, conversation)
-        for entries, page in zip(stored.values(), found, strict=True):
-            entries.extend(page)
-        is_whole = max(map(len, found)) < _PAGE
-    log, vectors = stored.values()
-    messages = MessageStream()
-    messages.session = int(after[3] or 0)
-    messages.add(
-        StreamDelta(
+        page = StreamDelta(
             entries=[(seq_of(entry), fields) for entry, fields in log],
-            length=len(log),
+            length=messages.count + len(log),
             fingerprint=(after[2] or b"").decode(),
             vectors=[(seq_of(entry), fields[b"v"]) for entry, fields in vectors],
-            vectors_length=len(vectors),
+            vectors_length=messages.vectors.count + len(vectors),
         )
-    )
+        widths = {len(row) for _, row in page.vectors}
+        if len(versions) > 1 or len(widths) > 1 or not messages.vectors.fits(page.vectors):
+            # An erasure or another model came in between.
+            return await read_messages(store, conversation)
+        messages.add(page)
+        is_whole = max(len(log), len(vectors)) < _PAGE
+    messages.session = int(after[3] or 0)
     return version_of(after), messages

@@ -63,12 +63,10 @@ def asks_when(question: str) -> bool:
 
 def tells_time(words: Sequence[str]) -> bool:
     """Return whether a text of these folded words has a number or a word for a time."""
-    return any(
-        word in _TIMES
-        or not word.isalpha()
-        or (not word.isascii() and not _HAN_TIMES.isdisjoint(word))
-        for word in words
-    )
+    text = "".join(words)
+    if not text.isalpha() or not _TIMES.isdisjoint(words):
+        return bool(text)
+    return not (text.isascii() or _HAN_TIMES.isdisjoint(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,17 @@ One index serves one thread at a time.
 """
 
 import math
-from array import array
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
 from memory.search.growing import Floats
+from memory.search.postings import Postings
 from memory.search.sessions import Sessions
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import (
@@ -36,10 +36,6 @@ from memory.search.words import (
 
 _MAX_STEPS: Final = 2
 """How many records away a word still counts."""
-_TERM_BYTES: Final = 400
-"""Bytes of a term without mentions: its text, two arrays, and the object that holds them."""
-_MENTION_BYTES: Final = 9
-"""Bytes of a mention: the number of the record and a weight, in arrays that grow by an eighth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +55,16 @@ class LexicalScores:
     has_content: bool
 
 
-class _Posting:
-    """The records that contain a term, ascending, and its saturated weight in each."""
+class _TermsOfWords(dict[str, Sequence[str]]):
+    """The terms of each word in texts of these languages, computed at the first use."""
 
-    __slots__ = ("records", "weights")
+    def __init__(self, languages: dict[str, str]) -> None:
+        super().__init__()
+        self.languages = languages
 
-    def __init__(self) -> None:
-        self.records = array("i")
-        self.weights = array("f")
-
-    def remove(self, at: int) -> bool:
-        """Remove a record and renumber those after it; return whether the term occurred in it."""
-        place = bisect_left(self.records, at)
-        found = place < len(self.records) and self.records[place] == at
-        if found:
-            del self.records[place], self.weights[place]
-        np.frombuffer(self.records, np.int32)[place:] -= 1
-        return found
+    def __missing__(self, word: str) -> Sequence[str]:
+        terms = self[word] = tuple(terms_of((word,), self.languages))
+        return terms
 
 
 class LexicalIndex:
@@ -84,10 +73,10 @@ class LexicalIndex:
     def __init__(self, sessions: Sessions, weights: Weights = DEFAULTS) -> None:
         self._sessions = sessions
         self._weights = weights
-        self._postings: defaultdict[str, _Posting] = defaultdict(_Posting)
+        self._postings = Postings()
         self._languages: list[dict[str, str]] = []
         self._spoken: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._mentions = 0
+        self._words: dict[tuple[tuple[str, str], ...], _TermsOfWords] = {}
 
     def __len__(self) -> int:
         """Count records."""
@@ -96,7 +85,7 @@ class LexicalIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
-        return len(self._postings) * _TERM_BYTES + self._mentions * _MENTION_BYTES + len(self) * 240
+        return self._postings.nbytes + len(self) * 8
 
     def append(
         self, words: Sequence[str], weight: float = 1.0, said_on: date | None = None
@@ -111,13 +100,11 @@ class LexicalIndex:
             self._spoken[script][language] += 1
         k1 = self._weights.saturation
         stretch = k1 * max(1.0, len(words) / self._weights.paragraph_words)
-        counts, record = Counter(terms_of(words, languages)), len(self)
-        for term, count in counts.items():
-            posting = self._postings[term]
-            posting.records.append(record)
-            posting.weights.append(weight * count * (k1 + 1) / (count + stretch))
-        self._mentions += len(counts)
-        self._languages.append(languages)
+        table = self._words.setdefault(tuple(languages.items()), _TermsOfWords(languages))
+        counts = Counter(chain.from_iterable(map(table.__getitem__, words)))
+        weights = [weight * n * (k1 + 1) / (n + stretch) for n in counts.values()]
+        self._postings.append(len(self), counts, weights)
+        self._languages.append(table.languages)
 
     def remove(self, at: int) -> None:
         """Remove a record as if it had never been there; those after it move up.
@@ -125,17 +112,15 @@ class LexicalIndex:
         Takes time with the size of the vocabulary; deletions are rare. One trace stays: a later
         text whose language was guessed from the conversation keeps that language.
         """
-        found = [term for term, posting in self._postings.items() if posting.remove(at)]
-        for term in found:
-            if not len(self._postings[term].records):
-                del self._postings[term]
-        self._mentions -= len(found)
+        self._postings.remove(at)
         for script, language in self._languages.pop(at).items():
             self._spoken[script][language] -= 1
             self._spoken[script] = +self._spoken[script]
 
     def scores(self, question: str) -> LexicalScores:
         """Score all records for a question; 0 without a shared word here or in a neighbor."""
+        for table in self._words.values():
+            table.clear()  # they only save time while many records are added at once
         heard = {script: frozenset(counts) for script, counts in self._spoken.items()}
         asked = asked_terms(
             words_of(question), heard, function_words=self._weights.keep_function_words
@@ -172,14 +157,12 @@ class LexicalIndex:
 
     def _fill(self, forms: Sequence[str], said: Floats) -> int:
         """Put the weight of a word into the records that contain it in any form; count these."""
-        postings = [self._postings[form] for form in forms if form in self._postings]
-        if len(postings) == 1:
-            said[np.array(postings[0].records)] = postings[0].weights
-            return len(postings[0].records)
-        for posting in postings:
-            records = np.array(posting.records)
-            said[records] = np.maximum(said[records], posting.weights)
-        return int(np.count_nonzero(said)) if postings else 0
+        for form in forms:
+            records, weights = self._postings.of(form)
+            said[records] = np.maximum(said[records], weights)
+        if len(forms) == 1:
+            return len(records)
+        return int(np.count_nonzero(said))
 
     def _prevailing(self) -> dict[str, str]:
         """Return the most frequent known language of each script so far."""

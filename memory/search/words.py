@@ -36,6 +36,9 @@ _MARKS = (
     "\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff"
 )
 _WORD = re.compile(rf"(?:[^\W_]+|[{_MARKS}]+)+")
+_ASCII_WORDS = {  # what `_WORD` finds in folded ASCII, in a third of the time
+    code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)
+}
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
@@ -108,6 +111,8 @@ def _script_of(word: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return the folded words of a text in order; a run of an unspaced script is one word."""
+    if text.isascii():
+        return text.translate(_ASCII_WORDS).split()
     return _WORD.findall(fold(text))
 
 
@@ -118,8 +123,10 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
     (usually what the conversation used so far) or `UNKNOWN`. A script of one language needs none.
     """
     found: dict[str, str] = {}
-    claims = Counter(chain.from_iterable(_CLAIMED_BY.get(word, ()) for word in words))
-    for script in sorted(set(map(script_of, words))):
+    claims = Counter(chain.from_iterable([_CLAIMED_BY[w] for w in words if w in _CLAIMED_BY]))
+    distinct = frozenset(words)
+    is_long = max(map(len, distinct), default=0) > _MAX_LETTERS
+    for script in sorted(set(map(script_of if is_long else _script_of, distinct))):
         candidates = _LANGUAGES_OF_SCRIPT.get(script, ())
         if len(candidates) == 1:
             found[script] = candidates[0]
@@ -127,7 +134,7 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
         if script == "cyrillic" and any(_ALWAYS_UKRAINIAN & set(word) for word in words):
             found[script] = "uk"
             continue
-        votes = [claims[code] for code in candidates]
+        votes = [claims.get(code, 0) for code in candidates]
         top = max(votes, default=0)
         is_clear = top > 0 and votes.count(top) == 1
         found[script] = candidates[votes.index(top)] if is_clear else default.get(script, UNKNOWN)

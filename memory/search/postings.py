@@ -1,0 +1,108 @@
+"""The mentions of all terms in the records of a conversation, in flat arrays.
+
+Most mentions are settled: sorted by term, and by record within a term. New ones wait in the order
+in which they came, until there are enough to settle all of them at once. An object for each term
+would take three times as much memory.
+"""
+
+from array import array
+from collections.abc import Collection, Iterable
+from itertools import repeat
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.search.growing import Floats
+
+Records = npt.NDArray[np.int32]
+
+_TERM_BYTES: Final = 200
+"""Bytes of a term without mentions: its text, its number, and its place in a dictionary."""
+_MAX_NEW: Final = 4_096
+_NEW_SHARE: Final = 32
+"""So many mentions may wait, and one in so many of the settled ones."""
+
+
+class Postings:
+    """The records that mention each term, ascending, and the weight of the term in each."""
+
+    __slots__ = (
+        "_new_records",
+        "_new_terms",
+        "_new_weights",
+        "_records",
+        "_starts",
+        "_terms",
+        "_weights",
+    )
+
+    def __init__(self) -> None:
+        self._terms: dict[str, int] = {}
+        self._starts = np.zeros(1, np.int64)
+        self._records: Records = np.zeros(0, np.int32)
+        self._weights: Floats = np.zeros(0, np.float32)
+        self._new_terms, self._new_records, self._new_weights = array("i"), array("i"), array("f")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, approximately."""
+        new = (self._new_terms, self._new_records, self._new_weights)
+        settled = self._starts.nbytes + self._records.nbytes + self._weights.nbytes
+        return len(self._terms) * _TERM_BYTES + settled + sum(len(e) * e.itemsize for e in new)
+
+    def append(self, record: int, terms: Collection[str], weights: Iterable[float]) -> None:
+        """Add the terms of a new record, each once, with their weights."""
+        numbers = self._terms
+        self._new_terms.extend([numbers.setdefault(term, len(numbers)) for term in terms])
+        self._new_records.extend(repeat(record, len(terms)))
+        self._new_weights.extend(weights)
+
+    def of(self, term: str) -> tuple[Records, Floats]:
+        """Return the records that mention a term, ascending, and its weights in them."""
+        number = self._terms.get(term)
+        if number is None:
+            return self._records[:0], self._weights[:0]
+        if len(self._new_terms) > _MAX_NEW + len(self._records) // _NEW_SHARE:
+            self._settle()
+        settled = slice(0, 0)
+        if number < len(self._starts) - 1:
+            settled = slice(*self._starts[number : number + 2])
+        records, weights = self._records[settled], self._weights[settled]
+        at = np.flatnonzero(np.frombuffer(self._new_terms, np.int32) == number)
+        if not len(at):
+            return records, weights
+        return (
+            np.concatenate([records, np.frombuffer(self._new_records, np.int32)[at]]),
+            np.concatenate([weights, np.frombuffer(self._new_weights, np.float32)[at]]),
+        )
+
+    def remove(self, record: int) -> None:
+        """Remove a record and its terms that no other record mentions; renumber those after it."""
+        self._settle()
+        stays = self._records != record
+        terms = np.repeat(np.arange(len(self._terms)), np.diff(self._starts))[stays]
+        counts = np.bincount(terms, minlength=len(self._terms))
+        kept = [term for term, count in zip(self._terms, counts, strict=True) if count]
+        self._terms = {term: number for number, term in enumerate(kept)}
+        self._starts = np.concatenate([[0], np.cumsum(counts[counts > 0])])
+        self._records, self._weights = self._records[stays], self._weights[stays]
+        self._records -= self._records > record
+
+    def _settle(self) -> None:
+        """Sort the new mentions in among the settled ones."""
+        new = np.frombuffer(self._new_terms, np.int32)
+        added = np.bincount(new, minlength=len(self._terms))
+        held = np.zeros_like(added)
+        held[: len(self._starts) - 1] = np.diff(self._starts)
+        starts = np.concatenate([[0], np.cumsum(held + added)])
+        # Of each term first the settled mentions, then the new ones, in the order of their records.
+        is_new = np.repeat(np.tile([False, True], len(held)), np.stack([held, added], 1).ravel())
+        order = np.argsort(new, kind="stable")
+        records = np.empty(len(is_new), np.int32)
+        weights = np.empty(len(is_new), np.float32)
+        records[~is_new], weights[~is_new] = self._records, self._weights
+        records[is_new] = np.frombuffer(self._new_records, np.int32)[order]
+        weights[is_new] = np.frombuffer(self._new_weights, np.float32)[order]
+        self._starts, self._records, self._weights = starts, records, weights
+        self._new_terms, self._new_records, self._new_weights = array("i"), array("i"), array("f")

@@ -1,0 +1,53 @@
+"""Flat postings hold what a list for each term would hold."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.search import asked, postings, words
+from memory.search.postings import Postings
+
+TERMS = st.sets(st.sampled_from("abcdefgh"), max_size=5)
+CHARACTERS = st.sampled_from("abZ09 _-'.\t?\x1f\u00e9\u6708\u4e09\u0660")
+
+
+@pytest.fixture(autouse=True)
+def _settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "_MAX_NEW", 3)
+
+
+@given(st.data(), st.lists(TERMS, max_size=30))
+def test_postings_equal_lists_of_each_term(data: st.DataObject, said: list[set[str]]) -> None:
+    flat, held = Postings(), list[dict[str, float]]()
+    for terms in said:
+        weights = {term: float(data.draw(st.integers(1, 9))) for term in sorted(terms)}
+        flat.append(len(held), weights, weights.values())
+        held.append(weights)
+        if data.draw(st.integers(0, 3)) == 0:
+            at = data.draw(st.integers(0, len(held) - 1))
+            flat.remove(at)
+            del held[at]
+        for term in "abcdefgh":
+            records, weighed = flat.of(term)
+            expected = {at: each[term] for at, each in enumerate(held) if term in each}
+            assert dict(zip(records.tolist(), weighed.tolist(), strict=True)) == expected
+            assert records.tolist() == sorted(expected)
+
+
+def test_a_removed_record_leaves_none_of_its_terms() -> None:
+    flat = Postings()
+    flat.append(0, ["canary", "sea"], [1.0, 1.0])
+    flat.append(1, ["sea"], [1.0])
+    flat.remove(0)
+    assert list(flat._terms) == ["sea"]
+
+
+@given(st.text(CHARACTERS))
+def test_ascii_texts_have_the_words_of_all_texts(text: str) -> None:
+    assert words.words_of(text) == words._WORD.findall(words.fold(text))
+
+
+@given(st.lists(st.text(CHARACTERS), max_size=4))
+def test_a_text_tells_a_time_if_one_of_its_words_does(said: list[str]) -> None:
+    found = words.words_of(" ".join(said))
+    assert asked.tells_time(found) == any(asked.tells_time([word]) for word in found)
