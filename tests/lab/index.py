@@ -58,6 +58,7 @@ class Conversation:
     def __init__(self, client: RedisClient, tokens: TokenCounter, labelled: Labelled) -> None:
         self.client = client
         self.labelled = labelled
+        self.chat = CHAT
         self._tokens = tokens
         self._embedder = ReadyVectors()
         texts = [*map(embedded_text, labelled.messages), *(q.text for q in labelled.questions)]
@@ -73,7 +74,7 @@ class Conversation:
 
     async def store(self) -> None:
         """Store messages and vectors as the product does."""
-        keys = self.memory.keys.scope(CHAT).all
+        keys = self.memory.keys.scope(self.chat).all
         append = self.memory.scripts["append"]
         pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
         commands = [
@@ -90,11 +91,11 @@ class Conversation:
         ]
         for start in range(0, len(commands), EXCHANGES_A_BATCH):
             await self.client.pipeline(commands[start : start + EXCHANGES_A_BATCH])
-        await self.memory.learn(CHAT)
+        await self.memory.learn(self.chat)
 
     async def stored_bytes(self) -> int:
         """Return the bytes that all keys of the conversation take in the server."""
-        keys = self.memory.keys.scope(CHAT).all
+        keys = self.memory.keys.scope(self.chat).all
         usage = await self.client.pipeline([("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
         return sum(each or 0 for each in usage)
 
@@ -112,17 +113,17 @@ class Conversation:
         """Run a turn as a warm worker does: accept, lease, recall, reply, commit, learn."""
         memory, said = self.memory, self.labelled.messages[:2]
         update_id = time.monotonic_ns()
-        await memory.mailbox.put(CHAT, Entry(update_id, ANN, False, said[0].text.encode()))  # noqa: FBT003 - no command
-        turn = await memory.turns.acquire(CHAT, memory.cursor(CHAT))
+        await memory.mailbox.put(self.chat, Entry(update_id, ANN, False, said[0].text.encode()))  # noqa: FBT003 - no command
+        turn = await memory.turns.acquire(self.chat, memory.cursor(self.chat))
         assert isinstance(turn, OpenTurn)
         history = await ChatHistory.of_turn(
             memory.histories, turn.lease.conversation, turn.loaded, turn.facts
         )
         await history.search(self.labelled.questions[0].text, K)
         await memory.turns.write_outbox(turn, said[1].text.encode())
-        done = await memory.turns.commit(turn, said, memory.cursor(CHAT))
+        done = await memory.turns.commit(turn, said, memory.cursor(self.chat))
         history.committed(said, done.exchange, done.first_seq)
-        await memory.learn(CHAT)
+        await memory.learn(self.chat)
 
     async def forget_ann(self) -> None:
         """Erase the messages of one of two persons, with the answers to them."""

@@ -1,0 +1,141 @@
+"""Measures the cold start of a long conversation while another one talks.
+
+    python -m tests.lab.cold_start [MESSAGES ...]
+
+A made-up conversation (see `made_up`) is stored in a real Valkey. Then this process starts anew and
+searches it once, which reads and indexes all of it. Meanwhile a short conversation goes on with
+turns. The output is one JSON line for each length: seconds of reading and of the first search,
+processor seconds of both together, the longest time for which the event loop was held, and the
+milliseconds of the turns meanwhile and before. `rss_mb` is what the process grew by.
+"""
+
+# Before numpy, which `memory` tells how many threads to use.
+from memory.scopes.history import ChatHistory
+
+# isort: split
+import asyncio
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.figures import milliseconds
+from tests.lab.index import CHAT, Conversation, K
+from tests.lab.made_up import made_up
+from tests.valkey import ValkeyServer
+
+SIZES = (10_000, 100_000)
+OTHER_MESSAGES = 200
+TICK_S = 0.001
+QUIET_S = 2
+
+
+@dataclass
+class Meanwhile:
+    """What the event loop and another conversation do; a list entry is in seconds."""
+
+    late: list[float] = field(default_factory=list)
+    turns: list[float] = field(default_factory=list)
+    is_over: bool = False
+
+    async def tick(self) -> None:
+        """Note by how much each tick came late."""
+        while not self.is_over:
+            began = time.perf_counter()
+            await asyncio.sleep(TICK_S)
+            self.late.append(time.perf_counter() - began - TICK_S)
+
+    async def talk(self, turn: Callable[[], Awaitable[None]]) -> None:
+        """Run one turn after another."""
+        while not self.is_over:
+            began = time.perf_counter()
+            await turn()
+            self.turns.append(time.perf_counter() - began)
+
+    @property
+    def figures(self) -> dict[str, object]:
+        """The longest hold of the loop in milliseconds, and the times of turns."""
+        return {
+            "loop_held_ms": round(1000 * max(self.late), 1),
+            "turns": milliseconds(self.turns or [0.0]),
+        }
+
+
+async def observed(turn: Callable[[], Awaitable[None]], work: Awaitable[object]) -> Meanwhile:
+    """Return what happened while the work went on."""
+    meanwhile = Meanwhile()
+
+    async def end() -> None:
+        await work
+        meanwhile.is_over = True
+
+    await asyncio.gather(end(), meanwhile.tick(), meanwhile.talk(turn))
+    return meanwhile
+
+
+async def measure(size: int, redis: str) -> dict[str, object]:
+    """Return the figures of one length."""
+    client, tokens = await RedisClient.open(redis), await TokenCounter.load()
+    other = Conversation(client, tokens, made_up(OTHER_MESSAGES))
+    other.chat = Scope.of_chat(7)
+    long = Conversation(client, tokens, made_up(size))
+    for each in (other, long):
+        await each.store()
+    questions = [question.text for question in long.labelled.questions]
+    memory = long.restarted()
+    before = await observed(other.turn, asyncio.sleep(QUIET_S))
+    gc.collect()
+    rss, worked, began = resident_mb(), time.process_time(), time.perf_counter()
+    times: list[float] = []
+
+    async def start() -> None:
+        history = await ChatHistory.read(memory.histories, CHAT)
+        times.append(time.perf_counter() - began)
+        await history.find(questions[0], K)
+        times.append(time.perf_counter() - began)
+
+    during = await observed(other.turn, start())
+    figures = {
+        "messages": size,
+        "read_s": round(times[0], 2),
+        "found_s": round(times[1], 2),
+        "cpu_s": round(time.process_time() - worked, 2),
+        "during": during.figures,
+        "before": before.figures,
+        "load": os.getloadavg()[0],
+    }
+    gc.collect()
+    await client.close()
+    return figures | {"rss_mb": round(resident_mb() - rss, 1)}
+
+
+def resident_mb() -> float:
+    """Return the resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def main(sizes: Sequence[int]) -> None:
+    """Measure each length on a Valkey of its own."""
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            server = ValkeyServer(Path(scratch))
+            server.start()
+            try:
+                figures = asyncio.run(measure(size, server.url))
+            finally:
+                server.stop()
+        sys.stdout.write(json.dumps(figures) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main([int(size) for size in sys.argv[1:]] or SIZES)
