@@ -31,6 +31,8 @@ from memory.scopes.scopes import Scopes
 from memory.text.internal_model import InternalModel
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
+_TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
+"""Names that stand in stored field names of ours."""
 _BATCH_TOKENS = 3_000
 _OUTSIDE_SHARE = 0.4
 """The definitions of tools from outside take at most this share of the prompt."""
@@ -163,11 +165,14 @@ def _build(
     ]
     if len(required) > 1:
         raise UnusableBehavior(f"BEHAVIORS: {path} requires more arguments than its store")
-    if required and (not _NAME.fullmatch(name) or name == AIContextBehavior.name):
+    is_named = bool(_NAME.fullmatch(name)) and name not in _TAKEN
+    if not is_named and (required or issubclass(kind, LearningBehavior)):
         raise UnusableBehavior(
-            f"BEHAVIORS: {path} gets a store, so it needs a `name` of its own ({_NAME.pattern})"
+            f"BEHAVIORS: {path} stores something, so it needs a `name` of its own ({_NAME.pattern})"
         )
-    behavior = kind(BehaviorStore(scopes, name, knowledge_base)) if required else kind()
+    is_personal = getattr(kind, "is_personal", False)
+    store = BehaviorStore(scopes, name, knowledge_base, is_personal=is_personal)
+    behavior = kind(store) if required else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is not an AIContextBehavior")
     return behavior

@@ -20,6 +20,7 @@ from memory.behaviors.tool import ToolError
 from memory.scopes.field import Field, goes_with_message
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Erased
 from memory.scopes.writes import Keep, SetDomain
 
 MAX_ENTRIES = 100
@@ -54,6 +55,38 @@ class Kept(Field):
         return cls(behavior, label, int(seq), text)
 
 
+@dataclass(frozen=True, slots=True)
+class BehaviorState(Field):
+    """The state of an operator's learning behavior, in any form.
+
+    It may rest on every message up to `last_seq`; 0 in a person's scope, where every erasure takes
+    it.
+    `is_untrusted`: untrusted text has ever gone into it.
+    """
+
+    PREFIX = "behavior_state"
+    KEY = "behavior"
+    behavior: str
+    text: str
+    last_seq: int = 0
+    is_untrusted: bool = False
+
+    def without(self, erased: Erased) -> Self | None:
+        """Keep the state if all erased messages are newer, or those of another conversation."""
+        are_newer = not erased.takes_any_of(1, self.last_seq)
+        is_of_messages = bool(erased.seqs) and not erased.sender_id
+        stays = are_newer and is_of_messages if erased.is_here else True
+        return self if self.last_seq and stays else None
+
+    def _stored(self) -> str:
+        return f"{self.last_seq}|{int(self.is_untrusted)}|{self.text}" if self.text else ""
+
+    @classmethod
+    def _read(cls, key: str, stored: str) -> Self:
+        last_seq, is_untrusted, text = stored.split("|", 2)
+        return cls(key, text, int(last_seq), is_untrusted == "1")
+
+
 class CannotStore(ToolError):
     """Raised if a text is too long, if there are too many, or if the turn was answered already.
 
@@ -66,14 +99,21 @@ class BehaviorStore:
     """The texts of one behavior, by name; behaviors do not see those of others.
 
     `knowledge_base` is the model of the running state, None if no running state is kept.
+    `is_personal` is that of the behavior: its state stands where its entries stand.
     """
 
     def __init__(
-        self, scopes: Scopes, behavior: str, knowledge_base: type[KnowledgeBase] | None = None
+        self,
+        scopes: Scopes,
+        behavior: str,
+        knowledge_base: type[KnowledgeBase] | None = None,
+        *,
+        is_personal: bool = False,
     ) -> None:
         self._scopes = scopes
         self._behavior = behavior
         self._knowledge_base = knowledge_base
+        self._is_personal = is_personal
 
     async def read(self, call_context: CallContext) -> dict[str, str]:
         """Return the texts of this conversation by name, those that this turn stores included."""
@@ -85,6 +125,17 @@ class BehaviorStore:
                 if write.text:
                     found[write.name] = write.text
         return found
+
+    async def state(self, call_context: CallContext) -> BehaviorState | None:
+        """Return what the behavior learned last as its state (`LearningBehavior`), or None.
+
+        Text of a hook that shows a state with `is_untrusted` must contain `UNTRUSTED_MARK`.
+        """
+        if self._is_personal:  # a turn reads the person's scope only if somebody asks for it
+            here = await self._scopes.read(call_context.facts_scope)
+        else:
+            here = await self._scopes.current(call_context.conversation)
+        return here.get(BehaviorState, self._behavior)
 
     async def keep(self, call_context: CallContext, name: str, text: str) -> None:
         """Store a text under a name, in place of an older one; "" removes it. Raise `CannotStore`.
@@ -120,6 +171,11 @@ class BehaviorStore:
         except DomainRefused as error:
             raise CannotStore(str(error)) from error
         call_context.writes.append(wanted)
+
+
+def states_of_behaviors(*memories: ScopeMemory) -> dict[str, str]:
+    """Return the states of all behaviors of operators, by behavior."""
+    return {each.behavior: each.text for here in memories for each in here.all(BehaviorState)}
 
 
 def stored_by_behaviors(here: ScopeMemory) -> dict[str, dict[str, str]]:

@@ -50,6 +50,7 @@ class Batch:
     turn did, by the sequence of the assistant's message. `here`: the conversation's scope memory.
     `facts`: the scope memory of `CallContext.facts_scope`, in groups the same object as `here`.
     `refusal`: what the model is told of why its last answer for this behavior was rejected, or "".
+    `state`: what the behavior returned last as its state (the running state is in `here`).
     """
 
     conversation: Scope
@@ -59,6 +60,7 @@ class Batch:
     facts: ScopeMemory
     now: float
     refusal: str = ""
+    state: str = ""
 
     @property
     def exchanges(self) -> int:
@@ -74,9 +76,16 @@ class Batch:
         )
 
 
+MAX_STATE_BYTES = 4_096
+"""Bytes of the state of one behavior."""
+
+
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What is to be written: records, changes of records, and the new state (None: unchanged).
+
+    Each behavior has a state of its own, at most `MAX_STATE_BYTES`; "" removes it. It stands where
+    its entries stand.
 
     Entries go to the scope memory that `LearningBehavior.is_personal` names. `is_untrusted`:
     untrusted text went into the state. `learned_up_to`: sequence of the last message that was

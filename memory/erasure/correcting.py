@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from time import time
 
+from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.statements import stems
 from memory.scopes.amendments import Pinned
 from memory.scopes.changes import Revision, Write
@@ -95,7 +96,7 @@ class Correcting:
                 is_pinned=edited.is_pinned,
                 changes=edited.changes,
             )
-            return Revision(records=chain, added=[new])
+            return Revision(records=chain, added=[new], removed=_states_with(gone, facts))
 
         await self._scopes.update(place, decide)
         if edited is None:
@@ -139,7 +140,8 @@ class Correcting:
             state = Revision()
             if not stems(here.state).isdisjoint(gone):
                 state = await self._without_state(conversation)
-            return replace(state, records=records)
+            removed = [*state.removed, *_states_with(gone, here)]
+            return replace(state, records=records, removed=removed)
 
         await self._scopes.update(conversation, decide)
 
@@ -232,3 +234,9 @@ def _by_conversation(fact: Fact) -> dict[Scope, list[int]]:
     for source in fact.sources:
         found.setdefault(Scope(source.tag), []).append(source.seq)
     return found
+
+
+def _states_with(gone: Collection[str], here: ScopeMemory) -> list[str]:
+    """Return the names of the states of operators' behaviors that contain a word of `gone`."""
+    states = here.all(BehaviorState)
+    return [each.name for each in states if not stems(each.text).isdisjoint(gone)]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from memory.behaviors.behavior_store import stored_by_behaviors
+from memory.behaviors.behavior_store import states_of_behaviors, stored_by_behaviors
 from memory.behaviors.chat_instructions import instructions_in
 from memory.documents.library import documents
 from memory.limits.access_list import AccessList
@@ -71,6 +71,7 @@ class Exporter:
             "synopses": _synopses(here),
             "documents": _documents(here),
             "kept_by_behaviors": stored_by_behaviors(here),
+            "states_of_behaviors": states_of_behaviors(here, facts),
             "reminders": [
                 _reminder(each) for each in await self._reminders.list_open(conversation)
             ],

@@ -11,6 +11,7 @@ from math import inf
 import structlog
 
 from memory.behaviors.learning_behavior import (
+    MAX_STATE_BYTES,
     Batch,
     Learned,
     LearningBehavior,
@@ -118,12 +119,15 @@ class BatchLearner:
         """Write what a behavior learned from its part; return the number of entries."""
         try:
             learned = behavior.learn(batch, self._shape.validate(behavior.name, raw))
+            _check_size(learned)
         except (PartInvalid, PartRejected) as error:
             told = error.tell if isinstance(error, PartRejected) else ""
             log.warning("part rejected", behavior=behavior.name, reason=str(error), told=told)
             write = progress.after_failure(behavior, told)
             await self._scopes.write(progress.target(behavior), write)
             return 0
+        is_untrusted = batch.holds_untrusted or progress.state(behavior).is_untrusted
+        learned = replace(learned, is_untrusted=learned.is_untrusted or is_untrusted)
         mode = mode_in(progress.facts)
         if mode == "ask" and (cards := new_cards(learned.entries, progress.here, progress.now)):
             await self._scopes.write(progress.here, Write(fields=cards))
@@ -150,3 +154,10 @@ class BatchLearner:
         learned_by_all = progress.learned_by_all(others, learned_up_to)
         write = progress.after(behavior, learned, learned_up_to, learned_by_all)
         await self._scopes.write(progress.target(behavior), write)
+
+
+def _check_size(learned: Learned) -> None:
+    size = len((learned.state or "").encode())
+    if size > MAX_STATE_BYTES:
+        what = f"the state would take {size} bytes, but at most {MAX_STATE_BYTES} are kept"
+        raise PartRejected("state too large", tell=what)

@@ -52,6 +52,7 @@ def batch_of(
         facts=progress.facts,
         now=progress.now,
         refusal=progress.failures(behavior).told,
+        state=progress.state(behavior).text,
     )
 
 

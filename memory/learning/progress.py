@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import time
 
+from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.scopes.changes import Write
 from memory.scopes.field import Field
-from memory.scopes.fields import Digest, Failures, State, StateUntrusted, Watermark
+from memory.scopes.fields import (
+    STATE_LEARNER,
+    Digest,
+    Failures,
+    State,
+    StateUntrusted,
+    Watermark,
+)
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
@@ -47,6 +55,12 @@ class Progress:
         learner = self._learner(behavior)
         return self.target(behavior).get(Failures, learner) or Failures(learner)
 
+    def state(self, behavior: LearningBehavior) -> BehaviorState:
+        """Return the state of an operator's behavior, an empty one at first."""
+        return self.target(behavior).get(BehaviorState, behavior.name) or BehaviorState(
+            behavior.name, ""
+        )
+
     @property
     def digests(self) -> dict[int, str]:
         """What tools did in turns that are not learned yet, by the sequence of the answer."""
@@ -61,8 +75,13 @@ class Progress:
         """
         learner, target = self._learner(behavior), self.target(behavior)
         fields: list[Field] = [Watermark(learner, learned_up_to), Failures(learner)]
-        if learned.state is not None:
+        if learned.state is not None and behavior.name == STATE_LEARNER:
             fields += (State(learned.state), StateUntrusted(learned.is_untrusted))
+        elif learned.state is not None:
+            is_untrusted = learned.is_untrusted
+            last = learned_up_to if target is self.here else 0
+            state = BehaviorState(behavior.name, learned.state, last, is_untrusted)
+            fields.append(state)
         removed = [each.name for each in self.here.all(Digest) if each.seq <= by_all]
         write = Write(learned.entries, fields, removed if target is self.here else ())
         return self._from_here(write, target)

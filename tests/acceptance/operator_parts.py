@@ -1,5 +1,6 @@
 """What an operator can add to a bot: a field of the running state, and a tool that writes it."""
 
+from collections.abc import Sequence
 from io import BytesIO
 
 from PIL import Image
@@ -7,9 +8,12 @@ from pydantic import BaseModel, Field
 
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
+from memory.behaviors.call_context import CallContext
 from memory.behaviors.context import AgentContext
+from memory.behaviors.learning_behavior import Batch, Cadence, Learned, LearningBehavior
 from memory.behaviors.tool import Arguments, Tool
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
+from memory.message import Message
 from memory.scopes.writes import SetDomain
 
 
@@ -96,6 +100,40 @@ class Ticket(BaseModel):
 
     key: str = Field(description="The ticket's key")
     description: str = Field(description="What it is about")
+
+
+class Diary(BaseModel):
+    """What is learned of meals."""
+
+    meals: str = Field(description="What they have eaten")
+
+
+class Meals(LearningBehavior):
+    """Learns a state of its own, which stands with the person."""
+
+    name = "meals"
+    part = Diary
+    task = "Bring the diary of meals up to date."
+    is_personal = True
+    cadence = Cadence(every_turns=1)
+
+    def __init__(self, store: BehaviorStore) -> None:
+        self._store = store
+
+    def prompt_input(self, batch: Batch) -> str:
+        return batch.state
+
+    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
+        assert isinstance(answer, Diary)
+        return Learned(state=f"{batch.state}{answer.meals}")
+
+    async def on_model_invoke(
+        self,
+        call_context: CallContext,
+        new_messages: Sequence[Message],  # noqa: ARG002 - a hook's signature
+    ) -> str:
+        diary = await self._store.state(call_context)
+        return f"Meals: {diary.text}" if diary else ""
 
 
 class TicketPart(Arguments):

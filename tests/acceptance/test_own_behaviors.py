@@ -1,10 +1,12 @@
 """What an operator adds to a bot, as a person and the operator see it."""
 
 from tests.acceptance.asking import ask_and_learn
+from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
+from tests.stored import everything_stored
 
 PARTS = "tests.acceptance.operator_parts"
 
@@ -65,3 +67,31 @@ async def test_a_behavior_and_a_namespace_of_one_chat_are_not_seen_in_another(
     await rig.ask(ben, bens, "Book a berth")
     assert "there is no tool 'book_berth'" in main_requests(rig)[-1].messages[-1].content
     assert rig.model.log.refusals == []
+
+
+async def test_what_an_operators_behavior_learned_is_told_in_private_alone_and_cleared(
+    webhook_rig: Rig,
+) -> None:
+    rig, model = webhook_rig, remember_with(webhook_rig)
+    model.read = lambda batch: {
+        "running_state": None,
+        "meals": {"meals": "quinoa "} if "I had lunch" in batch.said else None,
+    }
+    await rig.start(learn="state", learn_every_turns=1, behaviors=f"{PARTS}:Meals")
+    anna, chat = rig.anna()
+    crew = rig.telegram.group("Crew", [anna])
+    await ask_and_learn(rig, anna, chat, "I had lunch")
+    await rig.ask(anna, chat, "What was it?")
+    assert "Meals: quinoa" in main_requests(rig)[-1].memory
+    await rig.ask(anna, crew, "/ask What was it?")
+    assert "quinoa" not in str(main_requests(rig)[-1].raw)
+    assert b"quinoa" in await everything_stored(rig.environment["REDIS_URL"])
+    question = await ask_first(rig, anna, chat, "/clear")
+    assert await press(rig, anna, question, ERASE) == ""
+
+    def is_done() -> bool:
+        shown = chat.message(question.id)
+        return shown is not None and not shown.keyboard and shown.text != question.text
+
+    await rig.telegram.wait_for(is_done)
+    assert b"quinoa" not in await everything_stored(rig.environment["REDIS_URL"])

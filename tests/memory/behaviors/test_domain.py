@@ -99,8 +99,9 @@ async def test_a_tool_sets_and_clears_fields_and_hears_why_they_are_refused(
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Write the third example of the page to a file and return its module."""
-    _, _, code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    """Write the ticket of the page to a file and return its module."""
+    codes = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (code,) = [each for each in codes if "class Tickets" in each]
     (tmp_path / "ticket_example.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield "ticket_example"

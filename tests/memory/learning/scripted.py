@@ -86,6 +86,7 @@ class Notes(LearningBehavior):
         self.cadence = Cadence(every, after_s, max_tokens=sys.maxsize)
         self.batches: list[list[int]] = []
         self.rejects = False
+        self.state = ""
 
     def prompt_input(self, batch: Batch) -> str:
         scope_memory = batch.facts if self.is_personal else batch.here
@@ -98,7 +99,8 @@ class Notes(LearningBehavior):
         seqs = [message.seq for message in batch.messages]
         self.batches.append(seqs)
         source = Source(batch.conversation.tag, seqs[0])
-        return Learned([Fact(0, answer.text, (source,), batch.now)], state=f'{{"n":{seqs[-1]}}}')
+        state = self.state or f'{{"n":{seqs[-1]}}}'
+        return Learned([Fact(0, answer.text, (source,), batch.now)], state=state)
 
 
 async def talk(

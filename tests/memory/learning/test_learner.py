@@ -6,6 +6,7 @@ from math import inf
 import pytest
 
 from bot.runtime.background_learner import BackgroundLearner
+from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Unlearned
 from memory.behaviors.reach import Reach
 from memory.learning.learner import LearnerBusy, LearningConfig
@@ -69,7 +70,9 @@ async def test_entries_and_state_are_written_together_with_the_watermark(
     await memory.learn(HERE)
     scope_memory = await memory.scopes.read(HERE)
     assert [fact.text for fact in scope_memory.facts] == ["Ann counts"]
-    assert (scope_memory.state, scope_memory.watermark("notes")) == ('{"n":2}', 2)
+    state = BehaviorState("notes", '{"n":2}', 2)
+    assert (scope_memory.get(BehaviorState, "notes"), scope_memory.state) == (state, "")
+    assert scope_memory.watermark("notes") == 2
     found = await memory.scopes.search(Fact, scope_memory, "counts", 3)
     assert [hit.record.text for hit in found] == ["Ann counts"]
 

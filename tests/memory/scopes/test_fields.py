@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory.behaviors.behavior_store import Kept
+from memory.behaviors.behavior_store import BehaviorState, Kept
 from memory.behaviors.chat_instructions import Instructions
 from memory.behaviors.learning_mode import LearningMode
 from memory.memory import Memory
@@ -47,6 +47,7 @@ THAT_REST_ON_THE_FIRST_MESSAGE = [
     ToolWrites("31", 1, (WANTED,)),
     Question("nonce", 1, 1_000, "", WANTED),
     Kept("diary", "boat", 1, "Aurora"),
+    BehaviorState("diary", "a | b", 1, is_untrusted=True),
     Document("abc", "a.txt", "0f", 1, added_at=1_000, sender_id=ANN),
 ]
 THAT_REST_ON_THE_PERSON = [
