@@ -39,7 +39,7 @@ def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
 
     return Tool(
         "read_page",
-        "Read the text of a public web page whose address the person gave or that you know.",
+        "Read a public web page whose address you know or were given.",
         ReadPageArguments,
         run,
         uses_memory=False,

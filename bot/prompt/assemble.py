@@ -16,7 +16,7 @@ from bot.prompt.recalled import RecallPacker
 from bot.prompt.reply_lines import reply_lines
 from bot.prompt.sections import alternating, codes_of, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
-from bot.prompt.told import told_within
+from bot.prompt.told import Offer, told_within
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Picture
@@ -29,12 +29,8 @@ from memory.text.untrusted_text import harmless
 # Message and steps get at least theirs, and more if the window does not need it. The window gets
 # the rest.
 _MESSAGE_SHARE = 0.4
-_MEMORY_SHARE = 0.2
+_MEMORY_SHARE = 0.18
 _STEPS_SHARE = 0.25
-
-# The largest shares of the memory section for the text of behaviors and for recalled messages.
-_BEHAVIORS_SHARE = 0.6
-_RECALL_SHARE = 0.65
 
 # With fewer tokens no conversation is possible.
 _MIN_ROOM = 200
@@ -190,25 +186,20 @@ class PromptAssembler:
         """Return the memory section, "" if there is nothing to show, and what stands in it.
 
         What the person replies to comes last, right before their words, and takes at most half. The
-        text of the behaviors comes first and takes at most its share of the rest. Recalled messages
-        get the remaining tokens, up to their share. Messages of the window are left out.
+        text of the behaviors and recalled messages share the rest (`told_within`). Messages of the
+        window are left out.
         """
         left = limit - self._counter.count(memory_section([]))
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
-        learned = harmless(context.memory_context)
-        learned = told_within(self._counter, learned, _asked(context), int(left * _BEHAVIORS_SHARE))
-        left -= self._counter.count(f"{learned}\n") if learned else 0
         seen = {message.seq for message in (context.user_message, *window)}
         for reply in context.replies:
             seen |= {each.seq for each in (reply.message, reply.question) if each}
-        recalled = self._recall.pack(
-            context,
-            context.recalled,
-            _asked(context),
-            min(left, recall_tokens(self._room)),
-            seen,
-        )
+        asked = _asked(context)
+        recalled = self._recall.ranked(context, context.recalled, asked, left, seen)
+        noted = context.call_context.used.values() if context.call_context else ()
+        offer = Offer(harmless(context.memory_context), [*map(harmless, noted)], recalled)
+        learned, recalled = told_within(self._counter, offer, asked, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
         return section, (*_noted(context, learned), *codes_of(context.recalled, recalled))
@@ -226,7 +217,7 @@ def _asked(context: AgentContext) -> str:
 
 def recall_tokens(room: int) -> int:
     """Return how many tokens recalled messages get at most of what system and tools leave."""
-    return int(room * _MEMORY_SHARE * _RECALL_SHARE)
+    return int(room * _MEMORY_SHARE)
 
 
 def _cost(messages: Sequence[Message]) -> int:

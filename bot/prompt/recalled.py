@@ -52,7 +52,18 @@ class RecallPacker:
         limit: int,
         exclude: Collection[int] = (),
     ) -> dict[int, str]:
-        """Return lines of at most `limit` tokens by sequence, in the order of time.
+        """Return the lines of `ranked` in the order of time."""
+        return dict(sorted(self.ranked(context, found, query, limit, exclude).items()))
+
+    def ranked(
+        self,
+        context: AgentContext,
+        found: Sequence[SearchResult],
+        query: str,
+        limit: int,
+        exclude: Collection[int] = (),
+    ) -> dict[int, str]:
+        """Return lines of at most `limit` tokens by sequence, the best first.
 
         `found` is sorted, the best first. Messages with a sequence in `exclude` are left out, and
         so is what repeats a better one.
@@ -71,7 +82,7 @@ class RecallPacker:
                 lines[message.seq] = line
             elif (misses := misses + 1) == _MAX_MISSES:
                 break
-        return dict(sorted(lines.items()))
+        return lines
 
     def _unrepeated(
         self, found: Sequence[SearchResult], exclude: Collection[int]

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from memory.behaviors.call_context import is_first_party
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
-from memory.scopes.amendments import Again, Ended
+from memory.scopes.amendments import Again, Ended, Pinned
 from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry
 from memory.scopes.provenance import senders_of
 from memory.scopes.sources import Source
@@ -45,7 +45,7 @@ _PLANTED = re.compile(
 
 def _lasting(answered: object) -> object:
     """Return the answer, "always" for a word that a weaker server made up."""
-    return answered if answered == "changes" else "always"
+    return answered if answered in ("changes", "wish") else "always"
 
 
 class Statement(BaseModel):
@@ -63,9 +63,10 @@ class Statement(BaseModel):
     repeats: int | None = Field(
         None, description="Id of the known fact that it says once more, or null"
     )
-    lasts: Annotated[Literal["always", "changes"], BeforeValidator(_lasting)] = Field(
+    lasts: Annotated[Literal["always", "changes", "wish"], BeforeValidator(_lasting)] = Field(
         "always",
-        description='"changes" if it may end within a year or two, as an address, a job, a plan',
+        description='"changes" if it may end within a year or two, as an address, a job, a plan; '
+        '"wish" for how they always want to be called or answered',
     )
 
 
@@ -115,12 +116,14 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         replaced = _replaceable(batch, message, current.get(statement.replaces or 0))
         if repeated is not None:
             entries += _again(repeated, source, message.sent_at)
+            if statement.lasts == "wish" and repeated.id > 0 and not repeated.is_pinned:
+                entries.append(Pinned(repeated.id))
         elif replaced is None:
             entries.append(_new(statement, text, source, message))
         elif replaced.said_at <= message.sent_at:  # an older statement replaces nothing
             del current[replaced.id]
             new = _new(statement, text, source, message)
-            entries.append(replace(new, is_pinned=replaced.is_pinned))
+            entries.append(replace(new, is_pinned=replaced.is_pinned or new.is_pinned))
             entries.append(Ended(replaced.id, message.sent_at, THE_ONE_BEFORE))
         if len(touched) == _MAX_PER_BATCH:
             break
@@ -176,7 +179,9 @@ def stems(text: str) -> set[str]:
 
 
 def _new(statement: Statement, text: str, source: Source, message: Message) -> Fact:
-    return Fact(0, text, (source,), message.sent_at, changes=statement.lasts == "changes")
+    """Return a new fact; a lasting wish is pinned, so the model always sees it."""
+    changes, is_pinned = statement.lasts == "changes", statement.lasts == "wish"
+    return Fact(0, text, (source,), message.sent_at, changes=changes, is_pinned=is_pinned)
 
 
 def _again(fact: Fact, source: Source, at: float) -> list[ScopeEntry]:

@@ -7,7 +7,7 @@ fit a message and those that are like the best one: as a list with dates, or as 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -57,7 +57,7 @@ _SHARED_CALL_TOKENS = 2_250
 
 _DAY_S = 86_400
 _MAX_SHOWN_TOKENS = 600
-_MAX_SYNOPSIS_TOKENS = 200
+_MAX_SYNOPSIS_TOKENS, _SHORT_TOKENS = 200, 140  # for the best one; for the others
 
 
 class SynopsisPart(BaseModel):
@@ -135,9 +135,9 @@ class Synopses(LearningBehavior):
         text = "\n".join(message.text for message in new_messages)
         scope_memory = await self._scopes.current(call_context.conversation)
         found = await found_synopses(self._scopes, scope_memory, text)
-        synopses = self._fitting(found)
-        if not synopses:
+        if not (best_first := self._fitting(found)):
             return ""
+        synopses = sorted(best_first, key=lambda each: (each.began_at, each.id))
         narrative = ""
         if self._narrator is not None and len(synopses) >= self._min_synopses:
             narrative = await self._narrator.narrate(scope_memory, synopses, text, call_context.now)
@@ -145,9 +145,10 @@ class Synopses(LearningBehavior):
             line = self._tokens.shorten(one_line(narrative), _MAX_SHOWN_TOKENS)
             call_context.used.update({f"s{each.id}": line for each in synopses})
             return f"{HEADING}\n{line}{_mark(synopses)}"
-        lines = {f"s{each.id}": self._line(each, call_context.now) for each in synopses}
-        call_context.used.update(lines)
-        return "\n".join((HEADING, *lines.values()))
+        now, limits = call_context.now, chain((_MAX_SYNOPSIS_TOKENS,), repeat(_SHORT_TOKENS))
+        lines = {s.id: self._line(s, n, now) for s, n in zip(best_first, limits, strict=False)}
+        call_context.used.update({f"s{each}": line for each, line in lines.items()})
+        return "\n".join((HEADING, *(lines[each.id] for each in synopses)))
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Return whether a session has ended or become long."""
@@ -187,19 +188,19 @@ class Synopses(LearningBehavior):
         return Learned([synopsis] if synopsis.text else [])
 
     def _fitting(self, synopses: Iterable[Synopsis]) -> list[Synopsis]:
-        """Return the synopses that fit, earlier ones of `synopses` first, sorted by time."""
-        left, taken = _MAX_SHOWN_TOKENS, []
+        """Return the synopses that fit, in their order."""
+        left, taken = _MAX_SHOWN_TOKENS, list[Synopsis]()
         for synopsis in synopses:
-            cost = min(self._tokens.count(synopsis.text) + 20, _MAX_SYNOPSIS_TOKENS)
-            if cost <= left:
+            most = _SHORT_TOKENS if taken else _MAX_SYNOPSIS_TOKENS
+            if (cost := min(self._tokens.count(synopsis.text) + 20, most)) <= left:
                 left -= cost
                 taken.append(synopsis)
-        return sorted(taken, key=lambda synopsis: (synopsis.began_at, synopsis.id))
+        return taken
 
-    def _line(self, synopsis: Synopsis, now: float) -> str:
+    def _line(self, synopsis: Synopsis, max_tokens: int, now: float) -> str:
         when = dated(synopsis.began_at, now, self._zone)
         # Behaviour, emotions and preferences are kept: nothing else tells them.
-        limit, shown = _MAX_SYNOPSIS_TOKENS - 20, synopsis
+        limit, shown = max_tokens - 20, synopsis
         for shorter in (
             replace(synopsis, reasoning=""),
             replace(synopsis, reasoning="", actions=""),

@@ -27,7 +27,7 @@ class SearchMemoryArguments(Arguments):
     """Query, days, speaker, a message to resemble, and number of results."""
 
     query: str = Field(
-        description="What to look for, in the words probably used",
+        description="The words probably used",
         min_length=1,
         max_length=500,
     )
@@ -35,12 +35,10 @@ class SearchMemoryArguments(Arguments):
     until: date | None = Field(default=None, description="Last day")
     speaker: str = Field(
         default="",
-        description="Only what this person said; `assistant` is you",
+        description="Who said it; `assistant` is you",
         max_length=64,
     )
-    like: int | None = Field(
-        default=None, description="More like the found message of this number (12 for #12)"
-    )
+    like: int | None = Field(default=None, description="More like the message #12: 12")
     k: int = Field(default=20, description="Messages at most", ge=1, le=40)
 
 
@@ -68,8 +66,7 @@ def search_memory_tool(zone: tzinfo, counter: TokenCounter) -> Tool[SearchMemory
 
     return Tool(
         "search_memory",
-        "Search everything ever said in this conversation. Use it for what is neither in the "
-        "recent messages nor in <memory>, or for a second look under another name.",
+        "Search everything ever said here, for what neither recent messages nor <memory> hold.",
         SearchMemoryArguments,
         run,
         is_untrusted=False,  # lines with untrusted text are marked
