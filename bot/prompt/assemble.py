@@ -29,7 +29,7 @@ from memory.text.untrusted_text import harmless
 # Message and steps get at least theirs, and more if the window does not need it. The window gets
 # the rest.
 _MESSAGE_SHARE = 0.4
-_MEMORY_SHARE = 0.18
+_MEMORY_SHARE = 0.19
 _STEPS_SHARE = 0.25
 
 # With fewer tokens no conversation is possible.

@@ -19,6 +19,9 @@ _FIRST = (INSTRUCTIONS, ALWAYS)
 _MAX_SHARE = 2
 """One entry gets at most this part of the tokens: the state and a narrative may be longer."""
 
+_LEARNED = 2
+"""What behaviors tell is worth so many times a recalled message: it sums up many of them."""
+
 _LONG_TOKENS = 250
 """Only the state and texts of more tokens are shortened, and not to less than these:"""
 
@@ -106,9 +109,17 @@ def _ranked(
     for kind in kinds:
         shared = {each: len(asked & _terms(each.text)) for each in kind}
         known = {each: places.get(each.text, len(places)) for each in kind}
-        best = kind if kind and kind[0].seq else sorted(kind, key=lambda e: (-shared[e], known[e]))
+        is_recalled = any(each.seq for each in kind)
+        best = kind if is_recalled else sorted(kind, key=lambda e: (-shared[e], known[e]))
+        weight = 1 if is_recalled else _LEARNED
         costs += [
-            ((rank + 1) * min(most, counter.count(each.text)) / (1 + shared[each]), each)
+            (
+                (rank + 1)
+                * min(most, counter.count(each.text))
+                / weight
+                / (1 + bool(shared[each])),
+                each,
+            )
             for rank, each in enumerate(best)
         ]
     return [each for _, each in sorted(costs, key=lambda pair: pair[0])]

@@ -82,7 +82,6 @@ def test_lines_of_all_kinds_share_the_room_and_a_kind_leaves_what_it_does_not_ne
     assert list(lines) == [7, 8, 9]
     told, lines = told_within(tokens, offer, "Which boat?", 50)
     assert "Owns a red boat." in told
-    assert 9 in lines
     assert len(lines) < 3
     assert told_within(tokens, Offer("", [], recalled), "", whole)[1].keys() == recalled.keys()
 
@@ -102,3 +101,26 @@ def test_lines_that_share_no_more_words_count_in_the_order_in_which_they_were_no
     offer = Offer(FACTS, [facts[3], facts[1]], {})
     told, _ = told_within(tokens, offer, "hello", tokens.count("\n".join((first, *facts[:2]))) + 2)
     assert told.splitlines() == [first, facts[1], facts[3]]
+
+
+def test_a_default_prompt_tells_all_of_a_state_eight_facts_and_four_synopses(
+    tokens: TokenCounter,
+) -> None:
+    """The default prompt has about 1,000 tokens for memory; messages were found for all of them."""
+    goals = [
+        f"Finish chapter {number} of the thesis before the committee meets" for number in "1234"
+    ]
+    state = json.dumps({"first_name": "Anna", "current_goals": goals, "summary": "boat " * 150})
+    facts = [f"#{n} [12 March 2025, 8 months ago] Fact {n} about Anna's work." for n in range(8)]
+    synopses = [
+        f"[{day} March 2025] Request: {'word ' * (150 if day == 2 else 65)}" for day in range(4)
+    ]
+    text = "\n".join(
+        (STATE_HEADING, state, FACTS.splitlines()[0], *facts, "Earlier sessions:", *synopses)
+    )
+    recalled = dict.fromkeys(range(1, 20), f"[2 May 2025] Anna: {'message ' * 25}")
+    noted = [*facts, synopses[2], *synopses]
+    told, lines = told_within(tokens, Offer(text, noted, recalled), "What about the tax?", 1_000)
+    assert tokens.count(state) > 210
+    assert set(text.splitlines()) == set(told.splitlines())
+    assert lines

@@ -67,6 +67,15 @@ def test_a_statement_becomes_a_fact_with_its_message_and_date(behavior: UserFact
     ]
 
 
+def test_a_lasting_wish_is_pinned_so_that_it_is_always_told(behavior: UserFacts) -> None:
+    taught = batch(said(1, "Please always answer in French"))
+    wish = Statement(text="Wants answers in French.", message=1, lasts="wish")
+    [fact] = learned(behavior, taught, wish)
+    assert isinstance(fact, Fact)
+    assert fact.is_pinned
+    assert not fact.changes
+
+
 @pytest.mark.parametrize("message", [None, 0, 2, 3, 9])
 def test_only_a_persons_own_messages_of_this_batch_become_facts(
     behavior: UserFacts, message: int | None
