@@ -5,7 +5,9 @@ that many fit. The memory section of a prompt and `search_memory` both use it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Final
 
 from bot.prompt.sections import memory_line
 from memory.behaviors.context import AgentContext
@@ -17,20 +19,24 @@ from memory.search.words import asked_terms, words_of
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import harmless
 
-_LONG = 3
-"""So many of the best messages are shown long. For a list all are short: more of them fit."""
-
-_LONG_TOKENS = 200
-_SHORT_TOKENS = 30
-
-_MIN_WORDS = 4
-"""A text with fewer content words cannot be understood without what was said before it."""
-
-_ALIKE = 0.9
-"""Texts that share more than this share of their words say the same."""
-
 _MAX_MISSES = 10
 """Packing ends after so many messages that did not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Every constant of the packing in one value, so that a laboratory can vary each."""
+
+    long: int = 3  # so many of the best messages are shown long
+    long_in_list: int = 0  # the same if the question asks for a list: more short ones fit
+    long_tokens: int = 200  # tokens of a long message
+    short_tokens: int = 30  # tokens of any other
+    min_words: int = 4  # a text with fewer content words is not understood without its exchange
+    alike: float = 0.9  # texts that share more than this share of their words say the same
+
+
+PACKING: Final = Packing()
+"""The packing of the product."""
 
 
 class RecallPacker:
@@ -39,10 +45,18 @@ class RecallPacker:
     With `is_numbered`, each line has the message's number, so that a tool can be asked about it.
     """
 
-    def __init__(self, counter: TokenCounter, zone: tzinfo, *, is_numbered: bool = False) -> None:
+    def __init__(
+        self,
+        counter: TokenCounter,
+        zone: tzinfo,
+        *,
+        is_numbered: bool = False,
+        packing: Packing = PACKING,
+    ) -> None:
         self._counter = counter
         self._zone = zone
         self._is_numbered = is_numbered
+        self._packing = packing
 
     def pack(
         self,
@@ -68,15 +82,12 @@ class RecallPacker:
         `found` is sorted, the best first. Messages with a sequence in `exclude` are left out, and
         so is what repeats a better one.
         """
-        longs = 0 if asks_for_all(query) else _LONG
+        packing = self._packing
+        longs = packing.long_in_list if asks_for_all(query) else packing.long
         left, misses, lines = limit, 0, dict[int, str]()
         for message in self._unrepeated(found, exclude):
-            tokens = min(_LONG_TOKENS if len(lines) < longs else _SHORT_TOKENS, limit // 2)
-            excerpt = relevant_excerpt(harmless(message.text), query, tokens, self._counter.count)
-            line = memory_line(message, excerpt, context.now, self._zone, context.speakers)
-            if self._is_numbered:
-                line = f"#{message.seq} {line}"
-            cost = self._counter.count(f"{line}\n")
+            tokens = packing.long_tokens if len(lines) < longs else packing.short_tokens
+            line, cost = self._line(context, message, query, min(tokens, limit // 2))
             if cost <= left:
                 left -= cost
                 lines[message.seq] = line
@@ -84,34 +95,41 @@ class RecallPacker:
                 break
         return lines
 
+    def _line(
+        self, context: AgentContext, message: Message, query: str, tokens: int
+    ) -> tuple[str, int]:
+        """Return the line of a message, whose words get this many tokens, and its own tokens."""
+        excerpt = relevant_excerpt(harmless(message.text), query, tokens, self._counter.count)
+        line = memory_line(message, excerpt, context.now, self._zone, context.speakers)
+        if self._is_numbered:
+            line = f"#{message.seq} {line}"
+        return line, self._counter.count(f"{line}\n")
+
     def _unrepeated(
         self, found: Sequence[SearchResult], exclude: Collection[int]
     ) -> Iterator[Message]:
         """Yield each message to show once, without those that repeat an earlier one."""
         seen = set(exclude)
         told: list[frozenset[str]] = []
-        for message in _best_first(found):
+        for message in self._best_first(found):
             words = frozenset(words_of(message.text))
-            if message.seq in seen or not words or any(_is_alike(words, each) for each in told):
+            if message.seq in seen or not words or any(self._is_alike(words, t) for t in told):
                 continue
             seen.add(message.seq)
             told.append(words)
             yield message
 
+    def _best_first(self, found: Sequence[SearchResult]) -> Iterator[Message]:
+        """Yield the hits, then the rest of the exchanges of those hits that cannot stand alone."""
+        yield from (result.hit for result in found)
+        for result in found:
+            if not self._stands_alone(result.hit.text):
+                yield from result.messages
 
-def _best_first(found: Sequence[SearchResult]) -> Iterator[Message]:
-    """Yield the hits, then the rest of the exchanges of those hits that cannot stand alone."""
-    yield from (result.hit for result in found)
-    for result in found:
-        if not _stands_alone(result.hit.text):
-            yield from result.messages
+    def _stands_alone(self, text: str) -> bool:
+        """Return whether a text is no question and says something by itself."""
+        asks = text.rstrip().endswith(QUESTION_MARKS)
+        return not asks and len(asked_terms(words_of(text), {})) >= self._packing.min_words
 
-
-def _stands_alone(text: str) -> bool:
-    """Return whether a text is no question and says something by itself."""
-    asks = text.rstrip().endswith(QUESTION_MARKS)
-    return not asks and len(asked_terms(words_of(text), {})) >= _MIN_WORDS
-
-
-def _is_alike(words: frozenset[str], others: frozenset[str]) -> bool:
-    return len(words & others) > _ALIKE * len(words | others)
+    def _is_alike(self, words: frozenset[str], others: frozenset[str]) -> bool:
+        return len(words & others) > self._packing.alike * len(words | others)

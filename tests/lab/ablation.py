@@ -1,32 +1,34 @@
-"""Measures what each ingredient of the ranking is worth: recall@10 without it.
+"""Measures what each ingredient of ranking and packing is worth: the figures without it.
 
     python -m tests.lab.ablation DIR [DIR ...]
 
-It prints a Markdown table with one column for each folder (for the format see `conversations`). It
-uses the index without the store, because the store does not change a ranking.
+It prints a Markdown table with three columns for each folder (for the format see `conversations`):
+recall@10, and the evidence that a prompt shows within 700 and 1,100 tokens of recalled messages,
+all in percent. Three to four minutes on a free core for both folders of the README.
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC
 from math import inf
 from pathlib import Path
 
-from memory.scopes.log import packed, unpacked
-from memory.search.hybrid import HybridIndex
-from memory.search.message_search import SESSION_PAUSE_S, record_of
+from bot.prompt.recalled import PACKING, Packing
 from memory.search.weights import DEFAULTS, Weights
-from tests.lab.conversations import Labelled, read_folder
-from tests.lab.recall import percent, share
+from tests.lab.conversations import read_folder
+from tests.lab.recall import percent
+from tests.lab.shown import Shown, shown_of
 
-VARIANTS: dict[str, Weights] = {
+LIMITS = (700, 1_100)
+
+VARIANTS: dict[str, Weights | Packing] = {
     "as shipped": DEFAULTS,
     "no floor": replace(DEFAULTS, floor=-inf, floor_without_vectors=-inf),
     "words of neighbors do not count": replace(DEFAULTS, neighbor_boost=0),
     "an answer gets no more of its question": replace(DEFAULTS, answer_boost=0.6),
     "days of the question do not count": replace(DEFAULTS, date_bonus=0),
     "times and numbers do not count": replace(DEFAULTS, time_bonus=0),
+    "summaries are not sought in answers": replace(DEFAULTS, summary_bonus=0),
     "sessions do not count": replace(DEFAULTS, session=0),
     "vectors of neighbors do not count": replace(DEFAULTS, dense_neighbor_boost=0),
     "mean vector not removed": replace(DEFAULTS, centring=0),
@@ -35,39 +37,42 @@ VARIANTS: dict[str, Weights] = {
     "questions do not count": replace(DEFAULTS, question_penalty=0),
     "function words count": replace(DEFAULTS, keep_function_words=True),
     "no stemmer": replace(DEFAULTS, snowball=False),
+    "no message is shown long": replace(PACKING, long=0),
+    "every message is shown long": replace(PACKING, short_tokens=PACKING.long_tokens),
+    "lists are packed as other questions": replace(PACKING, long_in_list=PACKING.long),
+    "near repeats are shown": replace(PACKING, alike=1),
 }
 
 
-def index_of(labelled: Labelled, weights: Weights) -> HybridIndex:
-    """Index a conversation as a cold process does, with vectors rounded as the store does."""
-    index, session = HybridIndex(weights=weights), 0
-    rows = unpacked([packed(row) for row in labelled.rows])
-    for row, message in enumerate(labelled.messages):
-        pause = message.sent_at - labelled.messages[row - 1].sent_at if row else 0
-        session += pause > SESSION_PAUSE_S
-        index.append(record_of(message, session, UTC))
-        index.put_vector(row, rows[row])
-    return index
-
-
-def recall(folder: Sequence[Labelled], weights: Weights) -> float:
-    """Return recall@10 in percent."""
-    shares = []
-    for labelled in folder:
-        index = index_of(labelled, weights)
-        for question, row in zip(labelled.questions, labelled.question_rows, strict=True):
-            shares.append(share(labelled, question, index.search(question.text, row, 10)))
-    return percent(shares)
+def row(folder: Sequence[Shown], variant: Weights | Packing) -> list[float]:
+    """Return recall@10 and the evidence shown within each limit, in percent."""
+    weights = variant if isinstance(variant, Weights) else DEFAULTS
+    packing = variant if isinstance(variant, Packing) else PACKING
+    columns: list[list[float]] = [[] for _ in (10, *LIMITS)]
+    for each in folder:
+        columns[0] += each.recall(weights).tolist()
+        asked = zip(each.labelled.questions, each.lines(LIMITS, weights, packing), strict=True)
+        for question, shown in asked:
+            for column, lines in zip(columns[1:], shown, strict=True):
+                column.append(each.evidence(question, lines))
+    return [percent(column) for column in columns]
 
 
 def main(names: Sequence[str]) -> None:
     """Print the table."""
-    folders = [read_folder(Path(name)) for name in names]
-    lines = [["recall@10", *(Path(name).name for name in names)], ["---"] * (1 + len(names))]
-    for variant, weights in VARIANTS.items():
-        lines.append([variant, *(f"{recall(folder, weights):.1f}" for folder in folders)])
-    for line in lines:
-        sys.stdout.write(f"| {' | '.join(line)} |\n")
+    folders = [shown_of(read_folder(Path(name))) for name in names]
+    heads = [f"{Path(name).name} {head}" for name in names for head in ("@10", *map(str, LIMITS))]
+    print_row(["", *heads])
+    print_row(["---"] * (1 + len(heads)))
+    for name, variant in VARIANTS.items():
+        figures = [figure for folder in folders for figure in row(folder, variant)]
+        print_row([name, *(f"{figure:.1f}" for figure in figures)])
+
+
+def print_row(cells: Sequence[str]) -> None:
+    """Print a row of a Markdown table at once."""
+    sys.stdout.write(f"| {' | '.join(cells)} |\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
