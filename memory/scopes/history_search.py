@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 
 from memory.message import Message
 from memory.scopes.message_stream import MessageStream
@@ -65,7 +65,8 @@ class HistorySearch:
         return self._hits(text, query, k, allowed), allowed
 
     def _hits(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
-        return self.stream.indexed(self.zone).search(text, query, k, allowed)
+        today = datetime.now(self.zone).date()
+        return self.stream.indexed(self.zone).search(text, query, k, allowed, today)
 
     def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
         """Return which messages may be hit, `(len(messages),)` bool."""

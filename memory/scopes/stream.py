@@ -6,6 +6,7 @@ Messages and records are kept in the same way. Entries are indexed at the next s
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from datetime import date
 
 import numpy as np
 
@@ -91,12 +92,19 @@ class KindIndex:
         if len(at):
             self.index.put_packed(at, rows[held])
 
-    def search(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
+    def search(
+        self,
+        text: str,
+        query: Vectors | None,
+        k: int,
+        allowed: Flags,
+        asked_on: date | None = None,
+    ) -> list[Hit]:
         """Return up to `k` hits, best first; by words alone if the vectors have another length."""
         try:
-            return self.index.search(text, query, k, allowed)
+            return self.index.search(text, query, k, allowed, asked_on)
         except ValueError:  # the model has changed, and not all entries are embedded again
-            return self.index.search(text, None, k, allowed)
+            return self.index.search(text, None, k, allowed, asked_on)
 
 
 class EmbeddedStream:

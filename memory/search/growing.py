@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.intp]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -44,3 +45,11 @@ class GrowingArray(Generic[Scalar]):
         """Remove one value; the values after it move up."""
         self._buffer[at : self._used - 1] = self._buffer[at + 1 : self._used]
         self._used -= 1
+
+
+def best_positions(scores: Floats, k: int) -> Positions:
+    """Return the positions of the `k` best scores, best first; of equal ones the earlier first."""
+    positions = np.arange(len(scores))
+    if k < len(scores):
+        positions = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    return positions[np.argsort(-scores[positions], kind="stable")][:k]

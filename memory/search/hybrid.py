@@ -4,7 +4,8 @@
           + standardised cosine, with `dense_neighbor_boost` of each neighbor's
           - assistant_penalty if the assistant wrote it
           - question_penalty if it ends with a question mark
-          + date_bonus if it was said on a day that the question names, or shortly after
+          + date_bonus if it was said on a day that the question names, or shortly after, and
+            relative_date_bonus if it names the day by its distance ("last summer")
           + time_bonus if the question asks for a time or a number and the record has one
           + summary_bonus if the question asks for a summary and the assistant wrote the record
 
@@ -21,15 +22,13 @@ import numpy.typing as npt
 
 from memory.search.asked import QUESTION_MARKS
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.growing import Flags, Floats, GrowingArray
+from memory.search.growing import Flags, Floats, GrowingArray, Positions, best_positions
 from memory.search.int8_rows import Int8Rows, quantised
 from memory.search.lexical import LexicalIndex, LexicalScores
 from memory.search.sessions import Sessions
 from memory.search.times import Times
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import words_of
-
-Positions = npt.NDArray[np.intp]
 
 _MIN_CLOSENESS = -2.0
 """If all records are alike, their cosines hardly vary, and any question would seem far away."""
@@ -139,30 +138,39 @@ class HybridIndex:
             part.remove(at)
 
     def search(
-        self, question: str, vector: Floats | None, k: int, allowed: Flags | None = None
+        self,
+        question: str,
+        vector: Floats | None,
+        k: int,
+        allowed: Flags | None = None,
+        asked_on: date | None = None,
     ) -> list[Hit]:
         """Return up to `k` hits, best first; none if the conversation holds no evidence.
 
         A hit needs `min_lexical` or `min_dense`, however few records there are. `vector` is
         `(dimensions,)` float32 or None. `allowed` is `(rows,)`: other rows are not returned, but
-        they still boost their neighbors and count as evidence. Raise `ValueError` for a vector of
-        another width.
+        they still boost their neighbors and count as evidence. "Last summer" is the one before
+        `asked_on`, nothing without it. Raise `ValueError` for a vector of another width.
         """
         if not len(self._rows) or k < 1:
             return []
         found = self._lexical.scores(question)
         near = self._dense.scores(vector) if vector is not None and self.vectors else None
-        if not self._is_above_floor(found, near):
+        then = self._times.said_then(question, asked_on, self._lexical)
+        asks_then = then is not None and question.rstrip().endswith(QUESTION_MARKS)
+        if not asks_then and not self._is_above_floor(found, near):
             return []
         lexical = self._lexical_share(found)
         dense = np.zeros_like(lexical) if near is None else self._dense_share(near.standard)
         is_hit = lexical >= self._weights.min_lexical
         is_hit |= dense >= self._weights.min_dense
+        if then is not None:
+            is_hit |= then == 1
         at = self._allowed(np.flatnonzero(is_hit), allowed)
         scores = lexical + dense + self._prior.view
-        self._times.add_to(scores, question)
+        self._times.add_to(scores, question, then)
         scores = scores[at]
-        best = _best(scores, k)
+        best = best_positions(scores, k)
         at = at[best]
         columns = (
             *(self._rows.view[at], scores[best], lexical[at], dense[at]),
@@ -193,7 +201,7 @@ class HybridIndex:
                 dense=float(standard[near[at]]),
                 is_boosted=False,
             )
-            for at in _best(scores, k)
+            for at in best_positions(scores, k)
         ]
 
     def _position(self, row: int) -> int | None:
@@ -240,11 +248,3 @@ class HybridIndex:
     def _allowed(self, positions: Positions, allowed: Flags | None) -> Positions:
         """Return the positions whose rows are allowed."""
         return positions if allowed is None else positions[allowed[self._rows.view[positions]]]
-
-
-def _best(scores: Floats, k: int) -> Positions:
-    """Return the positions of the `k` best scores, best first; of equal ones the earlier first."""
-    positions = np.arange(len(scores))
-    if k < len(scores):
-        positions = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-    return positions[np.argsort(-scores[positions], kind="stable")][:k]

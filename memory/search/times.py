@@ -5,8 +5,10 @@ from datetime import date
 
 import numpy as np
 
-from memory.search.asked import asks_for_summary, asks_when, named_days, tells_time
+from memory.search.asked import Period, asks_for_summary, asks_when, named_days, tells_time
 from memory.search.growing import Floats, GrowingArray
+from memory.search.lexical import LexicalIndex
+from memory.search.relative_days import anchored, last_months, names_a_distance, relative_periods
 from memory.search.weights import Weights
 
 
@@ -38,21 +40,47 @@ class Times:
         self._tells_time.remove(at)
         self._by_assistant.remove(at)
 
-    def add_to(self, scores: Floats, question: str) -> None:
-        """Add to the scores of all records what they have of what the question asks for."""
+    def said_then(self, question: str, today: date | None, lexical: LexicalIndex) -> Floats | None:
+        """Return how near each record is to days that the question names by their distance.
+
+        `(records,)`: 1 for a record of these days, less in the days after. None if it names none
+        that have records, or without `today`. "Before the move" counts from the record that
+        `lexical` finds best for "the move".
+        """
+        if today is None or not names_a_distance(question):
+            return None
+        periods = [*relative_periods(question, today), *last_months(question, today)]
+        anchor = anchored(question)
+        if anchor is not None and (found := lexical.scores(anchor.text)).known:
+            day = int(self._days.view[int(found.own.argmax())]) + anchor.days
+            periods.append((day - anchor.slack, day + anchor.slack))
+        near = self._nearest(periods)
+        return near if near.max(initial=0) == 1 else None
+
+    def add_to(self, scores: Floats, question: str, then: Floats | None = None) -> None:
+        """Add to the scores of all records what they have of what the question asks for.
+
+        `then` is what `said_then` found.
+        """
         if asks_for_summary(question):
             scores += np.float32(self._weights.summary_bonus) * self._by_assistant.view
         if asks_when(question):
             scores += np.float32(self._weights.time_bonus) * self._tells_time.view
-        if not (named := named_days(question)):
-            return
-        dated = self._days.view[self._days.view > 0]
+        named = [each for each in named_days(question) if each.year or then is None]
+        dated = self._days.view[self._days.view > 0] if named else self._days.view[:0]
+        if then is not None:
+            scores += np.float32(self._weights.relative_date_bonus) * then
         if len(dated):
             years = [date.fromordinal(int(day)).year for day in (dated.min(), dated.max())]
-            near = np.zeros_like(scores)
-            for period in (period for each in named for period in each.periods(*years)):
-                np.maximum(near, self._nearness(*period), out=near)
+            near = self._nearest([period for each in named for period in each.periods(*years)])
             scores += np.float32(self._weights.date_bonus) * near
+
+    def _nearest(self, periods: Sequence[Period]) -> Floats:
+        """Return the nearness of each record to the nearest of these periods, `(records,)`."""
+        near = np.zeros(len(self._days), np.float32)
+        for period in periods:
+            np.maximum(near, self._nearness(*period), out=near)
+        return near
 
     def _nearness(self, first: int, last: int) -> Floats:
         """Return 1 for records of these days, falling to 0 in the days after them."""
