@@ -4,10 +4,10 @@ It reads the file from standard input and writes one JSON object: `{"source": "C
 [...], "beyond": n}` or `{"refused": "<reason>"}`. A talk is `{"title", "at", "messages": [[role,
 text, at], ...]}`, "at" in Unix seconds, 0 if unknown. A talk with the role "fact" holds facts.
 
-Known are `conversations.json` of ChatGPT and of Claude, alone or in their zip, and the file of our
-own `/export`. Content decides, never a name. Nothing is unpacked to a disk, and what a zip says
-about its size counts for nothing: reading ends at a bound. It imports nothing of the bot but
-what the parsers share.
+Known are `conversations.json` of ChatGPT and of Claude, alone or in their zip, Claude's
+`memories.json` or folder `memories`, and the file of our own `/export`. Content decides, never a
+name. Nothing is unpacked to a disk, and what a zip says about its size counts for nothing: reading
+ends at a bound. It imports nothing of the bot but what the parsers share.
 """
 
 import io
@@ -37,7 +37,8 @@ _MAX_ANSWER = 600
 _MAX_CHARS = 6_000_000
 """Of the whole answer; the newest talks win."""
 _DAY_S = 24 * 3600
-_CONVERSATIONS = re.compile(r"conversations(?:-\d{1,4})?\.json")
+_WANTED = re.compile(r"(?:^|/)(?:conversations(?:-\d{1,4})?|memories|memories/[^/]{1,80})\.json\Z")
+_HEADING = re.compile(r"#{1,6}\s.*|\*\*[^*]*\*\*:?|-{3,}")
 _BLANK = re.compile(r"[\s,]*")
 _ENCRYPTED = 0x1
 _PAUSE_S = 6 * 3600
@@ -76,9 +77,7 @@ def _unpacked(content: bytes) -> Iterator[bytes]:
         members = archive.infolist()
         if len(members) > _MAX_MEMBERS:
             raise NotRead("too_long")
-        named = [
-            each for each in members if _CONVERSATIONS.fullmatch(each.filename.rpartition("/")[2])
-        ]
+        named = [each for each in members if _WANTED.search(each.filename)]
         if not named:
             raise NotRead("type")
         left = _MAX_UNPACKED
@@ -112,6 +111,8 @@ def _talks(part: bytes) -> Iterator[tuple[str, dict[str, Any] | None]]:
                 yield "ChatGPT", _chatgpt(talk)
             case {"chat_messages": list()} as talk:
                 yield "Claude", _claude(talk)
+            case {"conversations_memory": _} as memories:
+                yield from _claude_memories(memories)
             case _:
                 yield "", None
 
@@ -170,9 +171,24 @@ def _claude(talk: dict[str, Any]) -> dict[str, Any] | None:
     return _talk(talk.get("name"), _moment(talk.get("created_at")), messages)
 
 
-def _own(export: object) -> Iterator[tuple[str, dict[str, Any] | None]]:
+def _claude_memories(memories: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield a fact for each line that is no heading; Claude writes no dates to them."""
+    projects = memories.get("project_memories")
+    told = [memories["conversations_memory"]]
+    told += projects.values() if isinstance(projects, dict) else []
+    for text in told:
+        for line in text.splitlines() if isinstance(text, str) else ():
+            fact = line.strip().removeprefix("- ")
+            if not _HEADING.fullmatch(fact):
+                yield "Claude", _talk("", 0, _message("fact", fact, 0))
+
+
+def _own(export: Any) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Read our own export: its messages, cut at long pauses, and the facts that still hold."""
     match export:
+        case {"conversations_memory": _}:
+            yield from _claude_memories(export)
+            return
         case {"exported_at": str(), "messages": list(sent), "facts": list(facts)}:
             pass
         case _:

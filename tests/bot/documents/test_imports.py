@@ -152,6 +152,24 @@ async def test_an_imported_talk_is_found_with_its_source_and_date_and_is_untrust
     assert await importer.found("Hello") == ""
 
 
+@pytest.mark.parametrize("name", ["memories.json", "memories/account.json"])
+async def test_what_claude_remembers_becomes_facts(importer: Importer, name: str) -> None:
+    told = "**Work context**\n\nAnn builds boats.\n\n## Life\n- Ann lives in Porto."
+    kept = {"conversations_memory": told, "project_memories": {"1": "The boat is blue.", "2": 7}}
+
+    content = kept if "/" in name else [kept]
+    asked = await importer.send(zipped(content, name))
+
+    assert asked.parts[0].text.startswith("Talks from Claude\n")
+    assert "Conversations: 0, messages: 0, facts: 3." in asked.parts[0].text
+    await importer.bring(zipped(content, name))
+    assert sorted(await importer.texts()) == [
+        "Ann builds boats.",
+        "Ann lives in Porto.",
+        "The boat is blue.",
+    ]
+
+
 async def test_our_own_export_can_be_read_back(importer: Importer) -> None:
     def message(role: str, text: str, day: int) -> dict[str, object]:
         return {"role": role, "text": text, "sent_at": f"2025-01-{day:02}T10:00:00+00:00"}
