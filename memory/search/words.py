@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import chain
-from typing import TYPE_CHECKING
+
+from Stemmer import Stemmer
 
 from memory.search.languages import LANGUAGES
-
-if TYPE_CHECKING:
-    import snowballstemmer
 
 UNKNOWN = ""
 """The language of a word that no language claims; such words are cut to their first letters."""
@@ -142,10 +140,8 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
 
 
 @functools.cache
-def _stemmer(algorithm: str) -> "snowballstemmer.stemmer":
-    import snowballstemmer  # noqa: PLC0415 - loads thirty languages, which would delay the start
-
-    return snowballstemmer.stemmer(algorithm)
+def _stemmer(algorithm: str) -> Stemmer:
+    return Stemmer(algorithm, 0)  # without a cache of its own
 
 
 def stem(word: str, language: str) -> str:
