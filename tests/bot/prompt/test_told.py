@@ -119,7 +119,7 @@ def test_a_default_prompt_tells_all_of_a_state_eight_facts_and_four_synopses(
         (STATE_HEADING, state, FACTS.splitlines()[0], *facts, "Earlier sessions:", *synopses)
     )
     recalled = dict.fromkeys(range(1, 20), f"[2 May 2025] Anna: {'message ' * 25}")
-    noted = [*facts, synopses[2], *synopses]
+    noted = [*facts, synopses[2], *synopses[:2], synopses[3]]
     told, lines = told_within(tokens, Offer(text, noted, recalled), "What about the tax?", 1_000)
     assert tokens.count(state) > 210
     assert set(text.splitlines()) == set(told.splitlines())
