@@ -16,7 +16,7 @@ class Weights:
     saturation: float = 0.9  # BM25's k1: how soon repeating a word stops to count
     paragraph_words: float = 50.0  # length that costs nothing; longer texts count less; inf = never
     neighbor_boost: float = 0.6  # share of a word's weight that each neighbor gets, per step
-    answer_boost: float = 0.9  # the same for what a person says right after a person's question
+    answer_boost: float = 1.2  # the same for what a person says right after a person's question
     assistant_words: float = 0.5  # weight of a word that the assistant wrote; a person's is 1
     keep_function_words: bool = False  # whether "where" and "did" of a question count as words
     snowball: bool = True  # stem by language; otherwise words are cut to their first letters
