@@ -35,6 +35,7 @@ class Stopping:
             "update_id": stop.update_id,
             "person": str(stop.person),
             "signals": self._store.keys.signals,
+            "ttl_s": self._store.ttl_s,
         }
         if as_admin:
             request["by_admin"] = True

@@ -160,7 +160,6 @@ class TurnStore:
         request = {
             **lease.named,
             "turn": turn.id,
-            "ttl_s": self._store.ttl_s,
             "messages": [stored_fields(message) for message in messages],
             **self._begin_fields(cursor),
         }
@@ -210,6 +209,7 @@ class TurnStore:
         """Return the fields that `begin` reads in a request."""
         return {
             **self._times_fields(),
+            "ttl_s": self._store.ttl_s,
             "tail": self._tail,
             "cursor": cursor.request,
         }

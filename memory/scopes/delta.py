@@ -66,7 +66,8 @@ class Delta:
     `generation` is when the first message of the conversation was sent (Unix ms), 0 before that.
     Messages up to `session` belong to earlier sessions. `messages` is None if the reader did not
     ask for messages. Otherwise it has the newest ones, at most as many as the reader asked for.
-    `is_off`: memory is turned off there.
+    `is_off`: memory is turned off there. `revision` grows with each change of the fields; 0 if they
+    have not changed since revisions were counted.
     """
 
     version: tuple[str, str]
@@ -76,6 +77,7 @@ class Delta:
     records: StreamDelta
     messages: StreamDelta | None = None
     is_off: bool = False
+    revision: int = 0
 
     @classmethod
     def of(cls, answer: Sequence[Reply]) -> "Delta":
@@ -91,6 +93,7 @@ class Delta:
             records=_stream(read["records"], records, record_vectors),
             messages=_stream(read["messages"], newest_first[::-1], vectors) if said else None,
             is_off=read.get("is_off", False),
+            revision=read.get("revision", 0),
         )
 
 

@@ -63,6 +63,7 @@ class ScopeMemory(EmbeddedStream):
         self.messages = messages or MessageStream()
         self.fields: Mapping[str, str] = {}
         self.is_off = False
+        self._revision = 0
         self._records: dict[int, Record] = {}
         self._hidden: set[int] = set()
         self._amendments: dict[int, list[int]] = {}
@@ -183,8 +184,10 @@ class ScopeMemory(EmbeddedStream):
         if not self.joins(delta.records):
             fresh = ScopeMemory(self.scope, delta.version, delta.generation, self.messages)
             return fresh.join(delta, max_entries)
-        self.fields = delta.fields
-        self.is_off = delta.is_off
+        if delta.revision >= self._revision:  # else this answer was overtaken by a later one
+            self.fields = delta.fields
+            self.is_off = delta.is_off
+            self._revision = delta.revision
         self.add(delta.records)
         if delta.messages is not None:
             has_gap = max_entries <= max(len(delta.messages.entries), len(delta.messages.vectors))

@@ -9,7 +9,8 @@ local request = cjson.decode(ARGV[1])
 local holder = redis.call('GET', LEASE)
 if request.token then
   if holder ~= request.token then return no_turn('lost') end
-  local ids = redis.call('HEXISTS', TURN, 'outbox') == 0 and with_followers(request)
+  local outbox, taken = unpack(redis.call('HMGET', TURN, 'outbox', 'taken'))
+  local ids = not outbox and with_followers(request, taken)
   if ids then redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ',')) end
   return begin(holder, request)
 end
@@ -23,15 +24,18 @@ if holder then
   end
   return no_turn('held', {wake_up = redis.call('HGET', META, 'wake_up') or ''})
 end
-if redis.call('HEXISTS', META, 'moved_from') == 1 then return no_turn('moved') end
+local _, _, moved_from, _, fence = read_meta('fence')
+if moved_from then return no_turn('moved') end
 if redis.call('ZCARD', MAILBOX) == 0 then
   redis.call('DEL', TURN)
   return no_turn('empty')
 end
-local due, pause = unpack(redis.call('HMGET', TURN, 'due', 'pause'))
+local open = open_turn()
+local due, pause = open[11], open[12]
 local wait_ms = due and due - now_ms() or 0
 if wait_ms > 0 and wait_ms <= tonumber(pause or wait_ms) then return no_turn('parked', {wait_ms = wait_ms}) end
-local token = redis.call('HINCRBY', META, 'fence', 1) .. ':' .. request.nonce
-redis.call('HSET', META, 'wake_up', request.wake_up)
+fence = whole((tonumber(fence) or 0) + 1)
+local token = fence .. ':' .. request.nonce
+redis.call('HSET', META, 'fence', fence, 'wake_up', request.wake_up)
 redis.call('SET', LEASE, token, 'PX', request.lease_ms)
-return begin(token, request)
+return begin(token, request, open)

@@ -6,5 +6,5 @@ local epoch, erasure = versions()
 if epoch ~= request.epoch or erasure ~= request.erasure then return {'refused'} end
 local exchange = request.exchange or redis.call('HINCRBY', META, 'exchanges', 1)
 local first = append(request.messages, exchange)
-touch(request.ttl_s)
+touch(request.ttl_s, {LOG})
 return {'appended', tonumber(exchange), first}

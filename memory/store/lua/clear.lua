@@ -10,6 +10,6 @@ local kind, asker = string.match(asked, '^(%a+)|(%-?%d+)')
 if kind ~= 'clear' or (asker ~= request.person and not request.by_admin) then return {'not_yours'} end
 local mode = redis.call('HGET', LEARNED, 'learning_mode') or '' -- a setting, like memory that is off
 local counts = wipe(request.last_update)
-set_field('learning_mode', mode)
+set_fields({learning_mode = mode})
 touch(request.ttl_s)
 return {'done', keep_receipt(request.nonce, counts)}

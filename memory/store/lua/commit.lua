@@ -35,8 +35,8 @@ end
 local request, writes = cjson.decode(ARGV[1]), ARGV[2]
 local this_commit = request.turn .. '|' .. request.token
 local turn_and_fence = request.turn .. '|' .. string.match(request.token, '^%d+') .. ','
-local last, last_exchange, last_first, closed = unpack(redis.call('HMGET', META,
-  'committed', 'committed_exchange', 'committed_first', 'closed'))
+local _, _, _, _, last, last_exchange, last_first, closed, off_at = read_meta(
+  'committed', 'committed_exchange', 'committed_first', 'closed', 'off_at')
 closed = closed or ','
 if last == this_commit then
   -- The first call may have begun the next turn, so without the lease this call cannot say that nothing waits.
@@ -55,12 +55,13 @@ for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
   redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
 end
 redis.call('DEL', TURN)
-local exchange, first, count = 0, 0, #request.messages
+local exchange, first, count, newest, written = 0, 0, #request.messages, nil, {META}
 if request.is_off_record then
   append_off_record(request.messages, request.tail)
 elseif count > 0 then
   exchange = redis.call('HINCRBY', META, 'exchanges', 1)
-  first = append(request.messages, exchange)
+  first, newest = append(request.messages, exchange)
+  written[1] = LOG
 end
 closed = string.match(closed .. turn_and_fence, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. turn_and_fence
 redis.call('HSET', META, 'committed', this_commit, 'committed_exchange', exchange, 'committed_first', first,
@@ -71,19 +72,23 @@ elseif request.ends_session then
   redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0)
 end
 -- Learning needs these beside the messages, and removes them afterwards.
-local is_off = redis.call('HEXISTS', META, 'off_at') == 1
-if request.digest and count > 1 and not is_off then
+if request.digest and count > 1 and not off_at then
   redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, request.digest)
+  written[#written + 1] = LEARNED
 end
-if is_off then writes = only_forgets(writes) end
-if writes ~= '' then redis.call('HSET', LEARNED, 'tool_writes:' .. request.turn, first .. '|' .. writes) end
+if off_at then writes = only_forgets(writes) end
+if writes ~= '' then
+  redis.call('HSET', LEARNED, 'tool_writes:' .. request.turn, first .. '|' .. writes)
+  written[#written + 1] = LEARNED
+end
 local set, cancelled = unpack(request.reminders or {{}, {}})
 for _, reminder in ipairs(set) do
   local id, person, due, body = unpack(reminder)
   redis.call('HSET', REMINDERS, id, table.concat({whole(person), first, whole(due), 0, 0, '', body}, '|'))
 end
 for _, id in ipairs(cancelled) do redis.call('HDEL', REMINDERS, id) end
-forget_beyond_window(request.tail)
-touch(request.ttl_s)
-request.cursor.message = redis.call('HGET', META, 'next_seq') or '0'
+if written[#written] == LEARNED then count_revision() end
+if off_at then forget_beyond_window(off_at, request.tail) end
+touch(request.ttl_s, written)
+request.cursor.message = newest or redis.call('HGET', META, 'next_seq') or '0'
 return committed(exchange, first, begin(request.token, request))

@@ -14,12 +14,12 @@ local expires_at, source, tokens = request.expires_at, request.source, request.t
 local of_day = request.day .. '|' .. source
 add(KEYS[2], source, tokens, expires_at)
 add(KEYS[3], of_day, tokens, expires_at)
-redis.call('ZINCRBY', KEYS[4], total(tokens), request.person)
-redis.call('EXPIREAT', KEYS[4], expires_at)
+local sum_of_person = redis.call('ZINCRBY', KEYS[4], total(tokens), request.person)
+if tonumber(sum_of_person) == total(tokens) then redis.call('EXPIREAT', KEYS[4], expires_at) end
 add(KEYS[5], of_day, tokens, expires_at)
 add(KEYS[6], source, tokens, expires_at)
 if request.quota_tokens then
-  redis.call('HINCRBY', KEYS[7], 'sum', request.quota_tokens)
-  redis.call('EXPIRE', KEYS[7], request.quota_s)
+  local sum = redis.call('HINCRBY', KEYS[7], 'sum', request.quota_tokens)
+  if sum == request.quota_tokens then redis.call('EXPIRE', KEYS[7], request.quota_s) end
 end
 return 1

@@ -6,5 +6,5 @@ local lowest = redis.call('HGET', META, 'from:' .. request.tag)
 if not lowest or tonumber(lowest) < request.epoch then
   redis.call('HSET', META, 'from:' .. request.tag, whole(request.epoch))
 end
-touch(request.ttl_s)
+touch(request.ttl_s, {META})
 return 'ok'

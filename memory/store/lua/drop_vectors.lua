@@ -3,6 +3,7 @@
 -- without any. While `lexical_only` is set, no messages are embedded here. Returns the number of dropped vectors.
 local dropped = redis.call('XLEN', VEC)
 redis.call('DEL', VEC)
+redis.call('HDEL', META, 'expiring')
 redis.call('HSET', META, 'lexical_only', 1)
 redis.call('HINCRBY', META, 'dropped_vectors', dropped)
 return dropped

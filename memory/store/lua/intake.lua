@@ -7,13 +7,16 @@
 -- Answers a JSON object: `outcome` ('taken', 'duplicate', 'dropped', 'full', 'moved', 'unmet') and `is_held`, if
 -- a lease is held; for 'moved' where to (`storage`), for 'unmet' the erasure version (`erasure`).
 local request, member = cjson.decode(ARGV[1]), ARGV[2]
-local moved_to = redis.call('HGET', META, 'moved_from')
+local update_id, sender, kind = read_entry(member)
+if kind == 'f' then kind = 't' end
+local counter = 'sent:' .. kind .. ':' .. sender
+local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent =
+  read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter)
+erasure = erasure or '0'
 if moved_to then return cjson.encode({outcome = 'moved', storage = moved_to}) end
 local now, is_held = now_ms(), redis.call('EXISTS', LEASE) == 1 or nil
 local function outcome(name) return cjson.encode({outcome = name, is_held = is_held}) end
 
-local update_id, sender, kind = read_entry(member)
-if kind == 'f' then kind = 't' end
 if redis.call('ZSCORE', SEEN, update_id) then return outcome('duplicate') end
 -- An erasure was confirmed by an update. Messages sent before it are not taken in after it.
 local function is_cut_off(update, at)
@@ -22,29 +25,30 @@ end
 -- After an erasure here, this conversation may be missing in the sender's index. The caller has to write the index
 -- first and then read up to where the sender was forgotten. So a forgetting that the caller did not see yet finds
 -- this conversation in the index.
-local _, erasure = versions()
-if redis.call('HGET', META, 'met:' .. sender) ~= erasure then
+if met ~= erasure then
   if request.read_under ~= erasure then return cjson.encode({outcome = 'unmet', erasure = erasure}) end
   redis.call('HSET', META, 'met:' .. sender, erasure)
-  if request.forgotten_until ~= '0' then cut_person(sender, request.forgotten_until) end
+  if request.forgotten_until ~= '0' then
+    cut_person(sender, request.forgotten_until)
+    senders_cut = redis.call('HGET', META, 'cut:' .. sender)
+  end
   touch(request.ttl_s)
 end
 -- How many updates of this kind the sender sent, as `<day>|<that day>|<the day before>`. So a sender who floods
 -- a chat is refused alone, and can still send commands. A day in the future does not count: the clock went back.
-local counter = 'sent:' .. kind .. ':' .. sender
-local cut = redis.call('HMGET', META, 'cut_update', 'cut_at', 'cut:' .. sender, counter)
 local today = math.floor(now / 86400000)
-local day, count, before = string.match(cut[4] or '', '^(%d+)|(%d+)|(%d+)$')
+local day, count, before = string.match(sent or '', '^(%d+)|(%d+)|(%d+)$')
 if tonumber(day) == today - 1 then count, before = 0, count end
 if not day or tonumber(day) < today - 1 or tonumber(day) > today then count, before = 0, 0 end
-local senders_update, senders_at = string.match(cut[3] or '', '^(%d+)|(%d+)$')
-if is_cut_off(cut[1], cut[2]) or is_cut_off(senders_update, senders_at) then return outcome('dropped') end
+local senders_update, senders_at = string.match(senders_cut or '', '^(%d+)|(%d+)$')
+if is_cut_off(cut_update, cut_at) or is_cut_off(senders_update, senders_at) then return outcome('dropped') end
 if count + before >= request.max_updates then return outcome('full') end
 -- Other scripts free memory before they use more. This one must fail when Redis is full.
 redis.call('HSET', META, counter, whole(today) .. '|' .. whole(count + 1) .. '|' .. before)
 redis.call('ZADD', SEEN, whole(now), update_id)
 redis.call('ZADD', MAILBOX, update_id, member)
 redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms))
-touch(request.ttl_s)
+redis.call('EXPIRE', MAILBOX, request.ttl_s)
+touch(request.ttl_s, {SEEN})
 if is_held and kind ~= 'c' then signal(request.signals) end
 return outcome('taken')

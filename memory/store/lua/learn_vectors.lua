@@ -8,10 +8,11 @@
 local request = cjson.decode(ARGV[1])
 local ROWS, FINGERPRINT = VEC, 'vector_fingerprint'
 if request.stream == 'records' then ROWS, FINGERPRINT = RVEC, 'record_vector_fingerprint' end
-local epoch, erasure = versions()
+local epoch, erasure, _, _, is_lexical_only, fingerprint = read_meta('lexical_only', FINGERPRINT)
+epoch, erasure = epoch or '0', erasure or '0'
 if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end
-if ROWS == VEC and redis.call('HEXISTS', META, 'lexical_only') == 1 then return 'refused' end
-local is_other = redis.call('HGET', META, FINGERPRINT) ~= request.fingerprint
+if ROWS == VEC and is_lexical_only then return 'refused' end
+local is_other = fingerprint ~= request.fingerprint
 if not request.ids then
   if is_other then
     redis.call('UNLINK', ROWS)
@@ -25,10 +26,11 @@ local last_id = last and tonumber(string.match(last[1], '^%d+')) or 0
 if is_other or last_id < request.after then return 'refused' end
 if last and #last[2][2] ~= #ARGV[2] then
   redis.call('UNLINK', ROWS)
+  redis.call('HDEL', META, 'expiring')
   return 'refused'
 end
 for i, id in ipairs(request.ids) do
   if id > last_id then redis.call('XADD', ROWS, id .. '-0', 'v', ARGV[i + 1]) end
 end
-if not string.find(META, '{d:', 1, true) then redis.call('EXPIRE', ROWS, request.ttl_s) end
+touch(request.ttl_s, {ROWS})
 return 'ok'

@@ -74,7 +74,7 @@ for _, entry in ipairs(wanted.added) do
   local id = redis.call('HINCRBY', META, 'next_record', 1)
   redis.call('XADD', RECORDS, id .. '-0', 'k', entry[1], 'j', ARGV[entry[2]])
 end
-for name, value in pairs(wanted.fields) do set_field(name, value) end
+set_fields(wanted.fields)
 touch(wanted.ttl_s)
 local counts = {messages, vectors, 0, redis.call('ZCARD', MAILBOX), records}
 if wanted.receipt ~= '' then return outcome('done', keep_receipt(wanted.receipt, counts)) end

@@ -1,6 +1,6 @@
 -- Uses: scope, delta, interrupt, begin
 -- ARGV[1], a JSON object: `update_id` of the stop, `person` who wants it, `by_admin` if an admin of the group does;
--- `draft`, the draft whose button was pressed, if one was; `signals`, the channel on which the holder of the lease hears
+-- `ttl_s`; `draft`, the draft whose button was pressed, if one was; `signals`, the channel on which the holder of the lease hears
 -- of it.
 -- Marks the turn that was asked before the stop: the next worker that looks at it ends it without asking the model.
 -- A question that waits for a worker becomes the open turn.
@@ -8,7 +8,7 @@
 -- A repeated stop changes nothing, and gets its first answer or 'answered'.
 local request = cjson.decode(ARGV[1])
 if tonumber(redis.call('HGET', META, 'stopped_by') or '-inf') >= request.update_id then return 'answered' end
-local entries, is_open = taken_entries(), true
+local entries, is_open = taken_entries(redis.call('HGET', TURN, 'taken')), true
 if #entries == 0 then
   entries, is_open = redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1), false
 end
@@ -19,7 +19,7 @@ local draft = math.max(tonumber(id) % 2147483648, 1)
 if tonumber(id) > request.update_id or (request.draft and request.draft ~= draft) then return 'nothing' end
 if sender ~= request.person and not request.by_admin then return 'not_yours' end
 if is_open and redis.call('HEXISTS', TURN, 'outbox') == 1 then return 'answered' end
-if not is_open then take(entries) end
+if not is_open then take(entries, request.ttl_s) end
 redis.call('HSET', TURN, 'stopped', 1)
 redis.call('HSET', META, 'stopped_by', whole(request.update_id))
 if redis.call('EXISTS', LEASE) == 0 then return 'waits' end

@@ -16,15 +16,23 @@ if wanted.learned_from then
   local lowest = redis.call('HGET', META, 'from:' .. tag)
   if lowest and epoch_there < tonumber(lowest) then return outcome('refused') end
 end
+local names, new = {}, {}
 for name, values in pairs(wanted.fields) do
-  if (redis.call('HGET', LEARNED, name) or '') ~= values[1] then return outcome('stale') end
+  names[#names + 1] = name
+  new[name] = values[2]
 end
-for name, values in pairs(wanted.fields) do set_field(name, values[2]) end
-local first = 0
+local present = #names > 0 and redis.call('HMGET', LEARNED, unpack(names)) or {}
+for i, name in ipairs(names) do
+  if (present[i] or '') ~= wanted.fields[name][1] then return outcome('stale') end
+end
+set_fields(new)
+local first, written = 0, {}
+if next(new) then written[1] = LEARNED end
+if #wanted.entries > 0 then written[#written + 1] = RECORDS end
 for _, entry in ipairs(wanted.entries) do
   local id = redis.call('HINCRBY', META, 'next_record', 1)
   if first == 0 then first = id end
   redis.call('XADD', RECORDS, id .. '-0', 'k', entry[1], 'j', ARGV[entry[2]])
 end
-touch(wanted.ttl_s)
+touch(wanted.ttl_s, written)
 return outcome('written', first)

@@ -149,7 +149,7 @@ MUTANTS = (
     Mutant(
         "late updates from before a clear are accepted",
         "nothing from before a clear is accepted",
-        _lua(("intake", "if is_cut_off(cut[1], cut[2]) or", "if false and")),
+        _lua(("intake", "if is_cut_off(cut_update, cut_at) or", "if false and")),
         since=3,
     ),
     Mutant(

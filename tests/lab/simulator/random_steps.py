@@ -18,7 +18,7 @@ _LEASE_MS = 100_000
 _CURSOR = {"message": 0, "message_vector": 0, "record": 0, "record_vector": 0}
 _LONG_MS = 10**9
 _TIMES = {"lease_ms": _LEASE_MS, "coalesce_ms": _LONG_MS, "max_coalesce_ms": _LONG_MS}
-_BEGIN = {**_TIMES, "tail": 12, "cursor": _CURSOR}
+_BEGIN = {**_TIMES, "ttl_s": _TTL_S, "tail": 12, "cursor": _CURSOR}
 
 
 class RandomSteps:

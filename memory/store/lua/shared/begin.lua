@@ -1,5 +1,5 @@
 -- Begins the next turn under a held lease, or says why there is none. Follows `scope` and `delta`.
--- `request` has `lease_ms`, `tail` (how many messages, and how many of anything else, are read at most) and
+-- `request` has `lease_ms`, `ttl_s`, `tail` (how many messages, and how many of anything else, are read at most) and
 -- `cursor`, the newest of each kind that the caller has already.
 -- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members,
 -- the answer of `read_delta` and the messages of a session off the record follow. The object leaves out what a turn does not have yet.
@@ -9,9 +9,9 @@ local function no_turn(why, details)
   return {cjson.encode(head)}
 end
 
-local function taken_entries()
+local function taken_entries(taken)
   local entries = {}
-  for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
+  for id in string.gmatch(taken or '', '%-?%d+') do
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', MAILBOX, id, id)) do
       entries[#entries + 1] = member
     end
@@ -19,8 +19,9 @@ local function taken_entries()
   return entries
 end
 
--- Takes the messages of the next turn: consecutive messages of one sender, or one command.
-local function take(members)
+-- Takes the messages of the next turn: consecutive messages of one sender, or one command. Returns them and the id
+-- of the turn. `token` is the lease that begins the turn, nil if none does yet.
+local function take(members, ttl_s, token)
   local entries, ids = {}, {}
   local _, first_sender, first_kind = read_entry(members[1])
   for _, member in ipairs(members) do
@@ -30,36 +31,47 @@ local function take(members)
     ids[#ids + 1] = id
   end
   -- The outbox frees `ballast`, so that a reply has space even if Redis fills up meanwhile.
-  redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ','), 'attempts', 0,
-    'ballast', string.rep(' ', 8192))
-  return entries
+  redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ','), 'attempts', token and 1 or 0,
+    'begun_by', token or '', 'ballast', string.rep(' ', 8192))
+  redis.call('EXPIRE', TURN, ttl_s)
+  return entries, ids[1]
 end
 
-local function begin(token, request)
-  local entries = taken_entries()
+local function open_turn()
+  return redis.call('HMGET', TURN, 'id', 'taken', 'begun_by', 'attempts', 'outbox', 'sending', 'sent', 'failures',
+    'error', 'stopped', 'due', 'pause')
+end
+
+-- `open` is the answer of `open_turn` if the caller has just read it and taken the lease.
+local function begin(token, request, open)
+  if not open then redis.call('PEXPIRE', LEASE, request.lease_ms) end
+  local id, taken, begun_by, attempts, outbox, sending, sent, failures, error, stopped, due = unpack(
+    open or open_turn())
+  local entries = taken_entries(taken)
+  local is_taken_over = #entries > 0 and begun_by ~= token
   if #entries == 0 then
-    redis.call('DEL', TURN)
+    if id or attempts then redis.call('DEL', TURN) end
     local members = redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1)
     if #members == 0 then
       redis.call('DEL', LEASE)
       return no_turn('empty')
     end
-    entries = take(members)
+    entries, id = take(members, request.ttl_s, token)
+    attempts, outbox, sending, sent, failures, error, stopped = 1, false, false, false, false, false, false
+  elseif due then
+    redis.call('HDEL', TURN, 'due', 'pause')
   end
-  redis.call('PEXPIRE', LEASE, request.lease_ms)
-  redis.call('HDEL', TURN, 'due', 'pause')
   -- A holder counts as one attempt, even if its call is repeated.
-  if redis.call('HGET', TURN, 'begun_by') ~= token then
-    redis.call('HINCRBY', TURN, 'attempts', 1)
+  if is_taken_over then
+    attempts = redis.call('HINCRBY', TURN, 'attempts', 1)
     redis.call('HSET', TURN, 'begun_by', token)
   end
-  local id, attempts, outbox, sending, sent, failures, error, stopped = unpack(redis.call('HMGET', TURN,
-    'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error', 'stopped'))
   local head = {outcome = 'turn', token = token, id = id, attempts = tonumber(attempts),
     sending = tonumber(sending), sent = sent or nil, failures = tonumber(failures), error = error or nil,
     stopped = stopped and true or nil}
-  local since, ends_at = off_record()
+  local delta, off_session = read_delta(request.cursor, request.tail)
+  local since, ends_at = off_record(off_session)
   if since then head.off_record = {since, ends_at} end
   local said = since and redis.call('XRANGE', OFF_RECORD, '-', '+') or {}
-  return {cjson.encode(head), outbox or '', entries, read_delta(request.cursor, request.tail), said}
+  return {cjson.encode(head), outbox or '', entries, delta, said}
 end

@@ -4,38 +4,39 @@
 -- each stream are read.
 -- Answers a list: a JSON object with the versions and the lengths, without those that are 0; then the fields, the
 -- records and their vectors (oldest first); then the messages (newest first) and their vectors.
+-- Returns also the session off the record, as `off_record` takes it.
 local function read_delta(cursor, max)
-  local function newer(stream, known)
-    return redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max)
+  local function newer(stream, known, length)
+    return length and redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max) or {}
   end
   local function sizes(stream, vectors, fingerprint)
     local length, vectors_length = redis.call('XLEN', stream), redis.call('XLEN', vectors)
     return {length = length > 0 and length or nil, vectors_length = vectors_length > 0 and vectors_length or nil,
       fingerprint = fingerprint or nil}
   end
-  local epoch, erasure = versions()
-  local generation, session, of_messages, of_records, off_at = unpack(redis.call('HMGET', META,
-    'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at'))
+  local epoch, erasure, _, _, generation, session, of_messages, of_records, off_at, off_session,
+    revision = read_meta('generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at',
+    'off_record', 'revision')
+  epoch, erasure = epoch or '0', erasure or '0'
   local is_stale = (cursor.epoch or '0') ~= epoch or (cursor.erasure or '0') ~= erasure
   local function known(name) return is_stale and 0 or cursor[name] or 0 end
   local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation),
-    session = tonumber(session), is_off = off_at and true or nil, records = sizes(RECORDS, RVEC, of_records)}
-  local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record')),
-    newer(RVEC, known('record_vector'))}
+    session = tonumber(session), is_off = off_at and true or nil, revision = tonumber(revision),
+    records = sizes(RECORDS, RVEC, of_records)}
+  local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record'), head.records.length),
+    newer(RVEC, known('record_vector'), head.records.vectors_length)}
   if cursor.message then
     head.messages = sizes(LOG, VEC, of_messages)
     answer[5] = redis.call('XREVRANGE', LOG, '+', '(' .. known('message') .. '-0', 'COUNT', max)
-    answer[6] = newer(VEC, known('message_vector'))
+    answer[6] = newer(VEC, known('message_vector'), head.messages.vectors_length)
   end
   answer[1] = cjson.encode(head)
-  return answer
+  return answer, off_session or ''
 end
 
 -- Where memory is off, what was said since then is kept only as far as the window may show it. Done
 -- now and then, for it rewrites all that stays.
-local function forget_beyond_window(tail)
-  local off_at = redis.call('HGET', META, 'off_at')
-  if not off_at then return end
+local function forget_beyond_window(off_at, tail)
   local since = redis.call('XRANGE', LOG, '(' .. off_at .. '-0', '+')
   if #since < tail * 1.5 then return end
   for i = 1, #since - tail do

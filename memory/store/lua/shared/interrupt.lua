@@ -4,16 +4,16 @@
 local MAX_ENTRIES = 32
 local FORWARD_MS = 1000 -- a comment arrives before the messages that are forwarded with it
 
--- Returns the ids of the open turn's messages and of those that followed them quickly, in the order of the mailbox.
+-- Returns the ids of the open turn's messages, `ids_taken`, and of those that followed them quickly, in the order of the mailbox.
 -- Returns nil if none followed. Commands are never answered together with other messages.
-local function with_followers(request)
+local function with_followers(request, ids_taken)
   local taken, oldest, newest, count = {}, nil, nil, 0
-  for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
+  for id in string.gmatch(ids_taken or '', '%-?%d+') do taken[id], count = true, count + 1 end
+  if count == 0 or redis.call('ZCARD', MAILBOX) == count then return nil end
+  for id in pairs(taken) do
     local arrived = tonumber(redis.call('ZSCORE', SEEN, id) or 0)
     oldest, newest = math.min(oldest or arrived, arrived), math.max(newest or arrived, arrived)
-    taken[id], count = true, count + 1
   end
-  if count == 0 or redis.call('ZCARD', MAILBOX) == count then return nil end
   local ids, kept, first_sender = {}, 0, nil
   for _, member in ipairs(redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1)) do
     local id, sender, kind = read_entry(member)
@@ -33,8 +33,8 @@ end
 
 -- Returns 'stopped', 'again' or nil. Nothing ends a run whose reply is stored.
 local function interruption(request)
-  local outbox, stopped = unpack(redis.call('HMGET', TURN, 'outbox', 'stopped'))
+  local outbox, stopped, taken = unpack(redis.call('HMGET', TURN, 'outbox', 'stopped', 'taken'))
   if outbox then return nil end
   if stopped then return 'stopped' end
-  return not request.is_shown and with_followers(request) and 'again' or nil
+  return not request.is_shown and with_followers(request, taken) and 'again' or nil
 end

@@ -6,9 +6,19 @@ local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_o
 local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
 local REMINDERS, OFF_RECORD = key_of.reminders, key_of.off_record
 
+-- What the newest reading of META says about expiry; nil if it must be read again.
+local expiry
+
+-- Reads fields of META in one command, together with those that `versions` and `touch` need.
+local function read_meta(...)
+  local found = redis.call('HMGET', META, 'epoch', 'erasure', 'moved_from', 'expiring', ...)
+  expiry = {erasure = found[2] or '0', moved_from = found[3], expiring = found[4] or ''}
+  return unpack(found, 1, 4 + select('#', ...))
+end
+
 local function versions()
-  local found = redis.call('HMGET', META, 'epoch', 'erasure')
-  return found[1] or '0', found[2] or '0'
+  local epoch, erasure = read_meta()
+  return epoch or '0', erasure or '0'
 end
 
 -- Whether a step of a turn must be refused: its sender no longer holds the lease, or something was erased
@@ -38,20 +48,63 @@ local function begin_again()
   redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
   if redis.call('HEXISTS', TURN, 'attempts') == 1 then redis.call('HSET', TURN, 'attempts', 0) end
   redis.call('HINCRBY', META, 'erasure', 1)
+  expiry = nil
 end
 
 -- Sets one expiry for the whole scope. The alias of a moved chat and the operator's documents do not expire;
--- the lease and the confirmations have expiries of their own.
-local function touch(ttl_s)
-  if string.find(META, '{d:', 1, true) or redis.call('HEXISTS', META, 'moved_from') == 1 then return end
-  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD_LETTERS}) do
-    redis.call('EXPIRE', key, ttl_s)
+-- the lease and the confirmations have expiries of their own. The mailbox and the open turn also get theirs when
+-- they are created, because they come and go with each turn.
+-- `written` lists the keys that the caller has written. If they had an expiry set within the hour (of short lives, within
+-- a 24th), nothing is done. `expiring` in META says for which keys, as `<erasure version>|,<key>,<key>,`. The expiry
+-- of META itself says when. An erasure may delete keys, so it makes the note void. Anything else that deletes one of
+-- these keys must remove the note.
+local function touch(ttl_s, written)
+  if not expiry then versions() end
+  if string.find(META, '{d:', 1, true) or expiry.moved_from then return end
+  local is_recent = written ~= nil
+  for _, key in ipairs(written or {}) do
+    local name = string.match(key, '[%a_]+$')
+    local is_noted = string.sub(expiry.expiring, 1, #expiry.erasure + 1) == expiry.erasure .. '|'
+      and string.find(expiry.expiring, ',' .. name .. ',', 1, true)
+    is_recent = is_recent and is_noted
   end
+  if is_recent then
+    local passed_ms = ttl_s * 1000 - redis.call('PTTL', META)
+    if passed_ms >= 0 and passed_ms < 1000 * math.min(3600, ttl_s / 24) then return end
+  end
+  local names = ''
+  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD_LETTERS}) do
+    if redis.call('EXPIRE', key, ttl_s) == 1 then names = names .. string.match(key, '[%a_]+$') .. ',' end
+  end
+  expiry.expiring = expiry.erasure .. '|,' .. names
+  redis.call('HSET', META, 'expiring', expiry.expiring)
 end
 
--- Gives a field of what was learned a value, '' for none.
-local function set_field(name, value)
-  if value == '' then redis.call('HDEL', LEARNED, name) else redis.call('HSET', LEARNED, name, value) end
+-- Counts a change of the fields of what was learned, so that their readers know which answer is the newer one. A count
+-- begins with the time, because that of a scope which has expired must not be ahead of it.
+local function count_revision()
+  if redis.call('HINCRBY', META, 'revision', 1) == 1 then redis.call('HSET', META, 'revision', whole(now_ms())) end
+end
+
+-- Gives fields of what was learned their values, '' for none. Without any field left the key and its expiry are gone.
+local function set_fields(values)
+  local set, removed = {}, {}
+  for name, value in pairs(values) do
+    if value == '' then
+      removed[#removed + 1] = name
+    else
+      set[#set + 1] = name
+      set[#set + 1] = value
+    end
+  end
+  if #removed > 0 then redis.call('HDEL', LEARNED, unpack(removed)) end
+  if #removed + #set > 0 then count_revision() end
+  if #set > 0 then
+    redis.call('HSET', LEARNED, unpack(set))
+  elseif #removed > 0 then
+    redis.call('HDEL', META, 'expiring')
+    expiry = nil
+  end
 end
 
 -- A mailbox member is `<update id>|<sender id>|<c for a command, t for a text, f for a forwarded one>|<body>`.
@@ -61,9 +114,10 @@ local function read_entry(member)
 end
 
 -- Returns from when until when (ms) the latest session off the record lasts or lasted, nothing if there was none.
--- It is stored as `<since>|<until>|<the mailbox member that ends it>`.
-local function off_record()
-  local since, ends_at = string.match(redis.call('HGET', META, 'off_record') or '', '^(%d+)|(%d+)|')
+-- It is stored as `<since>|<until>|<the mailbox member that ends it>`; `stored` is that, if the caller has read it.
+local function off_record(stored)
+  stored = stored or redis.call('HGET', META, 'off_record') or ''
+  local since, ends_at = string.match(stored, '^(%d+)|(%d+)|')
   return tonumber(since), tonumber(ends_at)
 end
 
@@ -80,18 +134,18 @@ local function columns_of(message, exchange)
   return columns
 end
 
--- Appends messages to the log and returns the sequence of the first one, 0 without messages.
+-- Appends messages to the log and returns the sequences of the first one, 0 without messages, and of the last one.
 -- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
 -- sequences and epochs start again; other scopes tell the old conversation from the new one by this time.
 local function append(messages, exchange)
-  local first
+  local first, seq
   for _, message in ipairs(messages) do
-    local seq = redis.call('HINCRBY', META, 'next_seq', 1)
+    seq = redis.call('HINCRBY', META, 'next_seq', 1)
     first = first or seq
     if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
     redis.call('XADD', LOG, seq .. '-0', unpack(columns_of(message, exchange)))
   end
-  return first or 0
+  return first or 0, seq
 end
 
 -- An erasure keeps its receipt, so that a repeated call gets the same answer. If the erasure answered a
@@ -226,6 +280,7 @@ local function wipe(last_update, kept)
   counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
+  expiry = nil
   local before = redis.call('HGET', META, 'cut_update')
   if last_update ~= '+inf' and tonumber(last_update) > tonumber(before or '-inf') then
     redis.call('HSET', META, 'cut_update', last_update, 'cut_at', whole(now_ms()))

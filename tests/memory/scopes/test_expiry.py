@@ -1,0 +1,46 @@
+"""Every key of a scope expires with it, and its expiry is set at most once an hour."""
+
+from memory.memory import Memory
+from memory.scopes.changes import Write
+from memory.scopes.fields import Watermark
+from tests.memory.conftest import OPTIONS
+from tests.memory.turns import HERE
+
+_HALF_AN_HOUR_MS = 1_800_000
+
+
+async def _lives_ms(memory: Memory, key: str, shorter_by_ms: int = 0) -> int:
+    """Return how long a key still lives, after its life was made shorter."""
+    if shorter_by_ms:
+        await memory.client.call("PEXPIRE", key, OPTIONS.ttl_s * 1000 - shorter_by_ms)
+    return int(await memory.client.call("PTTL", key))
+
+
+async def _write(memory: Memory, seq: int) -> None:
+    here = await memory.scopes.read(HERE)
+    await memory.scopes.write(here, Write(fields=[Watermark("facts", seq)]))
+
+
+async def test_a_second_write_within_an_hour_leaves_the_expiry_as_it_is(memory: Memory) -> None:
+    meta, whole_ms = memory.keys.scope(HERE).meta, OPTIONS.ttl_s * 1000
+    await _write(memory, 1)
+    await _lives_ms(memory, meta, shorter_by_ms=_HALF_AN_HOUR_MS)
+    await _write(memory, 2)
+    assert await _lives_ms(memory, meta) <= whole_ms - _HALF_AN_HOUR_MS
+    await _lives_ms(memory, meta, shorter_by_ms=3 * _HALF_AN_HOUR_MS)
+    await _write(memory, 3)
+    assert await _lives_ms(memory, meta) > whole_ms - _HALF_AN_HOUR_MS
+
+
+async def test_a_key_that_is_new_or_was_gone_gets_an_expiry_within_the_hour(
+    memory: Memory,
+) -> None:
+    keys = memory.keys.scope(HERE)
+    await memory.scripts["touch"](keys.all, {"ttl_s": OPTIONS.ttl_s})
+    await _write(memory, 1)
+    assert await _lives_ms(memory, keys.learned) > 0
+    here = await memory.scopes.read(HERE)
+    await memory.scopes.write(here, Write(removed=list(here.fields)))
+    assert not await memory.client.call("EXISTS", keys.learned)
+    await _write(memory, 2)
+    assert await _lives_ms(memory, keys.learned) > 0
