@@ -20,6 +20,8 @@ log = structlog.get_logger(__name__)
 _MAX_WAIT_S = 20.0
 """An answer waits at most this long for the descriptions of its pictures."""
 _MAX_CHARS = 1_200
+PICTURE_QUESTION = "What does it show?"
+PAGE_QUESTION = "What does the page say?"
 _INSTRUCTIONS = (
     "Describe the picture for a diary that is searched years later. Write one or two plain "
     "sentences: who or what it shows, where, and what is special. Then, if there is readable text "
@@ -42,7 +44,7 @@ async def page_text(model: ChatModel, page: Picture) -> str | None:
     """
     messages = (
         PromptMessage("system", _TRANSCRIBE),
-        PromptMessage("user", "What does the page say?", pictures=(page,)),
+        PromptMessage("user", PAGE_QUESTION, pictures=(page,)),
     )
     with watching(lambda _: None):
         reply = await model.complete(messages, ())
@@ -95,7 +97,7 @@ class DescribingAgent:
     async def _words(self, picture: Picture, language: str) -> str:
         messages = (
             PromptMessage("system", _INSTRUCTIONS.format(language=language)),
-            PromptMessage("user", "What does it show?", pictures=(picture,)),
+            PromptMessage("user", PICTURE_QUESTION, pictures=(picture,)),
         )
         try:
             reply = await self._model.complete(messages, ())

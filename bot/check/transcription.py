@@ -9,7 +9,7 @@ from bot.check.rows import Row, Rows
 from bot.model.model_errors import ModelError
 from bot.model.models import secret_of
 from bot.model.openai_client import open_client
-from bot.model.transcriber import Transcriber
+from bot.model.transcriber import OpenAITranscriber
 from config.settings import Settings
 
 _WHAT = "Voice messages"
@@ -25,7 +25,7 @@ async def check_transcription(settings: Settings) -> Rows:
         return
     async with open_client(settings.transcription_base_url, key, _TIMEOUT_S) as client:
         try:
-            await Transcriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
+            await OpenAITranscriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
         except ModelError as error:
             row = trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
             advice = f"{row.advice}, or do without: TRANSCRIPTION_MODEL=off"

@@ -17,7 +17,7 @@ from bot.model.guarded import Guard, GuardedEmbedder, InternalCalls, ModelCondit
 from bot.model.openai_client import RETRIES, ModelClient, open_client
 from bot.model.speaker import NO_VOICES, SPEECH_TIMEOUT_S, Speaker, Voices
 from bot.model.structured import StructuredModel
-from bot.model.transcriber import Transcriber
+from bot.model.transcriber import OpenAITranscriber
 from config.settings import Settings
 from memory.search.embeddings import Embedder
 from memory.text.internal_model import InternalModel
@@ -115,14 +115,14 @@ def _embedder(
 
 def _transcriber(
     settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
-) -> Transcriber | None:
+) -> OpenAITranscriber | None:
     """Return what writes down voice messages, on its own server; None if it is off."""
     model, limit_s = settings.transcription_model, settings.model_timeout_s
     if model is None:
         return None
     key = secret_of(settings.transcription_api_key)
     other = client.to(settings.transcription_base_url, key, limit_s)
-    return Transcriber(other, model, limit_s, observers)
+    return OpenAITranscriber(other, model, limit_s, observers)
 
 
 def _speaker(

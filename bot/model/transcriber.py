@@ -5,6 +5,7 @@ file: Telegram's `.oga` is refused, the same bytes as `.ogg` are not.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import orjson
 
@@ -64,7 +65,18 @@ def ending_of(name: str, mime_type: str) -> str:
     return "" if name or mime_type else "ogg"
 
 
-class Transcriber:
+class Transcriber(Protocol):
+    """Writes down what a sound says."""
+
+    async def words(self, sound: bytes, ending: str) -> str:
+        """Return what is said, "" for silence; raise `ModelError`.
+
+        `ending` is one that `ending_of` returns.
+        """
+        ...
+
+
+class OpenAITranscriber:
     """One transcription model of one server."""
 
     def __init__(
@@ -80,10 +92,7 @@ class Transcriber:
         self._observers = observers
 
     async def words(self, sound: bytes, ending: str) -> str:
-        """Return what is said, "" for silence; raise `ModelError`.
-
-        `ending` is one that `ending_of` returns.
-        """
+        """Return what is said, "" for silence; raise `ModelError`."""
         fields = {"model": self._model, "response_format": "json"}
         file = (f"voice.{ending}", sound, _TYPES[ending])
         with ObservedCall(

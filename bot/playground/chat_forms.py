@@ -14,7 +14,9 @@ from starlette.routing import Route
 
 from bot.playground.bot_api import BotApiServer, ChatMessage, LocalPerson
 from bot.playground.bot_api.parameters import Parameters
+from bot.playground.bot_api.people import kind_of
 from bot.playground.forms import read_form
+from bot.playground.offline_senses import OfflineTranscriber
 from bot.playground.scene import PageChat, Scene
 
 _MAX_TEXT = 4096
@@ -27,9 +29,12 @@ _MAX_DIGITS = 18
 class ChatForms:
     """The forms of a chat; each answers with the address of a chat."""
 
-    def __init__(self, telegram: BotApiServer, scene: Scene) -> None:
+    def __init__(
+        self, telegram: BotApiServer, scene: Scene, transcriber: OfflineTranscriber | None = None
+    ) -> None:
         self._telegram = telegram
         self._scene = scene
+        self._transcriber = transcriber
 
     def routes(self) -> Sequence[Route]:
         """Return where the forms are posted."""
@@ -56,15 +61,20 @@ class ChatForms:
         if form.text("edit") and not command:
             await self._edit(place, shown_message(place, form.text("edit")), text)
             return back_to(place)
-        if text and form.text("mention") and not text.startswith("/"):
-            text = f"@{self._telegram.bot.username} {text}"
+        upload = form.upload("file")
+        file = upload if upload and upload.name else None
+        if file and self._transcriber and kind_of(file) == "voice":
+            self._transcriber.keep(file.content, text)
+            text = ""
+        if (text or file) and form.text("mention") and not text.startswith("/"):
+            text = f"@{self._telegram.bot.username} {text}".rstrip()
         if form.text("forward") and not command:
             target = self._scene.place(form.text("to"))
             forwarded = shown_message(place, form.text("forward"))
             return await self._forward(place, target, forwarded, text)
         replied = shown_message(place, form.text("reply"))
-        speaker, file = place.speaker, form.upload("file")
-        if file and file.name:
+        speaker = place.speaker
+        if file:
             await speaker.send_file(
                 place.chat, file, caption=text[:_MAX_TEXT], reply_to=replied, topic=place.topic
             )

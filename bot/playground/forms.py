@@ -17,6 +17,8 @@ _MAX_BODY_BYTES = 21 * 2**20
 """The largest file that Telegram takes, with its text."""
 
 _READABLE = ("application/json", "text/")
+_SHOWN = ("image/jpeg", "image/png", "image/gif", "image/webp", "audio/")
+"""Types of files that the page shows or plays; none of them can hold a script."""
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 
@@ -49,14 +51,20 @@ async def read_form(request: Request) -> Parameters:
 
 
 def file_response(file: StoredFile) -> Response:
-    """Return a file of a chat: text opens as plain text, other files are downloaded."""
-    is_text = file.mime_type.startswith(_READABLE)
-    how = "inline" if is_text else "attachment"
+    """Return a file of a chat: text opens as plain text, pictures and sounds as they are.
+
+    Other files are downloaded.
+    """
+    kind = "application/octet-stream"
+    if file.mime_type.startswith(_READABLE):
+        kind = "text/plain; charset=utf-8"
+    elif file.mime_type.startswith(_SHOWN):
+        kind = file.mime_type
+    how = "attachment" if kind == "application/octet-stream" else "inline"
     headers = {
         "Content-Disposition": f"{how}; filename*=UTF-8''{quote(file.name or 'file')}",
         "X-Content-Type-Options": "nosniff",
     }
-    kind = "text/plain; charset=utf-8" if is_text else "application/octet-stream"
     return Response(file.content, headers=headers, media_type=kind)
 
 

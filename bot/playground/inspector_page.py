@@ -26,6 +26,7 @@ from bot.playground.bot_api.parameters import Parameters
 from bot.playground.chat_forms import ChatForms, back_to, shown_message
 from bot.playground.forms import REFUSALS, file_response, guard, read_form, refused
 from bot.playground.inspector import Inspector, telegram_id_of
+from bot.playground.offline_senses import OfflineTranscriber
 from bot.playground.page_filters import FILTERS, to_html
 from bot.playground.scene import PageChat, Scene
 from bot.playground.year.filling import YearFiller
@@ -46,14 +47,20 @@ class InspectorPage:
     """The page; its address says which chat is shown and which turn is open."""
 
     def __init__(
-        self, telegram: BotApiServer, scene: Scene, inspector: Inspector, note: str
+        self,
+        telegram: BotApiServer,
+        scene: Scene,
+        inspector: Inspector,
+        note: str,
+        transcriber: OfflineTranscriber | None = None,
     ) -> None:
         self.filler = YearFiller(telegram, scene, inspector)
-        self._forms = ChatForms(telegram, scene)
+        self._forms = ChatForms(telegram, scene, transcriber)
         self._telegram = telegram
         self._scene = scene
         self._inspector = inspector
         self._note = note
+        self._is_deaf = transcriber is not None
         self._languages = Catalogue().languages
         loader = jinja2.FileSystemLoader(_WEB)
         self._templates = jinja2.Environment(
@@ -96,6 +103,7 @@ class InspectorPage:
             page.render(
                 bot=self._telegram.bot,
                 note=self._note,
+                is_deaf=self._is_deaf,
                 scene=self._scene,
                 here=here,
                 messages=shown,

@@ -7,17 +7,20 @@ finds in the prompt. It never puts a person's message into other words.
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 from typing import Literal
 from uuid import uuid4
 
 import orjson
 
+from bot.agent.describe import PAGE_QUESTION, PICTURE_QUESTION
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.live_text import live_observer
 from bot.playground.offline_embedder import content_words, meanings, words
+from bot.playground.offline_question import OfflineQuestion
 from bot.playground.offline_reminders import reminder_in
+from bot.playground.offline_senses import description_of
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -60,8 +63,11 @@ _QUESTION = re.compile(
 _SENTENCE_END = re.compile(r"(?<=\w\w\w[.…])\s+|(?<=[!?؟])\s+|(?<=[。！？])|\n+")  # not "Dr. X"
 _REMEMBERED = re.compile(r"^(?:- )?\[([^\]\n]+)\] ([^:\n]*): ", re.MULTILINE)  # date, speaker
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
-_MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
+_LINK = re.compile(r"https?://[^\s<>\"'()]*[^\s<>\"'().,;:!?]")
+_NO_CAPTION = (
+    "What it shows I cannot tell. Write it beside a picture, and you can ask for it later."
+)
 _MAX_COUNT = 500
 """Counting is the one long answer here: it shows how an answer grows and can be stopped."""
 _MIN_SHARE = 0.3
@@ -90,14 +96,23 @@ class OfflineChatModel:
     ) -> ModelReply:
         """Return tool calls if the question needs a tool, else the answer."""
         await asyncio.sleep(self._pause_s)
-        question = _Question.of(messages)
+        pictures, asked = messages[-1].pictures, messages[-1].content
+        if pictures and asked in (PICTURE_QUESTION, PAGE_QUESTION):
+            words = "" if asked == PAGE_QUESTION else await description_of(pictures[0])
+            return ModelReply(words, (), "stop", is_blind=not words)
+        question = OfflineQuestion.of(messages)
         names = {tool.name for tool in tools} if tool_choice == "auto" else set()
         calls = () if question.results else tuple(self._calls(question.text, names))
         if calls:
             return ModelReply("", calls, "tool_calls")
         asks_who = bool(_WHO.search(question.text))
         paragraphs = [INTRODUCTION] if asks_who or question.is_first else []
-        paragraphs += [] if asks_who else [_answer(question)]
+        seen = [await description_of(picture) for picture in question.pictures]
+        paragraphs += [f"I see this: {words}." for words in seen]
+        if question.pictures and not question.text:
+            paragraphs.append(_NO_CAPTION)
+        elif not asks_who:
+            paragraphs.append(_answer(question))
         reply = ModelReply("\n\n".join(paragraphs), (), "stop")
         await self._write(reply)
         return reply
@@ -127,6 +142,9 @@ class OfflineChatModel:
             zones = [zone for city, zone in self._zones.items() if f" {city} " in spoken]
             yield _call("current_time", **({"timezone": zones[0]} if zones else {}))
         expression = expression_in(text)
+        if "read_page" in names and (link := _LINK.search(text)):
+            yield _call("read_page", url=link[0])
+            return
         if "calculate" in names and expression:
             yield _call("calculate", expression=expression)
         if "search_memory" in names and _REMEMBER.search(text):
@@ -134,40 +152,11 @@ class OfflineChatModel:
             yield _call("search_memory", query=" ".join(subject) or text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A prompt as the rules read it.
-
-    `text` is the person's message, `memory` the inside of the memory section, `earlier` what people
-    said before in the window, `results` the tool calls of this turn with their results.
-    """
-
-    text: str
-    memory: str
-    earlier: tuple[str, ...]
-    results: tuple[tuple[ToolCall, str], ...]
-    is_first: bool
-
-    @classmethod
-    def of(cls, messages: Sequence[PromptMessage]) -> "_Question":
-        *earlier, last = [message.content for message in messages if message.role == "user"]
-        memory = _MEMORY.match(last)
-        calls = {call.id: call for message in messages for call in message.tool_calls}
-        start = max(at for at, message in enumerate(messages) if message.role == "user")
-        return cls(
-            _MEMORY.sub("", last, count=1),
-            memory[1].strip() if memory else "",
-            tuple(earlier),
-            tuple((calls[m.tool_call_id], m.content) for m in messages[start:] if m.role == "tool"),
-            all(message.role != "assistant" or message.tool_calls for message in messages),
-        )
-
-
 def _call(name: str, **arguments: str | int) -> ToolCall:
     return ToolCall(f"call_{uuid4().hex}", name, orjson.dumps(arguments).decode())
 
 
-def _answer(question: _Question) -> str:
+def _answer(question: OfflineQuestion) -> str:
     if question.results:
         return "\n".join(_from_tool(question, call, result) for call, result in question.results)
     text = question.text.strip()
@@ -182,10 +171,13 @@ def _answer(question: _Question) -> str:
     return f"Noted: “{_short(_sentences(text)[0], 120)}” Ask me about it whenever you like."
 
 
-def _from_tool(question: _Question, call: ToolCall, result: str) -> str:
+def _from_tool(question: OfflineQuestion, call: ToolCall, result: str) -> str:
     """Say what a tool found; of a failed tool, only that it failed."""
     if call.name == "search_memory":
         return _quote(question, result) or "I looked, and found nothing about that."
+    if call.name == "read_page" and not result.startswith("Error:"):
+        _, *lines = filter(None, result.splitlines())
+        return f"I read the page. It begins: “{_short(' – '.join(lines), 300)}”"
     if result.startswith("Error:"):
         return "That did not work out, sorry."
     if call.name == "set_reminder":
@@ -195,7 +187,7 @@ def _from_tool(question: _Question, call: ToolCall, result: str) -> str:
     return "My clock says: " + _CLOCK.sub(r", \1", result)
 
 
-def _quote(question: _Question, found: str = "") -> str:
+def _quote(question: OfflineQuestion, found: str = "") -> str:
     """Return the sentence that shares most words with the question, and when it was said.
 
     It looks into the memory section, into what a tool found, and into the window, which has no

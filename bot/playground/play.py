@@ -20,6 +20,7 @@ from bot.app import App
 from bot.model.call_report import ModelObserver
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models, OpenModels, open_models
+from bot.model.speaker import Voices
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
@@ -27,6 +28,7 @@ from bot.playground.loopback import LoopbackServer
 from bot.playground.offline_embedder import OfflineEmbedder
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel
+from bot.playground.offline_senses import OfflineTranscriber
 from bot.playground.scene import ADMIN_ID, Scene
 from bot.playground.year import Year
 from bot.playground.year.filling import YearModel
@@ -76,7 +78,8 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         here = settings.model_copy(update=_IN_PLAYGROUND | telegram_here)
         scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
         inspector = Inspector(telegram, scene)
-        page = InspectorPage(telegram, scene, inspector, note)
+        transcriber = OfflineTranscriber() if is_offline else None
+        page = InspectorPage(telegram, scene, inspector, note, transcriber)
         stack.push_async_callback(page.filler.stop)
         try:
             server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
@@ -87,7 +90,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         if sys.stdout.isatty() and has_screen():
             open_browser(f"{server.url}/")
         year = page.filler.year
-        models = offline_models if is_offline else open_models
+        models = partial(offline_models, transcriber) if transcriber else open_models
         app = App(
             here,
             redis,
@@ -114,11 +117,12 @@ def _has_model(settings: Settings) -> bool:
 
 
 @asynccontextmanager
-async def offline_models(_: Settings, __: Sequence[ModelObserver]) -> AsyncIterator[Models]:
+async def offline_models(
+    transcriber: OfflineTranscriber, _: Settings, __: Sequence[ModelObserver]
+) -> AsyncIterator[Models]:
     """Give the models that answer without a key; they run in this process and cost nothing."""
-    yield Models(
-        OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder(), CircuitBreaker(), ()
-    )
+    chat, internal, embedder = OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder()
+    yield Models(chat, internal, embedder, CircuitBreaker(), (), Voices(transcriber))
 
 
 def _knowing_the_year(models: OpenModels, year: Year) -> OpenModels:

@@ -93,10 +93,10 @@ def read_content(message: telegram.Message, me: BotIdentity) -> Content:
     said = read_text(message.text or message.caption or spelled(message), marked, me)
     if RICH_MESSAGE in message.api_kwargs and f"@{me.username}".lower() in said.text.lower():
         said = replace(said, mentions_us=True)  # rich messages have no entities
-    file, photo = read_file(message), read_photo(message)
-    if (file or photo) and said.text.lower() == f"@{me.username.lower()}":
+    file, photo, voice = read_file(message), read_photo(message), read_voice(message)
+    if (file or photo or voice) and said.text.lower() == f"@{me.username.lower()}":
         said = replace(said, text="")  # the mention only says that the file is for us
-    voice, kind = read_voice(message), unsupported_kind(message) or ("photo" if photo else "")
+    kind = unsupported_kind(message) or ("photo" if photo else "")
     if not (said.text or said.command or file):
         return Content(said, voice=voice, photo=photo, unsupported=kind)
     return Content(said, file, voice, photo, unseen=kind if message.caption else "")

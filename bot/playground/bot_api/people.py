@@ -18,7 +18,13 @@ from bot.playground.bot_api.shapes import (
 from bot.playground.bot_api.values import Media, MediaKind, MessageEntity, Topic, UploadedFile, User
 from bot.playground.bot_api.world import Press, World
 
-_KINDS: dict[str, MediaKind] = {"image": "photo", "audio": "voice"}
+_PICTURES = {
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/png": re.compile(rb"\x89PNG\r\n"),
+    "image/gif": re.compile(rb"GIF8"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
+"""Pictures that are sent as photos, and how their files begin."""
 _MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
 _COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
 
@@ -37,6 +43,14 @@ def find_entities(text: str) -> tuple[MessageEntity, ...]:
         for match in pattern.finditer(text)
     ]
     return tuple(sorted(found, key=lambda entity: entity.offset))
+
+
+def kind_of(file: UploadedFile) -> MediaKind:
+    """Return as what a file is sent: as a photo, a voice message or a document."""
+    beginning = _PICTURES.get(file.mime_type)
+    if beginning and beginning.match(file.content):
+        return "photo"
+    return "voice" if file.mime_type.startswith("audio/") else "document"
 
 
 class LocalPerson:
@@ -81,9 +95,9 @@ class LocalPerson:
         topic: Topic | None = None,
     ) -> ChatMessage:
         """Send an image as a photo, a sound as a voice message, another file as a document."""
-        kind = _KINDS.get(file.mime_type.partition("/")[0], "document")
         message = self._message(chat, reply_to, topic)
-        return await self._send_media(message, Media(kind, self._world.store(file)), caption)
+        media = Media(kind_of(file), self._world.store(file))
+        return await self._send_media(message, media, caption)
 
     async def edit(self, message: ChatMessage, text: str) -> ChatMessage:
         """Change the text or caption of a message; return it as it is now."""

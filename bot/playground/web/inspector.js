@@ -63,14 +63,93 @@ document.addEventListener("submit", async (event) => {
   if (form.elements.forward && !event.submitter?.name) return; // this opens the other chat
   event.preventDefault();
   const { submitter } = event;
+  if (form.elements.file.files[0]?.size > 20 * 2 ** 20) return tell(form, "Telegram takes files up to 20 MB.");
   const body = new FormData(form, submitter);
   if (!submitter?.name) form.elements.text.value = form.elements.file.value = "";
   if (!submitter?.formAction.match(/\/(press|stop)$/)) {
     history.replaceState(null, "", `/?at=${encodeURIComponent(form.elements.at.value)}`);
   }
-  await fetch(submitter?.getAttribute("formaction") ?? form.action, { method: "POST", body, redirect: "manual" });
+  const answer = await fetch(submitter?.getAttribute("formaction") ?? form.action, { method: "POST", body, redirect: "manual" });
+  tell(form, answer.status >= 400 ? await answer.text() : ""); // what was sent redirects, which has the status 0
   refresh();
 });
+
+function tell(form, trouble) {
+  form.querySelector(".trouble").textContent = trouble;
+}
+
+// Only one file is taken, as by the file box.
+function attach(form, file) {
+  const chosen = new DataTransfer();
+  chosen.items.add(file);
+  form.elements.file.files = chosen.files;
+  form.elements.file.focus();
+}
+
+const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+
+document.addEventListener("dragover", (event) => {
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  document.querySelector(".place").classList.toggle("dropping", Boolean(event.target.closest(".place")));
+});
+
+document.addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) document.querySelector(".place").classList.remove("dropping");
+});
+
+document.addEventListener("drop", (event) => {
+  if (!hasFiles(event)) return;
+  event.preventDefault(); // else the browser opens the file instead of this page
+  document.querySelector(".place").classList.remove("dropping");
+  const form = event.target.closest(".place")?.querySelector(".say");
+  if (form && event.dataTransfer.files.length) attach(form, event.dataTransfer.files[0]);
+});
+
+document.addEventListener("paste", (event) => {
+  const form = event.target.closest?.(".say");
+  if (!form || !event.clipboardData.files.length) return;
+  event.preventDefault();
+  attach(form, event.clipboardData.files[0]);
+});
+
+let recorder = null;
+
+async function record(button) {
+  if (recorder) return recorder.stop();
+  const { form } = button;
+  if (button.ariaBusy) return; // the browser is asking the person
+  button.ariaBusy = true;
+  try {
+    const sound = await navigator.mediaDevices.getUserMedia({ audio: true });
+    recorder = new MediaRecorder(sound);
+  } catch {
+    return tell(form, "The browser does not let this page record.");
+  } finally {
+    button.ariaBusy = null;
+  }
+  const parts = [];
+  const name = (isOn) => {
+    button.setAttribute("aria-pressed", isOn);
+    button.textContent = isOn ? "Stop recording" : "Record a sound";
+  };
+  recorder.ondataavailable = (event) => parts.push(event.data);
+  recorder.onstop = () => {
+    const [type] = recorder.mimeType.split(";");
+    recorder.stream.getTracks().forEach((track) => track.stop());
+    recorder = null;
+    name(false);
+    attach(form, new File(parts, `voice.${type.split("/")[1]}`, { type }));
+  };
+  recorder.start();
+  name(true);
+  tell(form, "");
+}
+
+for (const button of document.querySelectorAll(".record")) {
+  button.hidden = !(navigator.mediaDevices && window.MediaRecorder);
+  button.addEventListener("click", () => record(button));
+}
 
 document.addEventListener("keydown", (event) => {
   const text = event.target;

@@ -28,6 +28,7 @@ async def playground(tmp_path: Path) -> AsyncIterator[str]:
             "PORT": "0",
             "COALESCE_S": "0.05",
             "WINDOW_MESSAGES": "4",
+            "LOCAL_SITES": "yes",
             "LOG_FORMAT": "json",
         }
     )
@@ -47,6 +48,7 @@ async def browser() -> AsyncIterator[Browser]:
         pytest.skip("no Chromium found: on Debian `apt-get install chromium`")
     # Chromium's sandbox refuses to serve root, as whom CI runs.
     args = ["--no-sandbox"] if os.geteuid() == 0 else []
+    args += ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(executable_path=chromium, args=args)
         yield launched

@@ -5,6 +5,7 @@ With `RICORDO_SCREENSHOTS=1` it also takes the pictures of the README.
 
 import os
 import re
+import struct
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from playwright.async_api import Browser, expect
 
 import bot.playground
+from tests.acceptance.test_pictures import jpeg
 from tests.bot.browser.visitor import PHONE, WIDE, Scheme, Visitor, visiting
+from tests.servers.web_site import ARTICLE, Site
 
 pytestmark = [
     pytest.mark.usefixtures("launcher"),
@@ -122,6 +125,8 @@ async def test_the_keyboard_alone_is_enough(browser: Browser, playground: str) -
         await expect(focused).to_have_text("Send")
         await page.keyboard.press("Tab")
         await expect(focused).to_have_attribute("type", "file")
+        await page.keyboard.press("Tab")
+        await expect(focused).to_have_text("Record a sound")
         await page.keyboard.press("Tab")
         await expect(focused).to_have_text("Commands")
         await page.keyboard.press("Enter")
@@ -277,6 +282,72 @@ async def test_files_replies_edits_and_forwards_are_sent_and_an_export_opens(
         await expect(export.locator("body")).to_contain_text("the mast of my boat made of?")
         await expect(export.locator("body")).not_to_contain_text("What is the mast made of?")
         assert visitor.complaints == []
+
+
+_SILENCE = (
+    struct.pack(
+        *("<4sI8sIHHIIHH4sI", b"RIFF", 836, b"WAVEfmt ", 16, 1, 1, 8000, 8000, 1, 8, b"data", 800)
+    )
+    + b"\x80" * 800
+)
+_DROP = """
+([content, name, type]) => {
+  const dropped = new DataTransfer();
+  dropped.items.add(new File([new Uint8Array(content)], name, { type }));
+  for (const kind of ["dragover", "drop"]) {
+    const event = new DragEvent(kind, { dataTransfer: dropped, bubbles: true, cancelable: true });
+    document.querySelector(".messages").dispatchEvent(event);
+  }
+}
+"""
+
+
+async def test_pictures_sounds_and_links_are_sent_and_asked_for_later(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground, PHONE, "dark") as visitor, Site() as site:
+        page, anna = visitor.page, visitor.place("Anna")
+        files, words = anna.get_by_label("Attach a file"), anna.get_by_role("textbox")
+        answers = anna.locator("article.theirs:not(.draft) .text")
+        await files.set_input_files(
+            {"name": "stamp.jpg", "mimeType": "image/jpeg", "buffer": jpeg("blue")}
+        )
+        await visitor.say("Anna", "The stamp is from Oulu")
+        await expect(answers.last).to_contain_text("640 × 480 pixels, mostly blue.")
+        shown = anna.get_by_role("img", name="Picture: The stamp is from Oulu")
+        assert await shown.evaluate("(each) => each.decode().then(() => each.naturalWidth)") == 640
+
+        await page.evaluate(_DROP, [list(_SILENCE), "note.wav", "audio/wav"])
+        answer = await visitor.say("Anna", "The regatta begins at ten")
+        assert answer.startswith("🎙 The regatta begins at ten")
+        await expect(anna.locator("audio")).to_be_visible()
+
+        await files.press("Tab")
+        await expect(page.locator(":focus")).to_have_text("Record a sound")
+        await page.keyboard.press("Enter")
+        recording = anna.get_by_role("button", name="Stop recording", pressed=True)
+        await expect(recording).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(files).to_be_focused()
+        assert await files.evaluate("(each) => each.files[0].size") > 0
+        answer = await visitor.say("Anna", "The club meets in Turku")
+        assert answer.startswith("🎙 The club meets in Turku")
+
+        site.put("/sea", ARTICLE.encode())
+        assert "The blue whale" in await visitor.say("Anna", f"Read {site.at('/sea')}")
+        assert "did not work" in await visitor.say("Anna", "Read http://127.0.0.2/")
+        assert "Oulu" in await visitor.say("Anna", "Where is the stamp from?")
+        assert "at ten" in await visitor.say("Anna", "When does the regatta begin?")
+
+        await page.evaluate(_DROP, [20 * 2**20 + 1, "big.png", "image/png"])
+        await words.press("Enter")
+        await expect(anna.get_by_role("alert")).to_have_text("Telegram takes files up to 20 MB.")
+        assert visitor.complaints == []
+        for size in (PHONE, WIDE):
+            await page.set_viewport_size({"width": size[0], "height": size[1]})
+            assert await visitor.overflow_px() == 0
+        assert await visitor.faint_texts() == []
+        assert await visitor.nameless_controls() == []
 
 
 async def test_anna_is_the_admin_and_each_person_can_change_the_language(

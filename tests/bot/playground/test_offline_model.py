@@ -7,15 +7,19 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from bot.agent.describe import PAGE_QUESTION, PICTURE_QUESTION
 from bot.model.call import PromptMessage
 from bot.model.live_text import watching
 from bot.playground.offline_embedder import OfflineEmbedder
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
+from bot.playground.offline_senses import OfflineTranscriber
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
+from memory.message import Picture
 from memory.text.shape import AnswerShape
+from tests.acceptance.test_pictures import jpeg
 
 TOOLS = tuple(
     ToolDefinition(name, "", {"type": "object"})
@@ -305,3 +309,22 @@ async def test_texts_that_share_content_words_are_near_each_other() -> None:
     )
     assert boat @ same > 0.4 > boat @ other
     assert np.linalg.norm(boat) == pytest.approx(1)
+
+
+async def test_of_a_picture_only_size_and_colors_are_told_and_a_page_is_not_read() -> None:
+    picture = Picture(1, jpeg("blue"), "image/jpeg", 640, 480)
+    model, seen = OfflineChatModel(0), "JPEG picture, 640 × 480 pixels, mostly blue"
+    for asked, words, is_blind in ((PICTURE_QUESTION, seen, False), (PAGE_QUESTION, "", True)):
+        reply = await model.complete((PromptMessage("user", asked, pictures=(picture,)),), ())
+        assert (reply.text, reply.is_blind) == (words, is_blind)
+    shown = PromptMessage("user", "[photo]\n\nOur stamp", pictures=(picture,))
+    reply = await model.complete((*EARLIER, shown), TOOLS)
+    assert reply.text.startswith(f"I see this: {seen}.\n\nNoted: “Our stamp”")
+
+
+async def test_a_sound_has_the_words_that_were_typed_with_it() -> None:
+    transcriber = OfflineTranscriber()
+    for number in range(30):
+        transcriber.keep(b"%d" % number, f"words {number}")
+    assert await transcriber.words(b"29", "ogg") == "words 29"
+    assert [await transcriber.words(sound, "ogg") for sound in (b"0", b"other")] == ["", ""]

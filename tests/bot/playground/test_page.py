@@ -367,6 +367,29 @@ async def test_a_file_that_the_bot_sent_can_be_opened_and_runs_nothing(site: Sit
     assert (await site.client.get("/files/unknown")).status_code == 404
 
 
+async def test_a_picture_is_a_photo_only_if_its_bytes_say_so(site: Site) -> None:
+    place = site.scene.place(ANNA)
+    script = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
+    sent = {}
+    for content, mime_type in (
+        (b"\xff\xd8\xff\xe0 a photo", "image/jpeg"),
+        (script, "image/svg+xml"),
+        (script, "image/png"),
+        (b"OggS", "audio/ogg"),
+    ):
+        message = await place.speaker.send_file(place.chat, Upload(content, "a", mime_type))
+        assert message.media
+        shown = await site.client.get(f"/files/{message.media.file.id}")
+        assert shown.headers["x-content-type-options"] == "nosniff"
+        sent[content, mime_type] = (message.media.kind, shown.headers["content-type"])
+    assert list(sent.values()) == [
+        ("photo", "image/jpeg"),
+        ("document", "application/octet-stream"),
+        ("document", "image/png"),
+        ("voice", "audio/ogg"),
+    ]
+
+
 async def test_a_form_larger_than_the_largest_file_is_refused(site: Site) -> None:
     answer = await site.client.post("/say", content=b"a" * (22 * 2**20))
     assert answer.status_code == 413
