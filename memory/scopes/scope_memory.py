@@ -221,11 +221,10 @@ class ScopeMemory(EmbeddedStream):
 
     def _indexed(self, kind: type[Record], zone: tzinfo) -> KindIndex | None:
         """Index new records, and return the index of a kind; None if it has no records."""
-        for record in self._unindexed:
-            index = self._by_kind.setdefault(type(record), KindIndex())
-            at = record.happened_at
-            day = datetime.fromtimestamp(at, zone).date() if at else None
-            index.append(record.id, IndexRecord(record.embedded_text, record.group, said_on=day))
+        for each in dict.fromkeys(map(type, self._unindexed)):
+            records = [record for record in self._unindexed if type(record) is each]
+            index = self._by_kind.setdefault(each, KindIndex())
+            index.extend([r.id for r in records], [_index_record(r, zone) for r in records])
         self._unindexed.clear()
         for record_ids, vectors in self.vectors.taken():
             for index in self._by_kind.values():  # which sets the vectors of its own records
@@ -234,3 +233,10 @@ class ScopeMemory(EmbeddedStream):
 
     def _indexes(self) -> Sequence[KindIndex]:
         return tuple(self._by_kind.values())
+
+
+def _index_record(record: Record, zone: tzinfo) -> IndexRecord:
+    """Return what is indexed of a record, dated in `zone`."""
+    at = record.happened_at
+    day = datetime.fromtimestamp(at, zone).date() if at else None
+    return IndexRecord(record.embedded_text, record.group, said_on=day)

@@ -74,10 +74,10 @@ class KindIndex:
         self.ids = array("q")
         self.index = HybridIndex()
 
-    def append(self, entry_id: int, record: IndexRecord) -> None:
-        """Index one entry; its id is greater than those before."""
-        self.ids.append(entry_id)
-        self.index.append(record)
+    def extend(self, entry_ids: Sequence[int], records: Sequence[IndexRecord]) -> None:
+        """Index entries, at least one; their ascending ids are greater than those before."""
+        self.ids.extend(entry_ids)
+        self.index.extend(records)
 
     def row(self, entry_id: int) -> int | None:
         """Return the row of an entry, None if it is not indexed."""

@@ -9,6 +9,7 @@ vectors must be of one model; the scope store sees to that.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,18 +84,24 @@ class DenseIndex:
         arrays = (self._matrix, self._unit, self._present, self._along, self._scale, self._centre)
         return sum(array.nbytes for array in arrays)
 
-    def append(self, vector: Floats | None = None) -> None:
-        """Add a record, with or without its unit vector.
+    def extend(self, vectors: Sequence[Floats | None]) -> None:
+        """Add records, with or without their unit vectors.
 
-        Raise `ValueError` and add nothing if the vector has another width than the others.
+        Raise `ValueError` and add nothing if a vector has another width than the others.
         """
-        if vector is not None:
+        given = [
+            (at, vector) for at, vector in enumerate(vectors, self._used) if vector is not None
+        ]
+        for _, vector in given:
             self._check(vector)
-        if self._used == len(self._present):
-            self._resize(self._used + max(64, self._used // _GROWTH))
-        self._used += 1
-        if vector is not None:
-            self.put(self._used - 1, vector)
+            if len(vector) != len(given[0][1]):
+                raise ValueError("vectors of several widths")
+        used = self._used + len(vectors)
+        if used > len(self._present):
+            self._resize(max(used, self._used + max(64, self._used // _GROWTH)))
+        self._used = used
+        for at, vector in given:
+            self.put(at, vector)
 
     def put(self, at: int, vector: Floats) -> None:
         """Set the vector of a record; it replaces an earlier one.

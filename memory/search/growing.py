@@ -41,6 +41,17 @@ class GrowingArray(Generic[Scalar]):
         self._buffer[self._used] = value
         self._used += 1
 
+    def extend(self, values: npt.ArrayLike) -> None:
+        """Add values at the end, `(n,)`."""
+        added = np.asarray(values, self._buffer.dtype)
+        used = self._used + len(added)
+        if used > len(self._buffer):
+            longer = np.empty(max(used, 2 * len(self._buffer)), self._buffer.dtype)
+            longer[: self._used] = self.view
+            self._buffer = longer
+        self._buffer[self._used : used] = added
+        self._used = used
+
     def remove(self, at: int) -> None:
         """Remove one value; the values after it move up."""
         self._buffer[at : self._used - 1] = self._buffer[at + 1 : self._used]

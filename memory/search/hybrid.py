@@ -36,7 +36,7 @@ _MIN_CLOSENESS = -2.0
 
 @dataclass(frozen=True, slots=True)
 class IndexRecord:
-    """What is indexed of one record; `text` includes the speaker.
+    """What is indexed of one record of a session, which stand together; `text` has the speaker.
 
     The words of `said_on` are indexed with the text, in the language of the text. `vector`: a unit
     vector, `(dimensions,)` float32; None until `put_vector`.
@@ -97,23 +97,24 @@ class HybridIndex:
         return sum(part.nbytes for part in self._parts)
 
     def append(self, record: IndexRecord) -> int:
-        """Index one record and return its row; the records of a session must follow each other.
+        """Index one record, as `extend` does with several, and return its row."""
+        self.extend([record])
+        return len(self) - 1
 
-        Raise `ValueError` if its vector has another width than the others.
-        """
-        weights, words = self._weights, words_of(record.text)
-        asks = record.text.rstrip().endswith(QUESTION_MARKS)
-        is_person = not record.by_assistant
-        self._dense.append(record.vector)
-        weight = weights.assistant_words if record.by_assistant else 1.0
-        self._lexical.append(words, weight, record.said_on)
-        self._sessions.append(record.session, asks=asks and is_person, by_person=is_person)
-        self._times.append(words, record.said_on, by_assistant=record.by_assistant)
-        penalty = weights.assistant_penalty * record.by_assistant + weights.question_penalty * asks
-        self._prior.append(-penalty)
-        self._rows.append(self._next_row)
-        self._next_row += 1
-        return self._next_row - 1
+    def extend(self, records: Sequence[IndexRecord]) -> None:
+        """Index at least one record; raise `ValueError` if a vector has another width."""
+        weights, words = self._weights, [words_of(record.text) for record in records]
+        asks = np.array([each.text.rstrip().endswith(QUESTION_MARKS) for each in records])
+        by_assistant = np.array([each.by_assistant for each in records])
+        days = [each.said_on for each in records]
+        self._dense.extend([each.vector for each in records])
+        self._lexical.extend(words, np.where(by_assistant, weights.assistant_words, 1.0), days)
+        self._sessions.extend([r.session for r in records], asks & ~by_assistant, ~by_assistant)
+        self._times.extend(words, days, by_assistant)
+        penalty = weights.assistant_penalty * by_assistant + weights.question_penalty * asks
+        self._prior.extend(-penalty)
+        self._rows.extend(np.arange(self._next_row, self._next_row + len(records)))
+        self._next_row += len(records)
 
     def put_vector(self, row: int, vector: Floats) -> None:
         """Set the vector of one record, as `put_packed` does with several."""
@@ -181,8 +182,7 @@ class HybridIndex:
     def related(self, hits: Sequence[Hit], k: int, allowed: Flags | None = None) -> list[Hit]:
         """Search again with the vector of the first hit; return up to `k` hits not in `hits`.
 
-        They belong after the direct hits. As a bonus within the ranking, the second search gained
-        nothing; it costs another pass over the vectors, so it is a method of its own.
+        They belong after the direct hits. As a bonus within the ranking, they gained nothing.
         """
         first = self._position(hits[0].row) if hits and k > 0 else None
         vector = None if first is None else self._dense.vector(first)

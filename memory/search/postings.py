@@ -6,9 +6,7 @@ would take three times as much memory.
 """
 
 from array import array
-from collections.abc import Collection, Iterable
-from itertools import repeat
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +14,7 @@ import numpy.typing as npt
 from memory.search.growing import Floats
 
 Records = npt.NDArray[np.int32]
+Numbers = npt.NDArray[Any]
 
 _TERM_BYTES: Final = 200
 """Bytes of a term without mentions: its text, its number, and its place in a dictionary."""
@@ -51,12 +50,19 @@ class Postings:
         settled = self._starts.nbytes + self._records.nbytes + self._weights.nbytes
         return len(self._terms) * _TERM_BYTES + settled + sum(len(e) * e.itemsize for e in new)
 
-    def append(self, record: int, terms: Collection[str], weights: Iterable[float]) -> None:
-        """Add the terms of a new record, each once, with their weights."""
-        numbers = self._terms
-        self._new_terms.extend([numbers.setdefault(term, len(numbers)) for term in terms])
-        self._new_records.extend(repeat(record, len(terms)))
-        self._new_weights.extend(weights)
+    def __len__(self) -> int:
+        """Count terms."""
+        return len(self._terms)
+
+    def number(self, term: str) -> int:
+        """Return the number of a term, valid until the next removal."""
+        return self._terms.setdefault(term, len(self._terms))
+
+    def extend(self, records: Numbers, terms: Numbers, weights: Numbers) -> None:
+        """Add the numbers of the terms of new records, each once and by record, and weights."""
+        self._new_records.frombytes(records.astype(np.int32).tobytes())
+        self._new_terms.frombytes(terms.astype(np.int32).tobytes())
+        self._new_weights.frombytes(weights.astype(np.float32).tobytes())
 
     def of(self, term: str) -> tuple[Records, Floats]:
         """Return the records that mention a term, ascending, and its weights in them."""

@@ -1,5 +1,7 @@
 """Which records belong to one session and are therefore neighbors, and which answers which."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from memory.search.growing import Flags, Floats, GrowingArray
@@ -34,15 +36,15 @@ class Sessions:
         """`(records - 1,)` bool: a person asks, and a person says the next record."""
         return self._asks.view[:-1] & self._by_person.view[1:]
 
-    def append(self, session: int, *, asks: bool = False, by_person: bool = True) -> None:
-        """Add a record at the end; `asks` if it is a person's question."""
-        same = len(self) > 0 and int(self._numbers.view[-1]) == session
-        if not same:
-            self._starts.append(len(self))
-        self._numbers.append(session)
-        self._joined.append(same)
-        self._asks.append(asks)
-        self._by_person.append(by_person)
+    def extend(self, sessions: Sequence[int], asks: Flags, by_person: Flags) -> None:
+        """Add records at the end; `asks` of those that are a person's question."""
+        before = self._numbers.view[-1:] if len(self) else np.array([~sessions[0]])
+        joined = np.diff(np.concatenate([before, sessions])) == 0
+        self._starts.extend(len(self) + np.flatnonzero(~joined))
+        self._numbers.extend(sessions)
+        self._joined.extend(joined)
+        self._asks.extend(asks)
+        self._by_person.extend(by_person)
 
     def remove(self, at: int) -> None:
         """Remove a record; the records before and after it become neighbors."""

@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 
 from memory.search.asked import Period, asks_for_summary, asks_when, named_days, tells_time
-from memory.search.growing import Floats, GrowingArray
+from memory.search.growing import Flags, Floats, GrowingArray
 from memory.search.lexical import LexicalIndex
 from memory.search.relative_days import anchored, last_months, names_a_distance, relative_periods
 from memory.search.weights import Weights
@@ -26,13 +26,13 @@ class Times:
         """Bytes held."""
         return self._days.nbytes + self._tells_time.nbytes + self._by_assistant.nbytes
 
-    def append(
-        self, words: Sequence[str], said_on: date | None, *, by_assistant: bool = False
+    def extend(
+        self, words: Sequence[Sequence[str]], days: Sequence[date | None], by_assistant: Flags
     ) -> None:
-        """Add a record of these folded words; one without a date is of no day."""
-        self._days.append(said_on.toordinal() if said_on else 0)
-        self._tells_time.append(tells_time(words))
-        self._by_assistant.append(by_assistant)
+        """Add records of these folded words; one without a date is of no day."""
+        self._days.extend([day.toordinal() if day else 0 for day in days])
+        self._tells_time.extend([tells_time(each) for each in words])
+        self._by_assistant.extend(by_assistant)
 
     def remove(self, at: int) -> None:
         """Remove a record; those after it move up."""

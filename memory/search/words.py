@@ -63,7 +63,7 @@ _ARABIC_FORMS = str.maketrans(
 )
 _TO_ARABIC = str.maketrans({"ی": "ي", "ک": "ك"})  # the letters that the Arabic stemmer expects
 _HARAKAT = re.compile("[\u064b-\u065f\u0670]")
-_ALWAYS_UKRAINIAN = frozenset("іїєґ")
+ALWAYS_UKRAINIAN = frozenset("іїєґ")
 
 
 def _folded_function_words() -> dict[str, frozenset[str]]:
@@ -82,11 +82,11 @@ def fold(text: str) -> str:
 
 
 FUNCTION_WORDS = _folded_function_words()
-_CLAIMED_BY: dict[str, tuple[str, ...]] = {
+CLAIMED_BY: dict[str, tuple[str, ...]] = {
     word: tuple(code for code, claimed in FUNCTION_WORDS.items() if word in claimed)
     for word in frozenset().union(*FUNCTION_WORDS.values())
 }
-_LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
+LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
     script: tuple(code for code, language in LANGUAGES.items() if language.script == script)
     for script, _, _ in _SCRIPTS
 }
@@ -121,15 +121,13 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
     (usually what the conversation used so far) or `UNKNOWN`. A script of one language needs none.
     """
     found: dict[str, str] = {}
-    claims = Counter(chain.from_iterable([_CLAIMED_BY[w] for w in words if w in _CLAIMED_BY]))
-    distinct = frozenset(words)
-    is_long = max(map(len, distinct), default=0) > _MAX_LETTERS
-    for script in sorted(set(map(script_of if is_long else _script_of, distinct))):
-        candidates = _LANGUAGES_OF_SCRIPT.get(script, ())
+    claims = Counter(chain.from_iterable([CLAIMED_BY[w] for w in words if w in CLAIMED_BY]))
+    for script in sorted(set(map(script_of, words))):
+        candidates = LANGUAGES_OF_SCRIPT.get(script, ())
         if len(candidates) == 1:
             found[script] = candidates[0]
             continue
-        if script == "cyrillic" and any(_ALWAYS_UKRAINIAN & set(word) for word in words):
+        if script == "cyrillic" and any(ALWAYS_UKRAINIAN & set(word) for word in words):
             found[script] = "uk"
             continue
         votes = [claims.get(code, 0) for code in candidates]
@@ -207,16 +205,21 @@ def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:
     return terms
 
 
-def date_words(day: date, words: Sequence[str], languages: dict[str, str]) -> list[str]:
-    """Return the words by which a text of these words and languages is found by its date.
+def has_ideograph(word: str) -> bool:
+    """Return whether a word has Chinese characters."""
+    return not word.isascii() and _IDEOGRAPH.search(word) is not None
+
+
+@functools.lru_cache(maxsize=4_096)
+def date_words(day: date, languages: frozenset[str]) -> tuple[str, ...]:
+    """Return the words by which a text of these languages is found by its date.
 
     The month is named in each language of the text. Without a known language it is English.
     """
-    codes = {code for code in languages.values() if code in LANGUAGES}
-    if any(_IDEOGRAPH.search(word) for word in words if not word.isascii()):
-        codes.add("zh")
-    months = (LANGUAGES[code].months[day.month - 1] for code in sorted(codes) or ["en"])
-    return [str(day.day), *map(fold, dict.fromkeys(chain.from_iterable(months))), str(day.year)]
+    codes = sorted(languages & LANGUAGES.keys()) or ["en"]
+    months = (LANGUAGES[code].months[day.month - 1] for code in codes)
+    named = map(fold, dict.fromkeys(chain.from_iterable(months)))
+    return (str(day.day), *named, str(day.year))
 
 
 def asked_terms(
@@ -239,7 +242,7 @@ def asked_terms(
             heard = spoken.get(script, frozenset())
             guess = guessed.get(script, UNKNOWN)
             judges = {guess} if guess else heard
-            if not function_words and not judges.isdisjoint(_CLAIMED_BY.get(piece, ())):
+            if not function_words and not judges.isdisjoint(CLAIMED_BY.get(piece, ())):
                 continue
             forms = dict.fromkeys(stem(piece, code) for code in sorted(heard | {guess}))
             asked[tuple(forms)] = None

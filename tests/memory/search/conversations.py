@@ -68,8 +68,8 @@ def conversations(draw: st.DrawFn, most: int = 12) -> list[IndexRecord]:
 
 def index_of(records: Sequence[IndexRecord]) -> HybridIndex:
     index = HybridIndex()
-    for record in records:
-        index.append(record)
+    if records:
+        index.extend(records)
     return index
 
 

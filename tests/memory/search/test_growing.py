@@ -43,8 +43,10 @@ def test_each_record_gets_the_best_score_of_its_session(
     begins: list[bool], data: st.DataObject
 ) -> None:
     sessions, numbers = Sessions(), np.cumsum(begins).tolist()
-    for number in numbers:
-        sessions.append(number)
+    flags = np.zeros(len(numbers), np.bool_)
+    first = data.draw(st.integers(1, len(numbers)))
+    for part in (slice(first), *([slice(first, None)] if numbers[first:] else [])):
+        sessions.extend(numbers[part], flags[part], flags[part])
     for at in sorted(
         data.draw(st.sets(st.integers(0, len(numbers) - 1), max_size=len(numbers) - 1)),
         reverse=True,
@@ -100,8 +102,7 @@ def test_vectors_of_another_model_are_refused_and_words_still_find(
 def test_two_threads_give_the_same_product_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     index = DenseIndex()
-    for row in random.standard_normal((301, WIDTH)).astype(np.float32):
-        index.append(unit(row))
+    index.extend([unit(row) for row in random.standard_normal((301, WIDTH)).astype(np.float32)])
     alone = index.scores(vector_of(1))
     monkeypatch.setattr(int8_rows, "_WORTH_A_THREAD", 10)
     shared = index.scores(vector_of(1))

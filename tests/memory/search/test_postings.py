@@ -1,5 +1,6 @@
 """Flat postings hold what a list for each term would hold."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +17,18 @@ def _settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "_MAX_NEW", 3)
 
 
+def append(flat: Postings, record: int, weights: dict[str, float]) -> None:
+    """Add one record with the weight of each of its terms."""
+    terms = np.array([flat.number(term) for term in weights], np.int64)
+    flat.extend(np.full(len(terms), record), terms, np.array(list(weights.values())))
+
+
 @given(st.data(), st.lists(TERMS, max_size=30))
 def test_postings_equal_lists_of_each_term(data: st.DataObject, said: list[set[str]]) -> None:
     flat, held = Postings(), list[dict[str, float]]()
     for terms in said:
         weights = {term: float(data.draw(st.integers(1, 9))) for term in sorted(terms)}
-        flat.append(len(held), weights, weights.values())
+        append(flat, len(held), weights)
         held.append(weights)
         if data.draw(st.integers(0, 3)) == 0:
             at = data.draw(st.integers(0, len(held) - 1))
@@ -36,8 +43,8 @@ def test_postings_equal_lists_of_each_term(data: st.DataObject, said: list[set[s
 
 def test_a_removed_record_leaves_none_of_its_terms() -> None:
     flat = Postings()
-    flat.append(0, ["canary", "sea"], [1.0, 1.0])
-    flat.append(1, ["sea"], [1.0])
+    append(flat, 0, {"canary": 1.0, "sea": 1.0})
+    append(flat, 1, {"sea": 1.0})
     flat.remove(0)
     assert list(flat._terms) == ["sea"]
 
