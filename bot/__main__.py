@@ -28,9 +28,9 @@ import structlog
 from pydantic import SecretStr
 
 from bot.app import App
-from bot.behaviors import UnusableBehavior
 from bot.check.setting_rows import lacks_model_key
 from bot.metrics.monitoring import reporting_errors
+from bot.own_classes import UnusableClass
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from bot.runtime.logs import configure_logs
 from bot.runtime.process import (
@@ -68,7 +68,7 @@ _REASONS = (
     EmbeddedError,
     PortUnavailable,
     StoreError,
-    UnusableBehavior,
+    UnusableClass,
     UnusableSystemPrompt,
     WebhookTaken,
 )

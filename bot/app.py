@@ -105,7 +105,7 @@ class App:
         """Serve until `stopping` is set, then finish the running turns or hand them over.
 
         Raise an error that prevents the start: `StoreError`, `BadToken`, `WebhookTaken`,
-        `PortUnavailable`, `UnusableSystemPrompt`, `UnusableBehavior`.
+        `PortUnavailable`, `UnusableSystemPrompt`, `UnusableClass`.
         """
         settings, bot_id = self._settings, int(self._token.partition(":")[0])
         async with AsyncExitStack() as stack:

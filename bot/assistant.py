@@ -19,6 +19,7 @@ from bot.links.read_page import read_page_tool
 from bot.links.search_web import SearchService, search_web_tool
 from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.model.models import secret_of
+from bot.own_classes import agents_of, selector_of
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
 from bot.prompt.system_prompt import load_system_prompt
 from bot.turn.agreed_run import RunTools
@@ -29,6 +30,7 @@ from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.steps import FinishAction
 from memory.behaviors.tool import Tool
 from memory.message import Picture
+from memory.scopes.selectors import MessageSelector
 from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 
@@ -42,7 +44,7 @@ class Assistant:
 
     `run_tools` runs the tools of one action. `read_page` returns the text of a scanned page, None
     if the model cannot see. `shown` returns the recalled results of which a prompt
-    may show something.
+    may show something. `selector` chooses the messages of the window.
 
     The system message and the tools include those of the `behaviors`. `use_system_prompt` reads the
     operator's file again, or ours for None, and returns whether it differs; it raises
@@ -53,6 +55,7 @@ class Assistant:
     run_tools: RunTools
     prompt: Callable[[AgentContext], Prompt]
     shown: Callable[[AgentContext], tuple[SearchResult, ...]]
+    selector: MessageSelector
     behaviors: AIContextBehaviorManager
     use_system_prompt: Callable[[Path | None], bool]
     read_page: Callable[[Picture], Awaitable[str | None]]
@@ -68,8 +71,9 @@ def assistant_of(
     """Return the assistant; `bot_id` makes its call labels differ from those of other bots.
 
     If some behaviors do not run everywhere, each set of behaviors gets its own prompt and tools.
-    Raise `UnusableSystemPrompt` if the system prompt cannot be used, and `ToolNameClash` if a tool
-    of a behavior has the name of another tool.
+    Raise `UnusableSystemPrompt` if the system prompt cannot be used, `ToolNameClash` if a tool of a
+    behavior has the name of another tool, and `UnusableClass` if a class of the operator cannot be
+    used.
     """
     whole = _assistant_with(settings, tokens, model, behaviors, bot_id)
     if not behaviors.is_limited:
@@ -93,6 +97,7 @@ def assistant_of(
         lambda action, context: within(context).run_tools(action, context),
         lambda context: within(context).prompt(context),
         lambda context: within(context).shown(context),
+        whole.selector,
         behaviors,
         use_system_prompt,
         whole.read_page,
@@ -113,13 +118,8 @@ def _assistant_with(
         return "\n\n".join(filter(None, (load_system_prompt(path), behaviors.instructions)))
 
     system = system_from(settings.system_prompt_file)
-    assembler = PromptAssembler(
-        tokens,
-        system,
-        toolbox.definitions,
-        PromptBudget(settings.prompt_tokens, settings.reply_tokens),
-        settings.timezone,
-    )
+    budget = PromptBudget(settings.prompt_tokens, settings.reply_tokens)
+    assembler = PromptAssembler(tokens, system, toolbox.definitions, budget, settings.timezone)
 
     def assemble(context: AgentContext) -> Sequence[PromptMessage]:
         prompt = assembler.assemble(context)
@@ -133,7 +133,11 @@ def _assistant_with(
         settings.max_steps,
         partial(_labels, bot_id, names_people=settings.openai_safety_identifier == "on"),
     )
-    answer = partial(run_despite_refusals, agent, toolbox)
+    turns_agent = agents_of(settings, agent)
+
+    def answer(context: AgentContext) -> Awaitable[FinishAction]:
+        return run_despite_refusals(turns_agent(), toolbox, context)
+
     describing = DescribingAgent(answer, model)
 
     def run(context: AgentContext) -> Awaitable[FinishAction]:
@@ -146,9 +150,15 @@ def _assistant_with(
         is_other, system = new != system, new
         return is_other
 
-    read, shown = partial(page_text, model), assembler.shown
     return Assistant(
-        run, toolbox.run, assembler.assemble, shown, behaviors, use_system_prompt, read
+        run,
+        toolbox.run,
+        assembler.assemble,
+        assembler.shown,
+        selector_of(settings),
+        behaviors,
+        use_system_prompt,
+        partial(page_text, model),
     )
 
 

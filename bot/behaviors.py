@@ -4,12 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from inspect import Parameter, signature
 from typing import Any
 
 from pydantic import BaseModel
 
+from bot.own_classes import UnusableClass, class_at, required_arguments
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
@@ -38,10 +37,6 @@ _OUTSIDE_SHARE = 0.4
 """The definitions of tools from outside take at most this share of the prompt."""
 _TIME_LIMIT_S = 8.0
 """For one hook of one behavior. The narrative inside a hook has a limit of its own."""
-
-
-class UnusableBehavior(Exception):
-    """Raised at the start if a class that the operator names cannot be used; the text says why."""
 
 
 class OutsideTools(AIContextBehavior):
@@ -78,7 +73,7 @@ def behaviors_of(
 ) -> AIContextBehaviorManager:
     """Return the bot's behaviors in the order of the prompt; `outside` are tools of MCP servers.
 
-    Raise `UnusableBehavior` if a class of the operator cannot be used, and `FunctionNameClash` if
+    Raise `UnusableClass` if a class of the operator cannot be used, and `FunctionNameClash` if
     two tools of behaviors have one name.
     """
     scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
@@ -132,12 +127,12 @@ def _cadence(settings: Settings) -> Cadence:
 
 
 def domain_of(settings: Settings) -> type[BaseModel] | None:
-    """Return the operator's model for the running state, or None; raise `UnusableBehavior`."""
+    """Return the operator's model for the running state, or None; raise `UnusableClass`."""
     if settings.knowledge_base_model is None:
         return None
-    model = _class_at("KNOWLEDGE_BASE_MODEL", settings.knowledge_base_model)
+    model = class_at("KNOWLEDGE_BASE_MODEL", settings.knowledge_base_model)
     if not issubclass(model, BaseModel):
-        raise UnusableBehavior(f"KNOWLEDGE_BASE_MODEL: {model.__name__} is not a pydantic model")
+        raise UnusableClass(f"KNOWLEDGE_BASE_MODEL: {model.__name__} is not a pydantic model")
     return model
 
 
@@ -155,26 +150,21 @@ def _build(
     path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
 ) -> AIContextBehavior:
     """Build an operator's behavior; if its constructor takes an argument, pass it a store."""
-    kind = _class_at("BEHAVIORS", path)
+    kind = class_at("BEHAVIORS", path)
     name = getattr(kind, "name", "")
-    required = [
-        parameter
-        for parameter in signature(kind).parameters.values()
-        if parameter.default is Parameter.empty
-        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    ]
-    if len(required) > 1:
-        raise UnusableBehavior(f"BEHAVIORS: {path} requires more arguments than its store")
+    required = required_arguments(kind)
+    if required > 1:
+        raise UnusableClass(f"BEHAVIORS: {path} requires more arguments than its store")
     is_named = bool(_NAME.fullmatch(name)) and name not in _TAKEN
     if not is_named and (required or issubclass(kind, LearningBehavior)):
-        raise UnusableBehavior(
+        raise UnusableClass(
             f"BEHAVIORS: {path} stores something, so it needs a `name` of its own ({_NAME.pattern})"
         )
     is_personal = getattr(kind, "is_personal", False)
     store = BehaviorStore(scopes, name, knowledge_base, is_personal=is_personal)
     behavior = kind(store) if required else kind()
     if not isinstance(behavior, AIContextBehavior):
-        raise UnusableBehavior(f"BEHAVIORS: {path} is not an AIContextBehavior")
+        raise UnusableClass(f"BEHAVIORS: {path} is not an AIContextBehavior")
     return behavior
 
 
@@ -185,19 +175,8 @@ def _check_names(paths: Sequence[str]) -> None:
     """
     distinct = {path.partition("@")[0] for path in paths}
     repeated = [path.partition("@")[0] for path, count in Counter(paths).items() if count > 1]
-    classes = (_class_at("BEHAVIORS", path) for path in (*distinct, *repeated))
+    classes = (class_at("BEHAVIORS", path) for path in (*distinct, *repeated))
     names = Counter(getattr(each, "name", "") for each in classes)
     names.pop(AIContextBehavior.name, None)
     if clashing := [name for name, count in names.items() if count > 1]:
-        raise UnusableBehavior(f"BEHAVIORS: more than one has the name {clashing[0]}")
-
-
-def _class_at(setting: str, path: str) -> type[Any]:
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UnusableBehavior(f"{setting}: {path} cannot be imported") from error
-    if not isinstance(found, type):
-        raise UnusableBehavior(f"{setting}: {path} is not a class")
-    return found
+        raise UnusableClass(f"BEHAVIORS: more than one has the name {clashing[0]}")

@@ -41,7 +41,6 @@ from memory.behaviors.learning_mode import LearningModes
 from memory.documents.library import Library
 from memory.erasure.tool_runs import ToolRuns
 from memory.memory import Memory
-from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.keys import Scope
 
 _MAX_SEND_S = 10.0
@@ -124,11 +123,8 @@ class TurnBuilder:
     ) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
         settings, memory, sentences = self._settings, self._memory, self._sentences
-        window = BlockWindowMessageSelector.in_quarters(
-            settings.window_messages, settings.window_tokens
-        )
         loader = ContextLoader(
-            assistant.behaviors, self._chat, window, settings.recall_k, assistant.shown
+            assistant.behaviors, self._chat, assistant.selector, settings.recall_k, assistant.shown
         )
         at_work = AtWork(self._chat, settings.turn_timeout_s)
         drafting = at_work

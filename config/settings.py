@@ -82,6 +82,12 @@ class Settings(DocumentSettings, ServiceSettings):
     knowledge_base_model: values.ImportPath | None = Field(
         default=None, description="Pydantic model of your own fields in the running state"
     )
+    message_selector: values.ImportPath | None = Field(
+        default=None, description="Your class that selects the messages of the window"
+    )
+    next_action: values.ImportPath | None = Field(
+        default=None, description="Your class that decides what the agent does next"
+    )
 
     # Limits of a turn
     max_steps: int = Field(default=6, ge=1, le=50, description="Maximum of tool steps in a turn")

@@ -4,6 +4,7 @@ It only decides. `run` runs the tools and ends the loop.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
 from memory.behaviors.context import AgentContext
@@ -15,6 +16,14 @@ Assemble = Callable[[AgentContext], Sequence[PromptMessage]]
 
 CUT_OFF = " […]"
 """Shown after a reply that reached its token limit."""
+
+
+class Agent(Protocol):
+    """Decides what to do next. Ours is `FunctionsBasedAgent`; an operator may name another."""
+
+    async def next_action(self, context: AgentContext) -> Action | FinishAction:
+        """Return an action or the answer; it reads the steps of this run from the context."""
+        ...
 
 
 class FunctionsBasedAgent:

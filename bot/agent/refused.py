@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.agent.agent import FunctionsBasedAgent
+from bot.agent.agent import Agent
 from bot.agent.run import run_agent
 from bot.agent.toolbox import Toolbox
 from bot.model.model_errors import ModelError, ModelRefused
@@ -26,7 +26,7 @@ class MessageRefused(Exception):
 
 
 async def run_despite_refusals(
-    agent: FunctionsBasedAgent, toolbox: Toolbox, context: AgentContext
+    agent: Agent, toolbox: Toolbox, context: AgentContext
 ) -> FinishAction:
     """Return the answer as `run_agent` does; after a refusal try again with the message alone.
 
@@ -56,7 +56,7 @@ async def run_despite_refusals(
     raise refusal
 
 
-async def _takes_another_message(agent: FunctionsBasedAgent, context: AgentContext) -> bool:
+async def _takes_another_message(agent: Agent, context: AgentContext) -> bool:
     """Return whether the server answers the same prompt with a harmless message.
 
     If it does not, the server refuses a parameter, the system prompt or a tool, and the operator

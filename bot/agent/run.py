@@ -1,14 +1,12 @@
 """The agent loop: decide, act, decide again, until there is an answer."""
 
-from bot.agent.agent import FunctionsBasedAgent
+from bot.agent.agent import Agent
 from bot.agent.toolbox import Toolbox
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
 
 
-async def run_agent(
-    agent: FunctionsBasedAgent, toolbox: Toolbox, context: AgentContext
-) -> FinishAction:
+async def run_agent(agent: Agent, toolbox: Toolbox, context: AgentContext) -> FinishAction:
     """Return the answer to the context's message; raise `ModelError`, `LeaseLost` or `StoreError`.
 
     `completed_steps` begins with the agreed steps, then gets each step of this run. A tool that

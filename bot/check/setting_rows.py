@@ -1,13 +1,15 @@
 """What the settings alone tell, before any service is asked."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.behaviors import UnusableBehavior, domain_of
+from bot.behaviors import domain_of
 from bot.check.rows import Row, Rows
 from bot.model.models import secret_of
+from bot.own_classes import UnusableClass, agent_class, selector_class
 from config.settings import Settings
 from config.unknown import unknown_names
 from memory.behaviors.knowledge_base import knowledge_base_model
@@ -42,6 +44,8 @@ async def check_settings(settings: Settings) -> Rows:
     yield _inspector_row(settings)
     if settings.knowledge_base_model is not None:
         yield _domain_row(settings)
+    for row in _own_class_rows(settings):
+        yield row
     if settings.redis_url is None and settings.platform:
         seen = "REDIS_URL is not set: an embedded Valkey keeps its data on this machine's disk"
         advice = "set REDIS_URL, unless the disk of DATA_DIR survives a deploy"
@@ -110,12 +114,23 @@ def _access_row(settings: Settings) -> Row:
     return Row(what, "ok", f"{seen}; groups: {len(groups) if is_limited else 'all'}")
 
 
+def _own_class_rows(settings: Settings) -> Iterator[Row]:
+    """Say of the operator's selector and agent whether they can take the place of ours."""
+    for what, named in (("Message selector", selector_class), ("Next action", agent_class)):
+        try:
+            if kind := named(settings):
+                yield Row(what, "ok", f"{kind.__name__} takes the place of ours")
+        except UnusableClass as error:
+            seen, _, advice = str(error).partition("; ")
+            yield Row(what, "fail", seen, advice or "see docs/behaviors.md")
+
+
 def _domain_row(settings: Settings) -> Row:
     """Say whether a strict schema can describe the operator's own model."""
     what = "Domain model"
     try:
         domain = domain_of(settings)
-    except UnusableBehavior as error:
+    except UnusableClass as error:
         return Row(what, "fail", str(error), "set KNOWLEDGE_BASE_MODEL to a pydantic model")
     why = AnswerShape.of({"state": knowledge_base_model(domain)}).unconvertible.get("state")
     if why is None:

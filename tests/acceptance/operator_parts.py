@@ -6,11 +6,13 @@ from io import BytesIO
 from PIL import Image
 from pydantic import BaseModel, Field
 
+from bot.agent.agent import Agent
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_behavior import Batch, Cadence, Learned, LearningBehavior
+from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import Arguments, Tool
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.message import Message
@@ -158,3 +160,25 @@ class Tickets(AIContextBehavior):
         fields = part.model_dump(exclude_defaults=True)
         await self._store.set_domain(context.call_context, fields)
         return "Noted."
+
+
+class OneExchange:
+    """Shows only the first exchange of the window."""
+
+    def select(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return messages[:2]
+
+
+class Porter:
+    """Answers one message itself, fails at another one, and leaves all else to our agent."""
+
+    def __init__(self, ours: Agent) -> None:
+        self._ours = ours
+
+    async def next_action(self, context: AgentContext) -> Action | FinishAction:
+        match context.user_message.text:
+            case "Who is there?":
+                return FinishAction("The porter.")
+            case "Fall over":
+                raise ValueError(context.user_message.text)
+        return await self._ours.next_action(context)

@@ -95,3 +95,29 @@ async def test_what_an_operators_behavior_learned_is_told_in_private_alone_and_c
 
     await rig.telegram.wait_for(is_done)
     assert b"quinoa" not in await everything_stored(rig.environment["REDIS_URL"])
+
+
+async def test_an_operators_selector_and_agent_take_the_place_of_ours(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(
+        learn="off", message_selector=f"{PARTS}:OneExchange", next_action=f"{PARTS}:Porter"
+    )
+    anna, chat = rig.anna()
+
+    async def answer(text: str) -> str:
+        return (await rig.ask(anna, chat, text)).text
+
+    rig.script.on("Hello", "Hello yourself.")
+    rig.script.on("How are you?", "Very well.")
+    first, second = await answer("Hello"), await answer("How are you?")
+    asked = len(main_requests(rig))
+    assert await answer("Who is there?") == "The porter."
+    assert len(main_requests(rig)) == asked
+    rig.script.on("Fall over", "Ours answers.")
+    assert await answer("Fall over") == "Ours answers."
+    window = [message.content for message in main_requests(rig)[-1].messages[1:3]]
+    assert window == ["Hello", first]
+    assert second not in str(main_requests(rig)[-1].messages[1:-1])
+    failed = await rig.bot.wait_for_log("class failed")
+    assert failed["setting"] == "NEXT_ACTION"
+    assert "Fall over" not in str(rig.bot.log)

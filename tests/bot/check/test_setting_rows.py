@@ -38,6 +38,29 @@ async def test_the_row_says_why_a_domain_model_does_not_fit_a_strict_schema(
     assert (row.verdict, seen in row.seen) == (verdict, True)
 
 
+class Selecting:
+    def select(self, messages: object) -> object:
+        return messages
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "seen", "advice"),
+    [
+        ("Selecting", "ok", "Selecting takes the place of ours", ""),
+        ("Flat", "fail", "needs the method `def select(self, messages)`", "see docs/behaviors.md"),
+        ("Missing", "fail", "cannot be imported", "check the name"),
+    ],
+)
+async def test_the_row_says_why_an_operators_selector_cannot_take_the_place_of_ours(
+    name: str, verdict: str, seen: str, advice: str
+) -> None:
+    settings = Settings(message_selector=f"{__name__}:{name}")
+    rows = {row.what: row async for row in check_settings(settings)}
+    row = rows["Message selector"]
+    assert (row.verdict, seen in row.seen, advice in row.advice) == (verdict, True, True), row
+    assert "Next action" not in rows
+
+
 @pytest.mark.parametrize(
     ("given", "verdict", "seen"),
     [

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 import memory.behaviors as behaviors_package
-from bot.behaviors import UnusableBehavior, behaviors_of
+from bot.behaviors import behaviors_of
+from bot.own_classes import UnusableClass
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore
@@ -118,9 +119,9 @@ async def test_behaviors_do_not_see_each_others_texts(memory: Memory, paths: str
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
     assert await BehaviorStore(memory.scopes, "shopping").read(chat.now()) == {}
-    with pytest.raises(UnusableBehavior, match="more than one has the name shopping_list"):
+    with pytest.raises(UnusableClass, match="more than one has the name shopping_list"):
         made(memory, paths, paths)
-    with pytest.raises(UnusableBehavior, match="needs a `name` of its own"):
+    with pytest.raises(UnusableClass, match="needs a `name` of its own"):
         made(memory, "tests.memory.behaviors.test_behavior_store:Nameless")
 
 

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 import memory.behaviors as behaviors_package
-from bot.behaviors import UnusableBehavior, behaviors_of, learning_config
+from bot.behaviors import behaviors_of, learning_config
+from bot.own_classes import UnusableClass
 from config.settings import Settings
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.knowledge_base import KnowledgeBase
@@ -119,5 +120,5 @@ async def test_too_large_a_state_is_refused_and_the_model_told(
 
 def test_the_name_of_a_behavior_of_ours_is_refused(memory: Memory, model: ScriptedModel) -> None:
     settings = Settings(_env_file=None, behaviors=f"{__name__}:Facts")
-    with pytest.raises(UnusableBehavior, match="needs a `name` of its own"):
+    with pytest.raises(UnusableClass, match="needs a `name` of its own"):
         behaviors_of(settings, memory, model)
