@@ -1,0 +1,84 @@
+"""What the bot saw and heard is exported, and nothing of it stays after an erasure.
+
+It runs on the embedded server, so that its files can be searched, too.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.test_delivery import closed
+from tests.acceptance.test_pictures import SHOWS, jpeg
+from tests.acceptance.test_voice import spoken
+from tests.servers.bot_api import Chat, Message, Person, Upload
+from tests.stored import everything_on_disk, everything_stored
+
+SEEN, READ, HEARD = "quokka", "ABRACADABRA", "zanzibar"
+
+
+async def send(rig: Rig, person: Person, chat: Chat) -> tuple[Message, Message]:
+    """Send a photo and a voice message, and wait until both are remembered."""
+    photo = await person.send(chat, "photo", Upload(jpeg("blue")), caption="Look")
+    await chat.wait_for_reply(after=photo)
+    voice = await person.send(chat, "voice", spoken(f"My sister lives in {HEARD}"))
+    await chat.wait_for_reply(after=voice)
+    await closed(rig, 2)
+    return photo, voice
+
+
+def file_id(message: Message) -> str:
+    assert message.media
+    return message.media.file.id
+
+
+async def where_found(rig: Rig, data: Path, *words: str) -> list[tuple[str, str]]:
+    """Return which of the words stand in keys, in the server's files and in log lines."""
+    places = {
+        "a key": await everything_stored(rig.environment["REDIS_URL"]),
+        "a file": everything_on_disk(data),
+        "a log": "\n".join(rig.bot.raw).encode(),
+    }
+    return [(word, place) for word in words for place in places if word.encode() in places[place]]
+
+
+async def gone(rig: Rig, data: Path, *words: str) -> None:
+    """Wait until the server has rewritten its file; raise `TimeoutError` if a word stays."""
+    async with asyncio.timeout(20):
+        while await where_found(rig, data, *words):
+            pass
+
+
+@pytest.mark.usefixtures("launcher")
+async def test_nothing_seen_or_heard_stays_after_an_erasure(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with open_rig("", tmp_path, "webhook") as rig:
+        rig.environment["DATA_DIR"] = str(data)
+        rig.script.on(SHOWS, f"A {SEEN}. Text: {READ}")
+        await rig.start(coalesce_s=0)
+        rig.environment["REDIS_URL"] = f"unix://{data}/valkey.sock"
+        anna, chat = rig.anna()
+        for command in ("/clear", "/forget"):
+            photo, voice = await send(rig, anna, chat)
+            words = (SEEN, READ, HEARD)
+            found = await where_found(rig, data, *words)
+            assert found == [(word, place) for word in words for place in ("a key", "a file")]
+            export = await rig.ask(anna, chat, "/export")
+            assert export.media
+            content = export.media.file.content.decode()
+            assert [word in content for word in words] == [True] * 3
+
+            # One photo, by a reply to it.
+            question = await ask_first(rig, anna, chat, "/forget", reply_to=photo)
+            await press(rig, anna, question, ERASE)
+            await gone(rig, data, SEEN, READ, file_id(photo))
+            assert (HEARD, "a key") in await where_found(rig, data, HEARD)
+
+            # The rest, in two ways.
+            question = await ask_first(rig, anna, chat, command)
+            await press(rig, anna, question, ERASE)
+            await gone(rig, data, HEARD, file_id(voice))
+            await rig.ask(anna, chat, f"What of the {SEEN[:4]} and the sister?")
+            assert not any(word in str(rig.requests[-1].raw) for word in words)
