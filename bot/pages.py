@@ -4,7 +4,6 @@ from starlette.routing import BaseRoute
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.live.live_page import LivePage
 from bot.live.live_state import LiveReader
 from bot.live.live_turns import LiveTurns
 from bot.live.looked_at import LookReader
@@ -35,6 +34,8 @@ def page_routes(
     token, on_platform = secret_of(settings.metrics_token), settings.platform is not None
     routes.append(metrics_route(metrics, memory, token, on_platform=on_platform))
     if inspector_token := secret_of(settings.inspector_token):
+        from bot.live.live_page import LivePage  # noqa: PLC0415 - its templates take long to load
+
         sign_in = SignIn(inspector_token, secret_of(settings.telegram_bot_token) or "")
         reader = LiveReader(settings, memory, live.names)
         looks = LookReader(memory, Sentences(Catalogue(), settings.timezone))

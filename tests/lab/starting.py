@@ -1,0 +1,117 @@
+"""Compares what it costs to start the bot from several checkouts, in turns on one machine.
+
+    python -m tests.lab.starting TREE [TREE ...] [--rounds 5]
+
+Each TREE is a checkout of this repository; the last one is what the others are compared with. The
+settings are the smallest ones. All run with this Python and with the packages that are installed.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from bot.playground.bot_api import BotApiServer
+
+_IMPORT = """
+import gc
+gc.disable()  # as `python -m bot` does
+import resource
+import bot.app
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+_SETTLE_S = 3
+_TIMEOUT_S = 60
+
+
+def imported(tree: Path) -> dict[str, float]:
+    """Return CPU seconds and megabytes of a process that imports `bot.app`."""
+    command = [sys.executable, "-c", _IMPORT]
+    ran = subprocess.run(command, cwd=tree, capture_output=True, check=True, text=True)
+    cpu_s, mb = map(float, ran.stdout.split())
+    return {"import_cpu_s": cpu_s, "import_mb": mb}
+
+
+async def polled(tree: Path) -> dict[str, float]:
+    """Return the CPU seconds until a bot asks for updates, and its resident megabytes then.
+
+    The embedded Valkey is a process of its own and not part of the figures.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        async with BotApiServer() as telegram:
+            environment = {
+                "PATH": os.environ["PATH"],
+                "HOME": folder,
+                "DATA_DIR": folder,
+                "TELEGRAM_API_URL": telegram.url,
+                "TELEGRAM_BOT_TOKEN": telegram.token,
+                "OPENAI_API_KEY": "none",
+                "PORT": "0",
+            }
+            polls = asyncio.Event()
+            begin = telegram.updates.begin_poll
+
+            def begun() -> int:
+                polls.set()
+                return begin()
+
+            telegram.updates.begin_poll = begun  # type: ignore[method-assign]
+            bot = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "bot"),
+                cwd=tree,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                await asyncio.wait_for(polls.wait(), _TIMEOUT_S)
+                cpu_s = _cpu_s(bot.pid)
+                await asyncio.sleep(_SETTLE_S)
+                return {"first_poll_cpu_s": cpu_s, "idle_mb": _resident_mb(bot.pid)}
+            finally:
+                bot.terminate()
+                await bot.wait()
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def main() -> int:
+    """Print the medians of each checkout, and their ratios to the last one."""
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.starting", description=__doc__)
+    parser.add_argument("trees", nargs="+", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    found: dict[Path, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for _ in range(given.rounds):
+        for tree in given.trees:
+            for name, value in (imported(tree) | asyncio.run(polled(tree))).items():
+                found[tree][name].append(value)
+    medians = {
+        tree: {name: statistics.median(values) for name, values in figures.items()}
+        for tree, figures in found.items()
+    }
+    last = medians[given.trees[-1]]
+    for tree, figures in medians.items():
+        ratios = {name: round(value / last[name], 3) for name, value in figures.items()}
+        rounded = {name: round(value, 2) for name, value in figures.items()}
+        sys.stdout.write(json.dumps({"tree": str(tree), **rounded, "ratios": ratios}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
