@@ -8,7 +8,6 @@ English.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -116,14 +115,14 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         replaced = _replaceable(batch, message, current.get(statement.replaces or 0))
         if repeated is not None:
             entries += _again(repeated, source, message.sent_at)
-            if statement.lasts == "wish" and repeated.id > 0 and not repeated.is_pinned:
+            is_settled = repeated.is_pinned or repeated.was_unpinned or repeated.id < 0
+            if statement.lasts == "wish" and not is_settled:
                 entries.append(Pinned(repeated.id))
         elif replaced is None:
             entries.append(_new(statement, text, source, message))
         elif replaced.said_at <= message.sent_at:  # an older statement replaces nothing
             del current[replaced.id]
-            new = _new(statement, text, source, message)
-            entries.append(replace(new, is_pinned=replaced.is_pinned or new.is_pinned))
+            entries.append(_new(statement, text, source, message).in_place_of(replaced))
             entries.append(Ended(replaced.id, message.sent_at, THE_ONE_BEFORE))
         if len(touched) == _MAX_PER_BATCH:
             break

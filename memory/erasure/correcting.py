@@ -93,9 +93,8 @@ class Correcting:
                 sources=sources,
                 said_at=now,
                 replaced=replaced,
-                is_pinned=edited.is_pinned,
                 changes=edited.changes,
-            )
+            ).in_place_of(edited)
             return Revision(records=chain, added=[new], removed=_states_with(gone, facts))
 
         await self._scopes.update(place, decide)

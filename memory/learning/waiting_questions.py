@@ -49,7 +49,12 @@ def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> l
         ended = following.fact_id if isinstance(following, Ended) else 0
         source = fact.sources[0]
         write = Remember(
-            fact.text, ended, asks_first=True, sender_id=source.sender_id, changes=fact.changes
+            fact.text,
+            ended,
+            asks_first=True,
+            sender_id=source.sender_id,
+            changes=fact.changes,
+            is_pinned=fact.is_pinned,
         )
         # One second between two cards keeps them in order.
         asked_at = _asked_at(now + _CARD_WAITS_S) + len(cards)
@@ -77,13 +82,10 @@ def remembered(
 ) -> list[ScopeEntry]:
     """Return the entries that store a statement and end the fact that it replaces, by shown ids.
 
-    The new fact is pinned if the replaced one is.
+    The new fact is pinned if the replaced one is, or if it is a lasting wish.
     """
     replaced = next((fact for fact in known if fact.id == write.replaces), None)
-    is_pinned = replaced is not None and replaced.is_pinned
-    entries: list[ScopeEntry] = [
-        Fact(0, write.text, (source,), now, is_pinned=is_pinned, changes=write.changes)
-    ]
-    if replaced is not None:
-        entries.append(Ended(write.replaces, now, THE_ONE_BEFORE))
-    return entries
+    new = Fact(0, write.text, (source,), now, is_pinned=write.is_pinned, changes=write.changes)
+    if replaced is None:
+        return [new]
+    return [new.in_place_of(replaced), Ended(write.replaces, now, THE_ONE_BEFORE)]

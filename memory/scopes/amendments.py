@@ -78,7 +78,7 @@ class Pinned(Amendment):
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""
-        return replace(fact, is_pinned=self.is_pinned)
+        return replace(fact, is_pinned=self.is_pinned, was_unpinned=not self.is_pinned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ class Fact(Record):
     former wordings if a person has edited it, oldest first; then `said_at` is the time of the edit.
     They are neither indexed nor shown to a model. `confirmed_at` is when it was last said again or
     confirmed, `asked_at` when the person was last asked whether it still holds (0: never); both in
-    Unix seconds. `changes` says that it is of a kind that changes, such as an address or a plan.
+    Unix seconds. `changes` says that it is of a kind that changes, such as an address or a plan. If
+    it `was_unpinned` by a person, only a person pins it again.
     """
 
     KIND = "fact"
@@ -85,6 +86,7 @@ class Fact(Record):
     confirmed_at: float = 0
     asked_at: float = 0
     changes: bool = False
+    was_unpinned: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -100,6 +102,11 @@ class Fact(Record):
     def happened_at(self) -> float:
         """When it was first said."""
         return self.said_at
+
+    def in_place_of(self, other: "Fact") -> Self:
+        """Return this fact as it replaces another; what was pinned or unpinned stays so."""
+        is_pinned = other.is_pinned or (self.is_pinned and not other.was_unpinned)
+        return replace(self, is_pinned=is_pinned, was_unpinned=other.was_unpinned)
 
     def without(self, erased: Erased) -> Self | None:
         """Keep the sources that are left; without any source, a fact or a wording is erased."""

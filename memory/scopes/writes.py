@@ -17,7 +17,8 @@ _ONLY_SHOWN = {"is_stored": False}
 class Remember:
     """Keep a statement of `sender_id` as a fact; it replaces the fact `replaces` (0: none).
 
-    `changes` is that of the fact. `old_text` shows people the replaced fact. It is not stored.
+    `changes` and `is_pinned` are those of the fact. `old_text` shows people the replaced fact. It
+    is not stored.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Remember:
     sender_id: int = 0
     nonce: str = ""
     changes: bool = False
+    is_pinned: bool = False
     old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
 
 

@@ -13,7 +13,7 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.user_facts import HEADING, UserFacts
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.amendments import Again, Ended
+from memory.scopes.amendments import Again, Ended, Pinned
 from memory.scopes.entries import Fact, ScopeEntry
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
@@ -74,6 +74,26 @@ def test_a_lasting_wish_is_pinned_so_that_it_is_always_told(behavior: UserFacts)
     assert isinstance(fact, Fact)
     assert fact.is_pinned
     assert not fact.changes
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("Wants answers in French.", {"repeats": 1}),
+        ("Wants short answers in French.", {"replaces": 1}),
+    ],
+)
+@pytest.mark.parametrize("was_unpinned", [False, True])
+def test_a_wish_that_a_person_unpinned_stays_unpinned(
+    behavior: UserFacts, text: str, statement: dict[str, int], *, was_unpinned: bool
+) -> None:
+    source = Source(PRIVATE.tag, 1, 3, ANNA.id)
+    old = Fact(0, "Wants answers in French.", (source,), NOW - 9, was_unpinned=was_unpinned)
+    taught = batch(said(2, "In French, as I said, and short"), facts=scope_memory(old, scope=MINE))
+    wish = Statement(text=text, message=2, lasts="wish", **statement)
+    entries = learned(behavior, taught, wish)
+    pinned = [each for each in entries if isinstance(each, Pinned | Fact) and each.is_pinned]
+    assert bool(pinned) != was_unpinned
 
 
 @pytest.mark.parametrize("message", [None, 0, 2, 3, 9])
@@ -278,6 +298,13 @@ async def test_remember_keeps_a_statement_of_the_speaker(
     for _ in range(2):
         assert await use(behavior, "remember", context, text="Is\nvegan.") == "Kept."
     assert context.writes == [Remember("Is vegan.", sender_id=ANNA.id)]
+
+
+async def test_remember_pins_a_wish(behavior: UserFacts, context: AgentContext) -> None:
+    await use(behavior, "remember", context, text="Wants French.", is_wish=True)
+    assert from_json(to_json(context.writes)) == (
+        Remember("Wants French.", sender_id=ANNA.id, is_pinned=True),
+    )
 
 
 async def test_remember_replaces_a_current_fact(

@@ -155,6 +155,9 @@ async def test_a_pinned_fact_is_in_every_prompt_also_after_an_edit(memory: Memor
     new = (await memory.scopes.read(ANNS)).facts[-1].id
     await memory.correcting.pin_fact(HERE, new, is_pinned=False)
     assert "likes soup" not in await shown()
+    await memory.correcting.edit_fact(HERE, new, "likes thick soup", ANN)
+    edited = (await memory.scopes.read(ANNS)).facts[-1]
+    assert (edited.is_pinned, edited.was_unpinned) == (False, True)
 
 
 async def test_what_replaces_a_pinned_fact_is_pinned_even_if_the_pin_comes_meanwhile(

@@ -66,6 +66,33 @@ async def test_in_explicit_mode_only_what_a_tool_was_asked_to_keep_becomes_a_fac
     assert await known(memory) == ["rows"]
 
 
+async def test_a_wish_is_pinned_whether_a_tool_keeps_it_or_a_person_agrees_to_it(
+    memory: Memory, model: ScriptedModel, modes: LearningModes
+) -> None:
+    async def wishes() -> list[tuple[str, bool]]:
+        kept = (await memory.scopes.read(ANNS)).facts
+        return [(fact.text, fact.is_pinned) for fact in kept if fact.is_current]
+
+    await modes.set_mode(HERE, "ask")
+    wish = {"text": "Wants French.", "message": 1, "lasts": "wish"}
+    model.parts = {"facts": {"facts": [wish]}}
+    kept = Remember("Wants jokes.", sender_id=ANN, is_pinned=True)
+    await talk(memory, "one", "two", "three")
+    await talk(memory, "four", closing=Closing(writes=to_json([kept])))
+    await memory.learn(HERE)
+    assert await wishes() == [("Wants jokes.", True)]
+    [card] = await cards(memory)
+    await show(memory, card)
+    await memory.consent.answer(HERE, card.nonce, Asker(ANN, is_group=False), agrees=True)
+    assert await wishes() == [("Wants jokes.", True), ("Wants French.", True)]
+    # A person unpins one of them; what replaces it is not pinned either.
+    await memory.correcting.pin_fact(HERE, 1, is_pinned=False)
+    other = Remember("Wants puns.", 1, sender_id=ANN, is_pinned=True)
+    await talk(memory, "puns", closing=Closing(writes=to_json([other])))
+    await memory.learn(HERE)
+    assert ("Wants puns.", False) in await wishes()
+
+
 async def test_the_mode_of_a_group_survives_a_clear(memory: Memory, modes: LearningModes) -> None:
     await modes.set_mode(GROUP, "explicit")
     await talk(memory, "one", conversation=GROUP)
