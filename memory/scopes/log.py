@@ -6,6 +6,7 @@ were deleted.
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +21,10 @@ follows the role."""
 
 _REFUSED = "refused"
 """The stored role of a message that the model's server refused; `_UNTRUSTED` may follow it."""
+
+
+_USUAL_FIELDS: Final = 8
+"""Fields that every message has; one with more has some of `_rare`."""
 
 
 def stored_fields(message: Message) -> dict[str, str]:
@@ -61,29 +66,37 @@ def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
 
 def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
     """Read one entry of the log."""
+    role = fields[b"r"]
     return Message(
-        seq=seq_of(entry_id),
-        exchange=int(fields[b"x"]),
-        role="assistant" if fields[b"r"].startswith(b"assistant") else "user",
-        text=fields[b"t"].decode(),
-        sent_at=float(fields[b"s"]),
-        sender_id=int(fields[b"i"]),
-        sender_name=sys.intern(fields[b"n"].decode()),  # most messages are of a few people
-        message_ids=_numbers(fields[b"m"]),
-        tokens=int(fields[b"k"]),
-        is_first_party=not fields[b"r"].endswith(_UNTRUSTED.encode()),
-        is_refused=fields[b"r"].startswith(_REFUSED.encode()),
-        forwarded_from=fields.get(b"f", b"").decode(),
-        forwarded_at=float(fields.get(b"d", 0)),
-        unseen=fields.get(b"u", b"").decode(),
-        lengths=_numbers(fields.get(b"l", b"")),
-        replied_to=int(fields.get(b"p", 0)),
-        used=fields.get(b"w", b"").decode(),
+        seq_of(entry_id),
+        int(fields[b"x"]),
+        "assistant" if role.startswith(b"assistant") else "user",
+        fields[b"t"].decode(),
+        float(fields[b"s"]),
+        int(fields[b"i"]),
+        sys.intern(fields[b"n"].decode()),  # most messages are of a few people
+        _numbers(fields[b"m"]),
+        int(fields[b"k"]),
+        not role.endswith(_UNTRUSTED.encode()),
+        role.startswith(_REFUSED.encode()),
+        **(_rare(fields) if len(fields) > _USUAL_FIELDS else {}),
     )
 
 
+def _rare(fields: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """Return what few messages have."""
+    return {
+        "forwarded_from": fields.get(b"f", b"").decode(),
+        "forwarded_at": float(fields.get(b"d", 0)),
+        "unseen": fields.get(b"u", b"").decode(),
+        "lengths": _numbers(fields.get(b"l", b"")),
+        "replied_to": int(fields.get(b"p", 0)),
+        "used": fields.get(b"w", b"").decode(),
+    }
+
+
 def _numbers(stored: bytes) -> tuple[int, ...]:
-    return tuple(int(part) for part in stored.split(b",") if part)
+    return tuple(map(int, stored.split(b","))) if stored else ()
 
 
 def _role_of(message: Message) -> str:

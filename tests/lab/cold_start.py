@@ -3,10 +3,11 @@
     python -m tests.lab.cold_start [MESSAGES ...]
 
 A made-up conversation (see `made_up`) is stored in a real Valkey. Then this process starts anew and
-searches it once, which reads and indexes all of it. Meanwhile a short conversation goes on with
-turns. The output is one JSON line for each length: seconds of reading and of the first search,
-processor seconds of both together, the longest time for which the event loop was held, and the
-milliseconds of the turns meanwhile and before. `rss_mb` is what the process grew by.
+searches it once, which reads and indexes all of it: first alone, then while a short conversation
+has one turn after another. The output is one JSON line for each length: seconds until it was read
+and until it was found, processor seconds (the turns' own included), the longest time for which the
+event loop was held, and the milliseconds of the turns meanwhile and before. `rss_mb` is what the
+process grew by when it was alone.
 """
 
 # Before numpy, which `memory` tells how many threads to use.
@@ -24,6 +25,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bot.__main__ import _THREAD_TURN_S
+from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -89,32 +92,41 @@ async def measure(size: int, redis: str) -> dict[str, object]:
     long = Conversation(client, tokens, made_up(size))
     for each in (other, long):
         await each.store()
-    questions = [question.text for question in long.labelled.questions]
     memory = long.restarted()
     before = await observed(other.turn, asyncio.sleep(QUIET_S))
     gc.collect()
-    rss, worked, began = resident_mb(), time.process_time(), time.perf_counter()
-    times: list[float] = []
+    gc.freeze()  # what this laboratory made up is not a part of the bot
+    rss = resident_mb()
+    alone = await first_search(memory, long)
+    grown = resident_mb() - rss
+    memory, figures = long.restarted(), {}
 
     async def start() -> None:
-        history = await ChatHistory.read(memory.histories, CHAT)
-        times.append(time.perf_counter() - began)
-        await history.find(questions[0], K)
-        times.append(time.perf_counter() - began)
+        figures.update(await first_search(memory, long))
 
     during = await observed(other.turn, start())
-    figures = {
+    await client.close()
+    return {
         "messages": size,
-        "read_s": round(times[0], 2),
-        "found_s": round(times[1], 2),
-        "cpu_s": round(time.process_time() - worked, 2),
-        "during": during.figures,
+        "alone": alone,
+        "during": figures | during.figures,
         "before": before.figures,
         "load": os.getloadavg()[0],
+        "rss_mb": round(grown, 1),
     }
-    gc.collect()
-    await client.close()
-    return figures | {"rss_mb": round(resident_mb() - rss, 1)}
+
+
+async def first_search(memory: Memory, long: Conversation) -> dict[str, object]:
+    """Read and search a conversation; return seconds until it was read and until it was found."""
+    began, worked = time.perf_counter(), time.process_time()
+    history = await ChatHistory.read(memory.histories, CHAT)
+    read_s = time.perf_counter() - began
+    await history.find(long.labelled.questions[0].text, K)
+    return {
+        "read_s": round(read_s, 2),
+        "found_s": round(time.perf_counter() - began, 2),
+        "cpu_s": round(time.process_time() - worked, 2),
+    }
 
 
 def resident_mb() -> float:
@@ -124,7 +136,9 @@ def resident_mb() -> float:
 
 
 def main(sizes: Sequence[int]) -> None:
-    """Measure each length on a Valkey of its own."""
+    """Measure each length on a Valkey of its own; threads take turns as in the bot."""
+    sys.setswitchinterval(_THREAD_TURN_S)
+    gc.enable()  # which the import of the bot's command line has switched off
     for size in sizes:
         with tempfile.TemporaryDirectory() as scratch:
             server = ValkeyServer(Path(scratch))
