@@ -120,7 +120,9 @@ class App:
             memory = Memory(store, bot_id, tokens, models.embedder, memory_options(settings))
             await memory.migrate(settings.namespaces)
             await stack.enter_async_context(recorder.writing(memory.usage))
-            behaviors = await open_behaviors(settings, memory, models.internal)
+            behaviors = await open_behaviors(
+                settings, memory, models.internal, self._metrics.domain_refused
+            )
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chat, behaviors, bot_id)
             client = TelegramClient(self._token, settings.telegram_api_url)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,11 +49,14 @@ class OutsideTools(AIContextBehavior):
 
 
 async def open_behaviors(
-    settings: Settings, memory: Memory, model: InternalModel
+    settings: Settings,
+    memory: Memory,
+    model: InternalModel,
+    on_refusal: Callable[[str], None] = lambda _: None,
 ) -> AIContextBehaviorManager:
     """Return the bot's behaviors with the tools of `MCP_SERVERS`; raise as `behaviors_of` does."""
     if not settings.mcp_servers:
-        return behaviors_of(settings, memory, model)
+        return behaviors_of(settings, memory, model, on_refusal=on_refusal)
     from bot.mcp.outside_tools import list_outside_tools  # noqa: PLC0415 - it takes a second
 
     outside = await list_outside_tools(
@@ -62,7 +65,7 @@ async def open_behaviors(
         int(settings.prompt_tokens * _OUTSIDE_SHARE),
         settings.tool_timeout_s,
     )
-    return behaviors_of(settings, memory, model, outside)
+    return behaviors_of(settings, memory, model, outside, on_refusal)
 
 
 def behaviors_of(
@@ -70,16 +73,18 @@ def behaviors_of(
     memory: Memory,
     model: InternalModel,
     outside: Sequence[Tool[Any]] = (),
+    on_refusal: Callable[[str], None] = lambda _: None,
 ) -> AIContextBehaviorManager:
     """Return the bot's behaviors in the order of the prompt; `outside` are tools of MCP servers.
 
+    `on_refusal` is called with "learning" or "tool" if an update of `domain` from there is refused.
     Raise `UnusableClass` if a class of the operator cannot be used, and `FunctionNameClash` if
     two tools of behaviors have one name.
     """
     scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
     cadence = _cadence(settings)
     narrative = NarrativeOptions(settings.recall_narrative)
-    state = RunningState(scopes, domain_of(settings), cadence)
+    state = RunningState(scopes, domain_of(settings), cadence, on_refusal)
     kinds: dict[str, AIContextBehavior] = {
         "state": state,
         "facts": UserFacts(scopes, tokens, zone, cadence),

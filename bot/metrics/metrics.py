@@ -3,6 +3,8 @@
 Labels are fixed words. No id and no text of a person becomes a label.
 """
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.gc_collector import GCCollector
@@ -22,17 +24,16 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=registry)
-        self.updates = Counter(
+        counter = partial(Counter, registry=registry)
+        self.updates = counter(
             "ricordo_updates",
             "Updates from Telegram by outcome; Telegram sends a refused one again.",
             ["outcome"],
-            registry=registry,
         )
-        self.turns = Counter(
+        self.turns = counter(
             "ricordo_turns",
             "Turns by outcome: how their reply was delivered, or that they ended with an apology.",
             ["outcome"],
-            registry=registry,
         )
         self.phase_seconds = Histogram(
             "ricordo_phase_seconds",
@@ -41,11 +42,10 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self.model_calls = Counter(
+        self.model_calls = counter(
             "ricordo_model_calls",
             "Calls to models by kind (answer, internal, embedding), model and outcome.",
             ["kind", "model", "outcome"],
-            registry=registry,
         )
         self.model_seconds = Histogram(
             "ricordo_model_seconds",
@@ -54,18 +54,21 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self.tokens = Counter(
+        self.tokens = counter(
             "ricordo_tokens",
             "Tokens that model servers billed: prompt, cached (a part of prompt), completion, "
             "reasoning (a part of completion).",
             ["kind", "model", "direction"],
-            registry=registry,
         )
-        self.sends = Counter(
+        self.sends = counter(
             "ricordo_sends",
             "Messages sent to Telegram by outcome; a refusal counts under the name of its error.",
             ["outcome"],
-            registry=registry,
+        )
+        self.domain_refusals = counter(
+            "ricordo_domain_refusals",
+            "Refused updates of the fields of KNOWLEDGE_BASE_MODEL, by what sent them.",
+            ["source"],
         )
         self.round_trips = Gauge(
             "ricordo_redis_round_trips",
@@ -89,6 +92,10 @@ class Metrics:
             ("reasoning", report.usage.reasoning_tokens),
         ):
             self.tokens.labels(report.kind, report.which, direction).inc(tokens)
+
+    def domain_refused(self, source: str) -> None:
+        """Count a refused update of the operator's fields; `source` is "learning" or "tool"."""
+        self.domain_refusals.labels(source).inc()
 
     def observe(self, event: Event) -> None:
         """Count one step."""

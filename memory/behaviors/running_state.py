@@ -4,7 +4,7 @@ It is learned after replies and shown to the model with every message. It stays 
 do not grow with the conversation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import orjson
@@ -78,8 +78,10 @@ class RunningState(LearningBehavior):
         scopes: Scopes,
         domain: type[BaseModel] | None = None,
         cadence: Cadence | None = None,
+        on_refusal: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._scopes = scopes
+        self._on_refusal = on_refusal
         self.cadence = cadence or Cadence()
         self.model = knowledge_base_model(domain)
         self.part: type[BaseModel] = self.model
@@ -94,6 +96,7 @@ class RunningState(LearningBehavior):
             return merged_domain(self.model, state, update)
         except DomainRefused as error:
             log.warning("domain refused", reason=str(error))
+            self._on_refusal("tool")
             return state
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
@@ -149,6 +152,7 @@ class RunningState(LearningBehavior):
         try:
             state = updated(old, new)
         except DomainRefused as error:
+            self._on_refusal("learning")
             if not batch.refusal:
                 raise PartRejected("domain refused", tell=str(error)) from error
             log.warning("domain refused", reason=str(error))

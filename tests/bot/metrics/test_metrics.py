@@ -4,16 +4,20 @@ import httpx2
 import pytest
 from starlette.routing import Router
 
+from bot.behaviors import behaviors_of
 from bot.metrics.metrics import Metrics
 from bot.metrics.page import metrics_route
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
 from bot.model.model_errors import ModelUnavailable
 from bot.turn.observers import PartSent
+from config.settings import Settings
+from memory.behaviors.running_state import RunningState
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
+from tests.memory.learning.scripted import ScriptedModel
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -119,3 +123,19 @@ def test_sends_are_counted_by_outcome() -> None:
     metrics.observe(PartSent("Blocked"))
     assert value(metrics, "ricordo_sends_total", outcome="sent") == 1
     assert value(metrics, "ricordo_sends_total", outcome="Blocked") == 1
+
+
+async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory) -> None:
+    metrics = Metrics()
+    settings = Settings(
+        _env_file=None,
+        learn="state",
+        knowledge_base_model="tests.acceptance.operator_parts:Ticket",
+    )
+    behaviors = behaviors_of(
+        settings, memory, ScriptedModel(), on_refusal=metrics.domain_refused
+    ).behaviors
+    [state] = [each for each in behaviors if isinstance(each, RunningState)]
+    for update in ('{"key": "A-1"}', '{"key": 7}'):
+        state.with_domain("", update)
+    assert value(metrics, "ricordo_domain_refusals_total", source="tool") == 1

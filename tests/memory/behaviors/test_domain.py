@@ -44,7 +44,8 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     memory: Memory,
 ) -> None:
     model = ScriptedModel()
-    state = RunningState(memory.scopes, Ticket, Cadence(every_turns=1))
+    refusals: list[str] = []
+    state = RunningState(memory.scopes, Ticket, Cadence(every_turns=1), refusals.append)
     memory.enable_learning(LearningConfig([state], model, state.with_domain))
     model.parts = {"running_state": state_with(key="A-1", text="secret " * 300)}
     await talk(memory, "one")
@@ -66,6 +67,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     assert '"domain":null' in here.state
     assert "secret" not in f"{logs}{failures.told}"
     assert [line["event"] for line in logs] == ["part rejected", "domain refused"]
+    assert refusals == ["learning", "learning"]
 
 
 async def test_an_erasure_takes_what_the_model_was_told_and_keeps_the_numbers(
