@@ -14,6 +14,7 @@ from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
+from bot.agent.tools.send_photo_again import SEND_PHOTO_AGAIN
 from bot.links.page_fetch import PageFetcher
 from bot.links.read_page import read_page_tool
 from bot.links.search_web import SearchService, search_web_tool
@@ -172,7 +173,7 @@ def _toolbox(
         settings.tool_timeout_s,
         settings.prompt_tokens // _OUTPUT_SHARE,
     )
-    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens))
+    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens), SEND_PHOTO_AGAIN)
     return Toolbox((*own, *_web_tools(settings), *behaviors.functions), limits, tokens)
 
 

@@ -22,6 +22,7 @@ class Message:
     `unseen` names the photos, videos or sounds that came with the text. If `message_ids` of a
     person are several, `lengths` has the characters of each, -1 for one without text; the texts are
     joined by line breaks. `replied_to` is Telegram's id of the message that it replies to, or 0.
+    `photo` is Telegram's id of the picture that the text describes, "" if it describes none.
     `used` names the memories whose text stood in the prompt of an answer: codes as of
     `CallContext.used`, separated by spaces. It is in no prompt.
     """
@@ -43,6 +44,7 @@ class Message:
     lengths: tuple[int, ...] = ()
     replied_to: int = 0
     used: str = ""
+    photo: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,11 +93,12 @@ def _in_words(update: IncomingMessage, words: Mapping[int, str]) -> Iterator[Inc
         return
     plain = replace(update, kind="text", file=None, unseen="")
     if update.kind == "photo" and update.is_first_party:
-        yield replace(plain, text=said, is_first_party=False)
+        yield replace(plain, text=said, is_first_party=False, file=update.file)
         if update.text:
             yield plain
     else:
-        yield replace(plain, text="\n".join(filter(None, (update.text, said))))
+        file = update.file if update.kind == "photo" else None
+        yield replace(plain, text="\n".join(filter(None, (update.text, said))), file=file)
 
 
 def _messages(
@@ -160,6 +161,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         lengths=lengths if len(updates) > 1 else (),
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
         replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
+        photo=first.file.file_id if first.file and not first.is_first_party else "",
     )
 
 

@@ -30,7 +30,7 @@ _USUAL_FIELDS: Final = 8
 def stored_fields(message: Message) -> dict[str, str]:
     """Return the fields of a message to store; the script adds its sequence and exchange.
 
-    Few messages are forwarded or came with a photo. The others do not have these fields.
+    Few messages are forwarded, or describe a photo. The others do not have these fields.
     """
     return {
         "role": _role_of(message),
@@ -46,6 +46,7 @@ def stored_fields(message: Message) -> dict[str, str]:
         **({"lengths": ",".join(map(str, message.lengths))} if message.lengths else {}),
         **({"replied_to": str(message.replied_to)} if message.replied_to else {}),
         **({"used": message.used} if message.used else {}),
+        **({"photo": message.photo} if message.photo else {}),
     }
 
 
@@ -92,6 +93,7 @@ def _rare(fields: Mapping[bytes, bytes]) -> dict[str, Any]:
         "lengths": _numbers(fields.get(b"l", b"")),
         "replied_to": int(fields.get(b"p", 0)),
         "used": fields.get(b"w", b"").decode(),
+        "photo": fields.get(b"h", b"").decode(),
     }
 
 

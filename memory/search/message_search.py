@@ -68,12 +68,14 @@ class SearchResult:
 class SearchFilter:
     """Which messages may be found: sent from `since` until before `until` (Unix seconds).
 
-    `speaker`: part of the sender's name, in any case; "" for everybody.
+    `speaker`: part of the sender's name, in any case; "" for everybody. `only_photos`: only what
+    describes a photo that Telegram still has.
     """
 
     since: float = -inf
     until: float = inf
     speaker: str = ""
+    only_photos: bool = False
 
     def mask(self, messages: Sequence[Message]) -> Flags:
         """Return `(len(messages),)` bool: which messages may be found."""
@@ -84,6 +86,7 @@ class SearchFilter:
             (
                 self.since <= m.sent_at < self.until
                 and speaker in (m.sender_name or m.role).casefold()
+                and (bool(m.photo) or not self.only_photos)
                 for m in messages
             ),
             np.bool_,

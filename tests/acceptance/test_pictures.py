@@ -11,8 +11,8 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
-from tests.servers.bot_api import Upload
-from tests.servers.model_api import ApiRequest, Break, ChatRequest
+from tests.servers.bot_api import Refuse, Upload
+from tests.servers.model_api import ApiRequest, Break, ChatRequest, Reply, tool_call
 from tests.servers.model_api.errors import bad_request
 from tests.servers.model_api.rules import Dialect
 from tests.stored import everything_stored
@@ -146,3 +146,31 @@ async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(webhook_
     await shown(rig, reply, "Home again.")
     assert "All right." in answered(rig)[-1].asked  # what the photos showed
     assert not has_picture(answered(rig)[-1])
+
+
+async def test_a_photo_can_be_sent_again(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    rig.script.on(SHOWS, "A blue stamp from Oulu.", "A red kite over a beach.")
+    wanted = Reply(tool_calls=(tool_call("send_photo_again", query="the stamp from Oulu"),))
+    rig.script.on("Show me", wanted, "Here it is.", wanted, "Here it is.")
+    await rig.start(coalesce_s=0)
+    anna, chat = rig.anna()
+    for number, color in enumerate(("blue", "red"), 1):
+        photo = await anna.send(chat, "photo", Upload(jpeg(color)))
+        await chat.wait_for_reply(after=photo)
+        await closed(rig, number)
+
+    sent = await rig.ask(anna, chat, "Show me the stamp")
+
+    assert sent.media
+    assert (sent.media.kind, sent.text) == ("photo", "Here it is.")
+    assert sent.media.file.content == jpeg("blue")
+    assert sent.media.file.id not in str(rig.requests[-1].raw)
+
+    # It can be sent again without end, until Telegram does not have it any more.
+    await closed(rig, 3)
+    for method in ("sendPhoto", "sendDocument"):
+        rig.telegram.faults.add(Refuse(400, "Bad Request: wrong file identifier"), method=method)
+    sent = await rig.ask(anna, chat, "Show me the stamp")
+    assert sent.media is None
+    assert sent.text.startswith("Here it is.")
