@@ -40,7 +40,7 @@ class Weights:
     min_related: float = 1.5  # deviations from which a record counts as related to another
 
     # Floor.
-    floor: float = 1.0  # evidence below which nothing is returned; -inf = no floor
+    floor: float = 0.9  # evidence below which nothing is returned; -inf = no floor
     floor_without_vectors: float = 0.4  # the same if there are no vectors
     min_records: int = 32  # with fewer records one shared word is enough evidence
     closeness: float = 0.3  # evidence that one deviation of closeness is worth

@@ -65,6 +65,7 @@ async def test_nothing_seen_or_heard_stays_after_an_erasure(tmp_path: Path) -> N
             words = (SEEN, READ, HEARD)
             found = await where_found(rig, data, *words)
             assert found == [(word, place) for word in words for place in ("a key", "a file")]
+            assert "a key" in {at for _, at in await where_found(rig, data, file_id(photo))}
             export = await rig.ask(anna, chat, "/export")
             assert export.media
             content = export.media.file.content.decode()
