@@ -19,6 +19,8 @@ log = structlog.get_logger(__name__)
 
 _MAX_WAIT_S = 20.0
 """An answer waits at most this long for the descriptions of its pictures."""
+_MAX_AT_ONCE = 3
+"""Pictures of one turn that are described at the same time; an album has up to ten."""
 _MAX_CHARS = 1_200
 PICTURE_QUESTION = "What does it show?"
 PAGE_QUESTION = "What does the page say?"
@@ -67,32 +69,34 @@ class DescribingAgent:
         A failed description changes nothing about the answer. After an answer of a model that takes
         no pictures, the next description waits for the answer, which tells whether this changed.
         """
-        describing = None if self._was_blind else asyncio.create_task(self._described(context))
+        found: dict[int, str] = {}
+        describing = (
+            None if self._was_blind else asyncio.create_task(self._described(context, found))
+        )
         try:
             answer = await self._run(context)
             self._was_blind = context.is_blind
             if not context.is_blind:
-                describing = describing or asyncio.create_task(self._described(context))
+                describing = describing or asyncio.create_task(self._described(context, found))
                 await asyncio.wait({describing}, timeout=_MAX_WAIT_S)
-                if describing.done():
-                    context.seen = describing.result()
+                context.seen = dict(found)
             return answer
         finally:
             if describing is not None:
                 describing.cancel()
                 await asyncio.gather(describing, return_exceptions=True)
 
-    async def _described(self, context: AgentContext) -> dict[int, str]:
-        """Return what pictures show, by their messages; those without an answer are missing."""
+    async def _described(self, context: AgentContext, found: dict[int, str]) -> None:
+        """Put what pictures show into `found`, by their messages, as soon as each is known."""
+        at_once = asyncio.Semaphore(_MAX_AT_ONCE)
+
+        async def describe(picture: Picture) -> None:
+            async with at_once:
+                if words := await self._words(picture, context.language):
+                    found[picture.message_id] = words
+
         with watching(lambda _: None):  # it is no part of the answer that people see being written
-            found = await asyncio.gather(
-                *(self._words(picture, context.language) for picture in context.pictures)
-            )
-        return {
-            picture.message_id: words
-            for picture, words in zip(context.pictures, found, strict=True)
-            if words
-        }
+            await asyncio.gather(*map(describe, context.pictures))
 
     async def _words(self, picture: Picture, language: str) -> str:
         messages = (

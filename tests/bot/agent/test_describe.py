@@ -1,6 +1,8 @@
 """Descriptions of pictures: what they change about an answer, and what not."""
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -21,6 +23,8 @@ class Describer:
 
     def __init__(self, *words: str | Exception) -> None:
         self._words = list(words)
+        self._running = 0
+        self.most_at_once = 0
 
     async def complete(
         self,
@@ -32,6 +36,10 @@ class Describer:
     ) -> ModelReply:
         del messages, tools, tool_choice, labels
         words = self._words.pop(0)
+        self._running += 1
+        self.most_at_once = max(self.most_at_once, self._running)
+        await asyncio.sleep(0)
+        self._running -= 1
         if isinstance(words, Exception):
             raise words
         return ModelReply(words, (), "stop")
@@ -57,3 +65,11 @@ async def test_a_failed_description_changes_nothing_about_the_answer(
     context.pictures = (BOAT,)
     assert await DescribingAgent(answer, Describer(error)).run(context) == FinishAction("A boat.")
     assert context.seen == {}
+
+
+async def test_an_album_is_described_a_few_pictures_at_a_time(context: AgentContext) -> None:
+    context.pictures = tuple(replace(BOAT, message_id=id_) for id_ in range(1, 11))
+    describer = Describer(*["A boat"] * 10)
+    await DescribingAgent(answer, describer).run(context)
+    assert len(context.seen) == 10
+    assert describer.most_at_once == 3
