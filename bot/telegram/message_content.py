@@ -15,7 +15,7 @@ from bot.reply.utf16 import utf16_slice, well_formed
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.senders import clean_name
 from bot.telegram.spelled import RICH_MESSAGE, spelled
-from bot.telegram.updates import ChatMigration, MessageKind, SentFile, TopicNamed
+from bot.telegram.updates import STICKER_FILE, ChatMigration, MessageKind, SentFile, TopicNamed
 
 ASK = "ask"
 
@@ -171,8 +171,10 @@ def read_voice(message: telegram.Message) -> SentFile | None:
 def read_photo(message: telegram.Message) -> SentFile | None:
     """Return the largest form of a photo up to 2 megapixels; the smallest if all are larger.
 
-    A picture that was sent as a file has only one form.
+    A picture sent as a file, or as a sticker that does not move, has only one form.
     """
+    if (sticker := message.sticker) and not (sticker.is_animated or sticker.is_video):
+        return SentFile(sticker.file_id, STICKER_FILE, "image/webp", sticker.file_size or 0)
     document = message.document
     if document and not message.animation and document.mime_type in _PICTURES:
         return SentFile(document.file_id, "", document.mime_type, document.file_size or 0)

@@ -27,6 +27,10 @@ class Sender:
     is_person: bool = True
 
 
+STICKER_FILE = "sticker.webp"
+"""The name of every sticker. Telegram does not send it again as a photo."""
+
+
 @dataclass(frozen=True, slots=True)
 class SentFile:
     """A file that was sent to us and not downloaded yet.

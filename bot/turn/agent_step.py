@@ -149,7 +149,7 @@ class AgentStep:
     def _not_seen(self, request: Request, context: AgentContext) -> list[Part]:
         """Return notes on what came with the message and was not seen or heard."""
         keys = (
-            context.is_blind and "pictures.blind",
+            context.is_blind and not request.is_sticker and "pictures.blind",
             request.message.unseen and "unsupported.attached",
         )
         return [line for key in keys if key for line in self._sentences.say(request.language, key)]

@@ -7,7 +7,7 @@ from itertools import groupby
 from bot.telegram.chat import Destination
 from bot.telegram.edits import joined
 from bot.telegram.packing import from_bytes
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import STICKER_FILE, IncomingMessage
 from memory.message import Message, Picture
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn, Run
@@ -51,6 +51,12 @@ class Request:
     def language(self) -> str:
         """The language of the person."""
         return self.last.sender.language
+
+    @property
+    def is_sticker(self) -> bool:
+        """Whether all files are stickers, whose emoji says enough."""
+        names = {each.file.name for each in self.updates if each.file}
+        return names == {STICKER_FILE}
 
     @property
     def to(self) -> Destination:
@@ -161,8 +167,13 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         lengths=lengths if len(updates) > 1 else (),
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
         replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
-        photo=first.file.file_id if first.file and not first.is_first_party else "",
+        photo=_photo_of(first) if not first.is_first_party else "",
     )
+
+
+def _photo_of(described: IncomingMessage) -> str:
+    file = described.file
+    return file.file_id if file and file.name != STICKER_FILE else ""
 
 
 def answer_to(asked: IncomingMessage) -> Destination:

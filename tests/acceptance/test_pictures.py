@@ -174,3 +174,17 @@ async def test_a_photo_can_be_sent_again(webhook_rig: Rig) -> None:
     sent = await rig.ask(anna, chat, "Show me the stamp")
     assert sent.media is None
     assert sent.text.startswith("Here it is.")
+
+
+async def test_a_sticker_that_does_not_move_is_seen_beside_its_emoji(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(coalesce_s=0)
+    anna, chat = rig.anna()
+    picture = BytesIO()
+    Image.new("RGB", (512, 512), "blue").save(picture, "WEBP")
+    sticker = await anna.send(chat, "sticker", Upload(picture.getvalue()))
+    await chat.wait_for_reply(after=sticker)
+    await closed(rig, 1)
+    [asked] = answered(rig)
+    assert asked.asked == "[photo]\n\n🙂"
+    assert "data:image/webp" in str(asked.raw)

@@ -15,7 +15,7 @@ STICKER = {
     "type": "regular",
     "width": 1,
     "height": 1,
-    "is_animated": False,
+    "is_animated": True,
     "is_video": False,
     "emoji": "🙂",
 }
