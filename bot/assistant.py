@@ -28,6 +28,7 @@ from bot.turn.save_claims import RunAgent
 from config.settings import Settings
 from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.other_topics import OtherTopics
 from memory.behaviors.steps import FinishAction
 from memory.behaviors.tool import Tool
 from memory.message import Picture
@@ -173,7 +174,9 @@ def _toolbox(
         settings.tool_timeout_s,
         settings.prompt_tokens // _OUTPUT_SHARE,
     )
-    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens), SEND_PHOTO_AGAIN)
+    topics = next((each for each in behaviors.behaviors if isinstance(each, OtherTopics)), None)
+    search = search_memory_tool(zone, tokens, topics)
+    own = (current_time_tool(zone), CALCULATE, search, SEND_PHOTO_AGAIN)
     return Toolbox((*own, *_web_tools(settings), *behaviors.functions), limits, tokens)
 
 

@@ -16,6 +16,7 @@ from memory.behaviors.chat_instructions import ChatInstructions
 from memory.behaviors.knowledge_base import KnowledgeBase
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.other_topics import OtherTopics
 from memory.behaviors.reach import EVERYWHERE, reaches_of
 from memory.behaviors.reminder_tools import ReminderTools
 from memory.behaviors.running_state import RunningState
@@ -94,6 +95,7 @@ def behaviors_of(
     behaviors += [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     if settings.documents != "off":
         behaviors.append(TextRag(scopes, tokens, _rag_options(settings)))
+    behaviors.append(OtherTopics(memory.histories))
     behaviors.append(ReminderTools(memory.reminders, memory.time_zones, zone))
     reaches = reaches_of(settings.behaviors)
     _check_names(settings.behaviors)

@@ -54,7 +54,6 @@ from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from config.settings import Settings
 from memory.behaviors.chat_instructions import ChatInstructions
-from memory.behaviors.learning_mode import LearningModes
 from memory.documents.library import Library
 from memory.limits.stats import count_conversation
 from memory.memory import Memory
@@ -144,7 +143,7 @@ def _memory_commands(
     sentences = entries.sentences
     library = Library(memory.store, memory.scopes)
     deletion = MemoryDeletion(memory, library, marks)
-    switches = MemorySettings(memory.switch, LearningModes(memory.scopes), access, sentences)
+    switches = MemorySettings(memory, access, sentences)
     memories = MemoryList(entries, deletion, edits, switches, access)
     documents = PagedList(DocumentList(library, sentences, access), sentences)
     recall = RecallCommand(memory.histories, memory.off_record, sentences)

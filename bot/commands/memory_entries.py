@@ -11,6 +11,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.utf16 import utf16_slice
 from memory.behaviors.chat_instructions import instructions_in
 from memory.behaviors.learning_mode import mode_in
+from memory.behaviors.other_topics import recalls_topics
 from memory.documents.library import documents
 from memory.erasure.moving import is_movable
 from memory.limits.stats import ConversationStats
@@ -82,6 +83,9 @@ class MemoryEntries:
             above.append(self.sentences.text(language, "off.lasts", **moment))
         if (mode := mode_in(facts)) != "auto":
             above.append(self.sentences.text(language, f"memory.mode_{mode}"))
+        if recalls_topics(facts) or (conversation.is_private and conversation.topic_id):
+            switch = "on" if recalls_topics(facts) else "off"
+            above.append(self.sentences.text(language, f"memory.topics_{switch}"))
         if instructions := shortened(instructions_in(here), _STATE_UNITS):
             above.append(self.sentences.text(language, "instructions.shown", text=instructions))
         return ListContent("memory.learned", entries, len(new), "memory.new", above, ids[:1])

@@ -90,6 +90,7 @@ class UsedMemories:
         found = [*self._facts(reading, codes), *self._synopses(reading, codes)]
         found += [*self._documents(reading, codes), *self._messages(reading, codes)]
         found += await self._documents_of_operator(language, codes)
+        found += await self._other_topics(reading, codes)
         found.sort(key=lambda used: -used.at)
         states = self._entries.state(language, here) if "x" in codes else ()
         return [*found, *(UsedMemory(0, replace(each, without=SHOW)) for each in states)]
@@ -149,6 +150,20 @@ class UsedMemories:
                 found.append(replace(used, entry=replace(used.entry, without=ASK)))
         return found
 
+    async def _other_topics(self, reading: _Reading, codes: Iterable[str]) -> list[UsedMemory]:
+        """Return messages of other topics of the private chat, as far as they are still there."""
+        chat_id, found = reading.here.scope.chat_id, []
+        for topic, seqs in _by_topic(codes).items() if reading.here.scope.is_private else ():
+            history = await ChatHistory.read(self._histories, Scope.of_chat(chat_id, topic))
+            said = {message.seq: message for message in history.messages}
+            for seq in seqs - set(history.hidden):
+                message = said.get(seq)
+                if message and message.sent_at <= reading.answer.sent_at:
+                    told, code = (message.text, message.sent_at), f"t{seq}@{topic}"
+                    used = self._used(reading.language, code, "why.topic", told)
+                    found.append(replace(used, entry=replace(used.entry, without=ASK)))
+        return found
+
     def _messages(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
         """Yield one line for each recalled exchange: its question, if that was shown."""
         shown = set()
@@ -182,6 +197,16 @@ def _ids(kind: str, codes: Iterable[str]) -> list[int]:
         for code in codes
         if code[:1] == kind and code[1:].removeprefix("-").isdecimal()
     ]
+
+
+def _by_topic(codes: Iterable[str]) -> dict[int, set[int]]:
+    """Return the sequences in the codes of messages of other topics, by topic."""
+    found: dict[int, set[int]] = {}
+    for code in codes:
+        seq, _, topic = code[1:].partition("@")
+        if code.startswith("t") and seq.isdecimal() and topic.isdecimal():
+            found.setdefault(int(topic), set()).add(int(seq))
+    return found
 
 
 def _quoted(message: Message) -> str:

@@ -40,8 +40,8 @@ class CallContext:
     `used` collects the memories that are shown to the model: a code, and the text that shows it, ""
     if a tool does. Of one kind the most relevant come first. The codes are `f<id>` for a fact,
     `s<id>` for a synopsis, `d<key>` for a document, `o<key>@<scope>` for one of the operator, `x`
-    for the running state, `m<sequence>` for a message that was found by its words, and
-    `m<sequence>~` for one found by its meaning.
+    for the running state, `m<sequence>` for a message that was found by its words, `m<sequence>~`
+    for one found by its meaning, and `t<sequence>@<topic id>` for one of another private topic.
     """
 
     conversation: Scope

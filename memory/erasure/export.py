@@ -12,6 +12,7 @@ import orjson
 
 from memory.behaviors.behavior_store import states_of_behaviors, stored_by_behaviors
 from memory.behaviors.chat_instructions import instructions_in
+from memory.behaviors.other_topics import recalls_topics
 from memory.documents.library import documents
 from memory.limits.access_list import AccessList
 from memory.message import Message
@@ -80,6 +81,7 @@ class Exporter:
             if conversation.is_private
             else None,
             "announcements_muted": mutes(facts),
+            "private_topics_recall_each_other": recalls_topics(facts),
         }
         room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
         kept = _newest(messages, room)

@@ -15,6 +15,11 @@ class ScopeCache:
         self._sizes: dict[Scope, int] = {}
         self._bytes = 0
 
+    @property
+    def scopes(self) -> list[Scope]:
+        """The scopes that are cached, the least recently used first."""
+        return list(self._kept)
+
     def get(self, scope: Scope) -> ScopeMemory | None:
         """Return a scope, None if it is not cached; this does not count as use."""
         return self._kept.get(scope)

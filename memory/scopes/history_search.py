@@ -38,35 +38,42 @@ class HistorySearch:
         After them come at most `k // 4` messages that resemble the best one (re-query). `exclude`
         has sequences of messages that are not found.
         """
-        hits, allowed = await self._search(text, k, exclude, search_filter)
-        if not hits:
-            return []
-        related = self.stream.indexed(self.zone).index.related(hits, k // _RELATED_SHARE, allowed)
-        return [self._result(hit) for hit in (*hits, *related)]
+        hits = await self._search(text, k, exclude, search_filter, related=k // _RELATED_SHARE)
+        return [self._result(hit) for hit in hits]
 
     async def messages(
         self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
     ) -> list[Hit]:
         """Return at most `k` messages about `text`, best first; `row` is the message's position."""
-        hits, _ = await self._search(text, k, exclude, search_filter)
-        return hits
+        return await self._search(text, k, exclude, search_filter)
 
     async def _search(
-        self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
-    ) -> tuple[list[Hit], Flags | None]:
-        """Return the hits, and which messages could have been hit."""
+        self,
+        text: str,
+        k: int,
+        exclude: Collection[int],
+        search_filter: SearchFilter,
+        *,
+        related: int = 0,
+    ) -> list[Hit]:
+        """Return the hits, and after them at most `related` messages that resemble the best one."""
         if not self.stream.messages:
-            return [], None
+            return []
         query = await self._query_vector(text)
-        # After the await, because a turn may have appended messages in between.
-        allowed = self._allowed(exclude, search_filter)
-        if self.stream.unindexed > _MAX_INDEXED_INLINE:
-            return await asyncio.to_thread(self._hits, text, query, k, allowed), allowed
-        return self._hits(text, query, k, allowed), allowed
 
-    def _hits(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
-        today = datetime.now(self.zone).date()
-        return self.stream.indexed(self.zone).search(text, query, k, allowed, today)
+        def find() -> list[Hit]:
+            with self.stream.searching:
+                index = self.stream.indexed(self.zone)
+                # Only now, because a turn may have appended messages in between.
+                allowed = self._allowed(exclude, search_filter)[: len(index.ids)]
+                today = datetime.now(self.zone).date()
+                hits = index.search(text, query, k, allowed, today)
+                again = index.index.related(hits, related, allowed) if hits and related else ()
+                return [*hits, *again]
+
+        if self.stream.unindexed > _MAX_INDEXED_INLINE or self.stream.searching.locked():
+            return await asyncio.to_thread(find)
+        return find()
 
     def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
         """Return which messages may be hit, `(len(messages),)` bool."""

@@ -1,6 +1,7 @@
 """The messages of a conversation, as far as this process has read them."""
 
 import sys
+import threading
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import tzinfo
@@ -21,7 +22,8 @@ class MessageStream(EmbeddedStream):
     """The newest messages without a gap, oldest first; row n of the index is message n.
 
     Messages up to `session` belong to earlier sessions. `refused` are sequences of messages that
-    the model's server refused.
+    the model's server refused. A search holds `searching`: other topics may search the same stream,
+    and an index serves one thread at a time.
     """
 
     def __init__(self) -> None:
@@ -29,6 +31,7 @@ class MessageStream(EmbeddedStream):
         self.messages: list[Message] = []
         self.refused: list[int] = []
         self.session = 0
+        self.searching = threading.Lock()
         self._index = KindIndex()
         self._sessions = 0
 

@@ -11,14 +11,7 @@ from typing import Any
 import orjson
 
 from memory.scopes.cache import ScopeCache
-from memory.scopes.changes import (
-    NotWritten,
-    Receipt,
-    Revision,
-    Write,
-    new_values,
-    numbered,
-)
+from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values, numbered
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
@@ -30,9 +23,7 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 _PAGE = 1_000
-
 _NOTHING_ERASED = Revision()
-
 
 Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
 """Returns what to change in a scope as it was read, None for nothing; it may be called again."""
@@ -58,6 +49,11 @@ class Scopes:
         self._questions = questions
         self.zone = zone
         self._cache = ScopeCache(max_bytes)
+
+    @property
+    def cached(self) -> list[Scope]:
+        """The scopes in the cache, the least recently used first."""
+        return self._cache.scopes
 
     def drop(self, scope: Scope) -> None:
         """Remove a scope from the cache."""

@@ -1,11 +1,14 @@
 """Topics of a private chat: Telegram names some, the bot renames them, and facts move there."""
 
+from bot.playground.bot_api.values import Topic
+from memory.behaviors.other_topics import HEADING
 from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ask_first, asks_to_delete, press_now
+from tests.acceptance.buttons import ERASE, ask_first, asks_to_delete, press, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Message, Refuse
+from tests.servers.model_api import Reply, tool_call
 
 NAME = "editForumTopic"
 CHANGE = sentence("buttons.change_entry")
@@ -84,3 +87,49 @@ async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig:
     assert "Aurora" in why.text
     await move(shows, "buttons.everywhere", "memory.moved_everywhere")
     assert await prompts() == [True, True]
+
+
+async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="synopses")
+    anna, chat = rig.anna()
+    chat.has_private_topics = True
+    sailing = await anna.open_topic(chat, "Sailing")
+    taxes = await anna.open_topic(chat, "Taxes")
+
+    async def ask(text: str, topic: Topic = taxes) -> str:
+        return (await ask_and_learn(rig, anna, chat, text, topic=topic)).text
+
+    async def command(text: str, topic: Topic = taxes) -> str:
+        return (await ask_first(rig, anna, chat, text, topic=topic)).text
+
+    def is_erased(question: Message) -> bool:
+        now = chat.message(question.id)
+        return now is not None and "is erased" in now.text
+
+    async def memory() -> str:
+        await ask("Where does the Aurora lie?")
+        return main_requests(rig)[-1].memory
+
+    await ask("The Aurora lies in the harbour of Genoa", sailing)
+    assert await memory() == ""
+    assert sentence("memory.topics_off") in await command("/memory")
+    assert await command("/memory topics") == sentence("memory.topics_on")
+    assert sentence("memory.topics_on") in await command("/memory", sailing)
+    told = await memory()
+    assert told.splitlines()[0] == HEADING
+    assert "another topic] Anna: The Aurora lies in the harbour of Genoa" in told
+    assert "“The Aurora lies in the harbour of Genoa” – from another topic" in await command("/why")
+
+    search = tool_call("search_memory", query="Aurora harbour")
+    rig.script.on("Look it up", Reply(tool_calls=(search,)), "It lies in Genoa.")
+    await ask("Look it up.")
+    result = main_requests(rig)[-1].messages[-1].content
+    assert "another topic] Anna: The Aurora lies" in result
+
+    question = await ask_first(rig, anna, chat, "/clear", topic=sailing)
+    await press(rig, anna, question, ERASE)
+    await rig.telegram.wait_for(lambda: is_erased(question))
+    assert HEADING not in await memory()
+    assert await command("/memory topics off") == sentence("memory.topics_off")

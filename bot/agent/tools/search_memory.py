@@ -9,6 +9,7 @@ from pydantic import Field
 from bot.prompt.recalled import RecallPacker
 from bot.prompt.sections import codes_of
 from memory.behaviors.context import AgentContext
+from memory.behaviors.other_topics import HEADING, OtherTopics
 from memory.behaviors.tool import Arguments, Tool
 from memory.search.message_search import SearchFilter
 from memory.text.tokens import TokenCounter
@@ -42,8 +43,13 @@ class SearchMemoryArguments(Arguments):
     k: int = Field(default=20, description="Messages at most", ge=1, le=40)
 
 
-def search_memory_tool(zone: tzinfo, counter: TokenCounter) -> Tool[SearchMemoryArguments]:
-    """Return the tool; `zone` is the time zone of days and of the dates in results."""
+def search_memory_tool(
+    zone: tzinfo, counter: TokenCounter, topics: OtherTopics | None = None
+) -> Tool[SearchMemoryArguments]:
+    """Return the tool; `zone` is the time zone of days and of the dates in results.
+
+    If the person wants that, it searches the other `topics` of a private chat as well.
+    """
     packer = RecallPacker(counter, zone, is_numbered=True)
 
     async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
@@ -58,11 +64,18 @@ def search_memory_tool(zone: tzinfo, counter: TokenCounter) -> Tool[SearchMemory
             text, arguments.k, exclude=known, search_filter=search_filter
         )
         lines = packer.pack(context, results, text, _MAX_TOKENS, known)
-        if not lines:
+        further: dict[str, str] = {}
+        if topics and context.call_context and not context.is_off_record:
+            further = await topics.recall(
+                context.call_context, text, arguments.k, _MAX_TOKENS // 2, search_filter
+            )
+        if not lines and not further:
             return "Nothing was found about this in earlier messages."
         if context.call_context:
-            context.call_context.used.update(dict.fromkeys(codes_of(results, lines), ""))
-        return "\n".join((*lines.values(), _FURTHER))
+            codes = (*codes_of(results, lines), *further)
+            context.call_context.used.update(dict.fromkeys(codes, ""))
+        headed = (HEADING, *further.values()) if further else ()
+        return "\n".join((*lines.values(), *headed, _FURTHER))
 
     return Tool(
         "search_memory",

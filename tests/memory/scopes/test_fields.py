@@ -7,6 +7,7 @@ import pytest
 from memory.behaviors.behavior_store import BehaviorState, Kept
 from memory.behaviors.chat_instructions import Instructions
 from memory.behaviors.learning_mode import LearningMode
+from memory.behaviors.other_topics import RecallTopics
 from memory.memory import Memory
 from memory.queue.audience import Mute
 from memory.queue.open_turn import Closing
@@ -61,6 +62,7 @@ NUMBERS_ONLY = [
     Written(GROUP.tag, "31"),
     PersonsZone("Europe/Berlin"),
     LearningMode("ask"),
+    RecallTopics(is_on=True),
     Mute(is_muted=True, by_update=7),
 ]
 FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *THAT_REST_ON_THE_PERSON, *NUMBERS_ONLY]

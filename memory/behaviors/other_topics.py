@@ -1,0 +1,239 @@
+"""`OtherTopics`: what was said in the other topics of a private chat, if its person wants that.
+
+Each topic has a memory of its own. A person can let all of them be searched in each of them. The
+setting is stored in the person's scope. While it is off, nothing is read.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Self
+
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext
+from memory.message import Message
+from memory.scopes.changes import Write
+from memory.scopes.delta import Delta
+from memory.scopes.entries import Synopsis
+from memory.scopes.field import Field, stays
+from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history_search import HistorySearch
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Trust
+from memory.search.asked import QUESTION_MARKS
+from memory.search.excerpt import relevant_excerpt
+from memory.search.message_search import EVERYTHING, SearchFilter
+from memory.store.commands import ScriptCall
+from memory.store.errors import LeaseLost
+from memory.store.keys import Scope
+from memory.text.dates import dated
+from memory.text.speakers import NAMELESS, Speakers, speaker_name
+from memory.text.untrusted_text import UNTRUSTED_MARK, cut, harmless, one_line
+
+HEADING = "Said in other topics of this private chat:"
+
+_MAX_TOPICS = 10
+"""So many topics are searched: those in which the person wrote last."""
+
+_MAX_FILLED = 3_000
+"""Of a longer topic at least the newest messages are searched; its own turns may read the rest."""
+
+_PAGE = 200
+_MAX_FOUND = 4
+_MAX_TOKENS = 300
+_LINE_TOKENS = 60
+_TITLE_BYTES = 80
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTopics(Field):
+    """Whether a person's private topics recall each other; without the field they do not."""
+
+    PREFIX = "recall_topics"
+    is_on: bool
+
+    without = stays
+
+    def _stored(self) -> str:
+        return "1" if self.is_on else ""
+
+    @classmethod
+    def _read(cls, _: str, stored: str) -> Self:
+        return cls(stored == "1")
+
+
+def recalls_topics(facts: ScopeMemory) -> bool:
+    """Return whether the private topics of this person recall each other."""
+    found = facts.get(RecallTopics)
+    return found is not None and found.is_on and facts.scope.is_person
+
+
+async def set_recall_topics(scopes: Scopes, conversation: Scope, *, is_on: bool) -> None:
+    """Let the topics of a private chat recall each other, or not; a repeat changes nothing.
+
+    Raise `StoreError`.
+    """
+
+    async def decide(facts: ScopeMemory) -> Write | None:
+        if recalls_topics(facts) == is_on:
+            return None
+        return Write(fields=[RecallTopics(is_on)])
+
+    await scopes.update(conversation.facts_scope, decide)
+
+
+class OtherTopics(AIContextBehavior):
+    """Searches the messages of a private chat's other topics."""
+
+    name = "other_topics"
+
+    def __init__(self, histories: HistoryParts) -> None:
+        self._histories = histories
+        self._scopes = histories.scopes
+
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
+        """Return the lines of messages that the new ones are about; "" for none."""
+        question = "\n".join(message.text for message in new_messages)
+        lines = await self.recall(call_context, question, _MAX_FOUND, _MAX_TOKENS)
+        call_context.used.update(lines)
+        return "\n".join((HEADING, *lines.values())) if lines else ""
+
+    async def recall(
+        self,
+        call_context: CallContext,
+        question: str,
+        k: int,
+        limit: int,
+        search_filter: SearchFilter = EVERYTHING,
+    ) -> dict[str, str]:
+        """Return at most `limit` tokens of lines by their codes (`CallContext.used`), best first.
+
+        They show at most `k` messages and the answers to those that are questions. Raise
+        `StoreError`.
+        """
+        here = call_context.conversation
+        if not here.is_private or not question.strip():
+            return {}
+        if not recalls_topics(await self._scopes.current(here.facts_scope)):
+            return {}
+        topics = await self._read_topics(here)
+        searches = (self._search(topic, question, k, search_filter) for topic in topics)
+        found = sorted(
+            chain.from_iterable(await asyncio.gather(*searches)), key=lambda hit: -hit[0]
+        )
+        tokens, lines = self._histories.tokens, dict[str, str]()
+        for _, topic, said in found[:k]:
+            for message in said:
+                excerpt = relevant_excerpt(
+                    harmless(message.text), question, _LINE_TOKENS, tokens.count
+                )
+                line = _line(topic, message, excerpt, self._when(message, call_context.now))
+                code = f"t{message.seq}@{topic.scope.topic_id}"
+                if code not in lines and (cost := tokens.count(f"{line}\n")) <= limit:
+                    limit -= cost
+                    lines[code] = line
+        return lines
+
+    def _when(self, message: Message, now: float) -> str:
+        return dated(message.sent_at, now, self._scopes.zone)
+
+    async def _read_topics(self, here: Scope) -> list[ScopeMemory]:
+        """Return the other topics as they are stored now, with at least their newest messages.
+
+        This takes one round trip, and one more if this process does not know all of them yet.
+        """
+        store = self._histories.store
+        stamps = ("HGETALL", store.keys.person(here.chat_id))
+        known = [each for each in self._scopes.cached if _is_other_topic(each, here)]
+        known = known[-_MAX_TOPICS:]
+        listed, *answers = await store.client.pipeline([stamps, *map(self._reading, known)])
+        wanted = _newest_topics(listed, here)
+        unknown = [each for each in wanted if each not in known]
+        if unknown:
+            answers += await store.client.pipeline([self._reading(each) for each in unknown])
+        topics = []
+        for scope, answer in zip((*known, *unknown), answers, strict=True):
+            if scope in wanted:
+                topic = self._scopes.join(scope, Delta.of(answer), _PAGE)
+                # The records say which messages were taken out of recall.
+                topics.append(topic if topic.is_whole else await self._scopes.read(scope))
+        return [each for each in topics if not each.is_off]
+
+    def _reading(self, topic: Scope) -> ScriptCall:
+        store = self._histories.store
+        request = {"cursor": self._scopes.cursor(topic).request, "max": _PAGE}
+        return store.scripts["read_scope"].command(store.keys.scope(topic).all, request)
+
+    async def _search(
+        self, topic: ScopeMemory, question: str, k: int, search_filter: SearchFilter
+    ) -> list[tuple[float, ScopeMemory, list[Message]]]:
+        """Return scores with what to show: the message that was found, and its answer."""
+        if not topic.messages.is_whole and topic.messages.length <= _MAX_FILLED:
+            try:
+                await ChatHistory(self._histories, topic, topic.messages).fill()
+            except LeaseLost:  # something was erased since
+                return []
+        stream = topic.messages
+        search = HistorySearch(stream, topic.hidden, self._histories.questions, self._scopes.zone)
+        hits = await search.messages(question, k, (), search_filter)
+        return [(hit.score, topic, _with_answer(stream.messages, hit.row, topic)) for hit in hits]
+
+
+def _is_other_topic(scope: Scope, here: Scope) -> bool:
+    return scope.is_private and scope.chat_id == here.chat_id and scope != here
+
+
+def _newest_topics(stamps: dict[bytes, bytes], here: Scope) -> list[Scope]:
+    """Return the topics in which the person wrote last; values are `<update id>|<Unix ms>`."""
+    written = {Scope(tag.decode()): value.rpartition(b"|")[2] for tag, value in stamps.items()}
+    at = {
+        scope: int(ms) if ms.isdigit() else 0
+        for scope, ms in written.items()
+        if _is_other_topic(scope, here)
+    }
+    return sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
+
+
+def _with_answer(messages: Sequence[Message], row: int, topic: ScopeMemory) -> list[Message]:
+    """Return a message, and after a question the next message of its exchange."""
+    hit, following = messages[row], messages[row + 1 : row + 2]
+    if not hit.text.rstrip().endswith(QUESTION_MARKS):
+        return [hit]
+    return [
+        hit,
+        *(
+            each
+            for each in following
+            if each.exchange == hit.exchange
+            and each.seq not in topic.hidden
+            and not each.is_refused
+        ),
+    ]
+
+
+def _line(topic: ScopeMemory, message: Message, excerpt: str, when: str) -> str:
+    """Return one message with its date, its topic and its speaker; further lines are indented."""
+    speaker = Speakers().label(message)
+    if message.forwarded_from:
+        speaker += f" (forwarded from {speaker_name(message.forwarded_from) or NAMELESS})"
+    text = "\n  ".join(excerpt.splitlines())
+    mark = "" if message.is_first_party else f" {UNTRUSTED_MARK}"
+    return f"[{when}, {_name(topic)}] {speaker}: {text}{mark}"
+
+
+def _name(topic: ScopeMemory) -> str:
+    """Return what its first session was about, as the bot names topics that have no name."""
+    if not topic.scope.topic_id:
+        return "main chat"
+    first = next(iter(topic.synopses), None)
+    title = _title_of(first) if first and first.trust > Trust.UNTRUSTED else ""
+    return f'topic "{title}"' if title else "another topic"
+
+
+def _title_of(synopsis: Synopsis) -> str:
+    """Return in a few words what a session was about."""
+    return cut(harmless(one_line(synopsis.likely_request)), _TITLE_BYTES).rstrip(".,;:!")
