@@ -33,7 +33,7 @@ _MODEL = "model-{}"
 
 _MAX_PAUSE_S = 0.15
 _CHECK_EVERY_S = 0.1
-_RESUMED_S = 60
+_RESUMED_S = 90
 
 
 def _nothing() -> AbstractContextManager[Mapping[str, object]]:

@@ -108,6 +108,8 @@ async def test_the_ballast_lets_a_turn_finish_when_redis_is_full(
     memory: Memory, monitor: CapacityMonitor
 ) -> None:
     admins = Admins()
+    await put(memory, 4, Scope.of_chat(9), sender=9)
+    await close(memory, await take(memory, Scope.of_chat(9)))  # scripts take memory when they load
     await put(memory, 1)
     await put(memory, 2, Scope.of_chat(8), sender=8)
     await monitor.check(admins.tell)
