@@ -145,7 +145,8 @@ def mem0(talk: Talk) -> Find:
         """The embedder, which has its rows ready."""
 
         def embed(self, text: str, *_: Any, **__: Any) -> list[float]:
-            return ready[text].tolist()
+            row: list[float] = ready[text].tolist()
+            return row
 
         def embed_batch(self, texts: list[str], *_: Any, **__: Any) -> list[list[float]]:
             return [ready[text].tolist() for text in texts]
@@ -215,7 +216,7 @@ def main(peer: str, folder: Path) -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     said: Sequence[Mapping[str, list[str]]] = json.loads((folder / "texts.json").read_text())
     rows = np.load(folder / "rows.npz")
-    answers = []
+    answers: list[dict[str, object]] = []
     for number, each in enumerate(said):
         place, first = (folder / peer / f"{name}{number}" for name in ("all", "first"))
         place.mkdir(parents=True)
