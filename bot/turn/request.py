@@ -167,13 +167,15 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         lengths=lengths if len(updates) > 1 else (),
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
         replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
-        photo=_photo_of(first) if not first.is_first_party else "",
+        photo=_photo_of(first),
     )
 
 
-def _photo_of(described: IncomingMessage) -> str:
-    file = described.file
-    return file.file_id if file and file.name != STICKER_FILE else ""
+def _photo_of(update: IncomingMessage) -> str:
+    """Return Telegram's id of the photo that a text describes; only such texts have a file."""
+    if update.kind != "text" or update.file is None or update.file.name == STICKER_FILE:
+        return ""
+    return update.file.file_id
 
 
 def answer_to(asked: IncomingMessage) -> Destination:

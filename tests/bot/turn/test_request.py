@@ -6,7 +6,7 @@ import pytest
 
 from bot.telegram.chat import Destination
 from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage, Sender
+from bot.telegram.updates import STICKER_FILE, IncomingMessage, Sender, SentFile
 from bot.turn.request import answer_to, unpack, with_words
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -109,3 +109,25 @@ async def test_what_a_photo_shows_is_a_message_apart_from_its_caption(
     ]
     assert [part.forwarded_from for part in request.messages] == ["", "", "", "", "Ben"]
     assert (request.message.is_first_party, request.message.unseen) == (False, "")
+
+
+async def test_only_what_describes_a_photo_keeps_telegrams_id_of_it(
+    memory: Memory, tokens: TokenCounter
+) -> None:
+    def file(name: str) -> SentFile:
+        return SentFile(f"id of {name}", name, "image/jpeg", 9)
+
+    for message in (
+        replace(said(1, "Rex", 1_000), kind="photo", file=file("a dog")),
+        replace(said(2, "🙂", 1_001), kind="photo", file=file(STICKER_FILE)),
+        replace(forwarded(3, "Our boat"), kind="photo", file=file("a boat")),
+        replace(forwarded(4, "Our bill"), kind="document", file=file("a bill")),
+    ):
+        entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
+        await memory.mailbox.put(HERE, entry)
+    shown = [(number, "[photo]") for number in (101, 102, 103)]
+    request = with_words(unpack(await take(memory), tokens), shown, tokens)
+    assert [(part.text, part.photo) for part in request.messages if part.photo] == [
+        ("[photo]", "id of a dog"),
+        ("Our boat\n[photo]", "id of a boat"),
+    ]
