@@ -5,13 +5,12 @@ decides how a file is sent and how its name ends. Only the header of a picture i
 """
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from io import BytesIO
 
 from PIL import Image
 
+from bot.agent.picture_header import header_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import FileKind, OutgoingFile, is_opus
 from memory.text.untrusted_text import one_line, visible
@@ -26,8 +25,6 @@ _MAX_SIDES = 10_000
 _MAX_RATIO = 20
 """Telegram shows a picture up to this sum of width and height, and up to this ratio of them."""
 _PICTURES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp"}
-_UNREADABLE = (OSError, SyntaxError, ValueError, ArithmeticError, LookupError)
-"""What Pillow raises for a header that makes no sense."""
 _BEGINNINGS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
     (b"%PDF-", ("pdf",)),
     (b"PK\x03\x04", ("zip", "docx", "xlsx", "pptx", "epub", "odt", "ods", "odp")),
@@ -98,19 +95,16 @@ def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
 def _picture(content: bytes) -> tuple[FileKind, str] | None:
     """Return how a picture is sent, None for what is none; raise `NotSendable` for a bomb."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(BytesIO(content), formats=tuple(_PICTURES)) as header:
-                width, height = header.size
-                ending = _PICTURES[header.format or ""]
+        header = header_of(content, tuple(_PICTURES))
     except Image.DecompressionBombError:
         raise NotSendable("it has too many pixels") from None
-    except _UNREADABLE:
+    if header is None or header[0] not in _PICTURES:
         return None
+    kind, width, height = header
     is_shown = width + height <= _MAX_SIDES and max(width, height) <= _MAX_RATIO * min(
         width, height
     )
-    return "photo" if is_shown else "document", ending
+    return "photo" if is_shown else "document", _PICTURES[kind]
 
 
 def _is_text(content: bytes) -> bool:

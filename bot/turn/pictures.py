@@ -5,16 +5,15 @@ than models look at is made smaller, in an isolated process.
 """
 
 import asyncio
-import warnings
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 import structlog
 from PIL import Image
 
+from bot.agent.picture_header import header_of
 from bot.commands.sentences import Sentences
 from bot.documents import isolated
 from bot.documents.isolated import ParserFailed, parse
@@ -45,15 +44,6 @@ _SCALING = Path(isolated.__file__).with_name("small_picture.py")
 _SCALING_MB = 320
 _SCALING_CPU_S = 8
 _SCALING_S = 20
-_UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    ArithmeticError,
-    LookupError,
-    Image.DecompressionBombError,
-)
-"""What Pillow raises for a header that makes no sense."""
 
 
 class NotSeen(Exception):
@@ -121,18 +111,15 @@ def picture_of(content: bytes) -> Picture:
     decodes it.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(BytesIO(content), formats=_FORMATS) as header:
-                width, height = header.size
-                mime_type = Image.MIME[header.format or ""]
+        header = header_of(content, _FORMATS)
     except Image.DecompressionBombError as error:
         raise NotSeen("too_big") from error
-    except _UNREADABLE as error:
-        raise NotSeen("broken") from error
+    if header is None or header[0] not in Image.MIME:
+        raise NotSeen("broken")
+    kind, width, height = header
     if width * height > _MAX_STATED_PIXELS:
         raise NotSeen("too_big")
-    return Picture(0, content, mime_type, width, height)
+    return Picture(0, content, Image.MIME[kind], width, height)
 
 
 async def made_smaller(content: bytes) -> Picture:
