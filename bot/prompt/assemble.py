@@ -12,11 +12,11 @@ from itertools import dropwhile
 from bot.model.answering import NOT_SEEN
 from bot.model.call import PromptMessage
 from bot.prompt.fitting import fitting_pictures, messages_tokens, step_messages, tools_tokens
+from bot.prompt.memory_context import Offer, fit_memory_context
 from bot.prompt.recalled import RecallPacker
 from bot.prompt.reply_lines import reply_lines
 from bot.prompt.sections import alternating, codes_of, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
-from bot.prompt.told import Offer, told_within
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Picture
@@ -186,8 +186,8 @@ class PromptAssembler:
         """Return the memory section, "" if there is nothing to show, and what stands in it.
 
         What the person replies to comes last, right before their words, and takes at most half. The
-        text of the behaviors and recalled messages share the rest (`told_within`). Messages of the
-        window are left out.
+        text of the behaviors and recalled messages share the rest (`fit_memory_context`). Messages
+        of the window are left out.
         """
         left = limit - self._counter.count(memory_section([]))
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
@@ -199,7 +199,7 @@ class PromptAssembler:
         recalled = self._recall.ranked(context, context.recalled, asked, left, seen)
         noted = context.call_context.used.values() if context.call_context else ()
         offer = Offer(harmless(context.memory_context), [*map(harmless, noted)], recalled)
-        learned, recalled = told_within(self._counter, offer, asked, left)
+        learned, recalled = fit_memory_context(self._counter, offer, asked, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
         return section, (*_noted(context, learned), *codes_of(context.recalled, recalled))

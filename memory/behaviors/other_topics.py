@@ -1,7 +1,7 @@
-"""`OtherTopics`: what was said in the other topics of a private chat, if its person wants that.
+"""`OtherTopics`: what was said in the other topics of a private chat, if the person allows it.
 
-Each topic has a memory of its own. A person can let all of them be searched in each of them. The
-setting is stored in the person's scope. While it is off, nothing is read.
+Each topic has a memory of its own. A person can let every topic search all the others. The setting
+is stored in the person's scope. While it is off, no other topic is read.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ from memory.text.untrusted_text import UNTRUSTED_MARK, cut, harmless, one_line
 HEADING = "Said in other topics of this private chat:"
 
 _MAX_TOPICS = 10
-"""So many topics are searched: those in which the person wrote last."""
+"""At most this many topics are searched: those in which the person wrote last."""
 
 _MAX_FILLED = 3_000
-"""Of a longer topic at least the newest messages are searched; its own turns may read the rest."""
+"""A topic with more messages is searched only as far as this process has loaded it."""
 
 _PAGE = 200
 _MAX_FOUND = 4
@@ -96,7 +96,7 @@ class OtherTopics(AIContextBehavior):
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        """Return the lines of messages that the new ones are about; "" for none."""
+        """Return a heading and lines about the new messages, with answers to questions, or ""."""
         question = "\n".join(message.text for message in new_messages)
         lines = await self.recall(call_context, question, _MAX_FOUND, _MAX_TOKENS)
         call_context.used.update(lines)
@@ -110,10 +110,10 @@ class OtherTopics(AIContextBehavior):
         limit: int,
         search_filter: SearchFilter = EVERYTHING,
     ) -> dict[str, str]:
-        """Return at most `limit` tokens of lines by their codes (`CallContext.used`), best first.
+        """Return lines by their codes (`CallContext.used`), together at most `limit` tokens.
 
-        They show at most `k` messages and the answers to those that are questions. Raise
-        `StoreError`.
+        The best hit comes first. The lines show at most `k` messages and the answers to those that
+        are questions. Raise `StoreError`.
         """
         here = call_context.conversation
         if not here.is_private or not question.strip():
@@ -144,13 +144,14 @@ class OtherTopics(AIContextBehavior):
     async def _read_topics(self, here: Scope) -> list[ScopeMemory]:
         """Return the other topics as they are stored now, with at least their newest messages.
 
-        This takes one round trip, and one more if this process does not know all of them yet.
+        This takes one round trip, one more if this process does not know all of them yet, and more
+        for topics of which it has not loaded all records.
         """
         store = self._histories.store
-        stamps = ("HGETALL", store.keys.person(here.chat_id))
+        last_written = ("HGETALL", store.keys.person(here.chat_id))
         known = [each for each in self._scopes.cached if _is_other_topic(each, here)]
         known = known[-_MAX_TOPICS:]
-        listed, *answers = await store.client.pipeline([stamps, *map(self._reading, known)])
+        listed, *answers = await store.client.pipeline([last_written, *map(self._reading, known)])
         wanted = _newest_topics(listed, here)
         unknown = [each for each in wanted if each not in known]
         if unknown:
@@ -159,7 +160,7 @@ class OtherTopics(AIContextBehavior):
         for scope, answer in zip((*known, *unknown), answers, strict=True):
             if scope in wanted:
                 topic = self._scopes.join(scope, Delta.of(answer), _PAGE)
-                # The records say which messages were taken out of recall.
+                # Only all records say which messages must not be recalled.
                 topics.append(topic if topic.is_whole else await self._scopes.read(scope))
         return [each for each in topics if not each.is_off]
 
@@ -171,7 +172,7 @@ class OtherTopics(AIContextBehavior):
     async def _search(
         self, topic: ScopeMemory, question: str, k: int, search_filter: SearchFilter
     ) -> list[tuple[float, ScopeMemory, list[Message]]]:
-        """Return scores with what to show: the message that was found, and its answer."""
+        """Return score, topic, and what to show: the message that was found, and its answer."""
         if not topic.messages.is_whole and topic.messages.length <= _MAX_FILLED:
             try:
                 await ChatHistory(self._histories, topic, topic.messages).fill()
@@ -187,9 +188,12 @@ def _is_other_topic(scope: Scope, here: Scope) -> bool:
     return scope.is_private and scope.chat_id == here.chat_id and scope != here
 
 
-def _newest_topics(stamps: dict[bytes, bytes], here: Scope) -> list[Scope]:
-    """Return the topics in which the person wrote last; values are `<update id>|<Unix ms>`."""
-    written = {Scope(tag.decode()): value.rpartition(b"|")[2] for tag, value in stamps.items()}
+def _newest_topics(stored: dict[bytes, bytes], here: Scope) -> list[Scope]:
+    """Return the other topics, last written first, at most `_MAX_TOPICS`.
+
+    The values of `stored` are `<update id>|<Unix ms>`.
+    """
+    written = {Scope(tag.decode()): value.rpartition(b"|")[2] for tag, value in stored.items()}
     at = {
         scope: int(ms) if ms.isdigit() else 0
         for scope, ms in written.items()
@@ -226,7 +230,7 @@ def _line(topic: ScopeMemory, message: Message, excerpt: str, when: str) -> str:
 
 
 def _name(topic: ScopeMemory) -> str:
-    """Return what its first session was about, as the bot names topics that have no name."""
+    """Return a label: "main chat", the first request of the topic, or "another topic"."""
     if not topic.scope.topic_id:
         return "main chat"
     first = next(iter(topic.synopses), None)
@@ -235,5 +239,5 @@ def _name(topic: ScopeMemory) -> str:
 
 
 def _title_of(synopsis: Synopsis) -> str:
-    """Return in a few words what a session was about."""
+    """Return what a session was about, in at most `_TITLE_BYTES`."""
     return cut(harmless(one_line(synopsis.likely_request)), _TITLE_BYTES).rstrip(".,;:!")

@@ -1,4 +1,4 @@
-"""Private topics recall each other if their person wants that; erased words are told nowhere."""
+"""Private topics recall each other if the person allows it; erased words are shown in no topic."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -50,7 +50,7 @@ async def trips(memory: Memory, call: Callable[[], Awaitable[object]]) -> int:
     return memory.client.round_trips - before
 
 
-async def test_nothing_is_read_or_told_unless_the_person_wants_it(memory: Memory) -> None:
+async def test_no_other_topic_is_read_unless_the_person_allows_it(memory: Memory) -> None:
     await talk(memory, CANARY, conversation=SAILING)
     assert await trips(memory, lambda: told(memory)) == 1  # to read the setting, as each turn does
     assert await told(memory) == ""
@@ -82,7 +82,7 @@ async def test_a_message_is_told_with_its_day_and_topic_and_with_the_answer_to_a
 
 
 @pytest.mark.usefixtures("on")
-async def test_words_of_others_keep_their_mark(memory: Memory) -> None:
+async def test_untrusted_messages_keep_their_mark(memory: Memory) -> None:
     await put(memory, 1, SAILING)
     turn = await take(memory, SAILING)
     await memory.turns.write_outbox(turn, b"[]")
@@ -95,7 +95,7 @@ async def test_words_of_others_keep_their_mark(memory: Memory) -> None:
 
 
 @pytest.mark.usefixtures("on")
-async def test_groups_and_other_people_are_neither_searched_nor_told(memory: Memory) -> None:
+async def test_groups_and_chats_of_other_people_are_not_searched(memory: Memory) -> None:
     for place in (GROUP, BOBS):
         await talk(memory, CANARY, conversation=place)
     assert await told(memory) == ""
@@ -129,7 +129,7 @@ async def wipe(memory: Memory) -> None:
 
 @pytest.mark.usefixtures("on")
 @pytest.mark.parametrize("erasure", [clear, erase, hide, turn_off, wipe])
-async def test_what_another_process_erased_in_a_topic_is_told_in_no_other(
+async def test_what_another_process_removed_or_switched_off_is_shown_in_no_other_topic(
     memory: Memory, other: Memory, erasure: Callable[[Memory], Awaitable[None]]
 ) -> None:
     await talk(memory, CANARY, "Nice weather", conversation=SAILING)

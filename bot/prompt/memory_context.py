@@ -1,7 +1,7 @@
-"""Shares the memory section out among what behaviors tell and the recalled messages.
+"""Chooses what stands in the memory section, from the behaviors and the recalled messages.
 
-All offer whole lines. What must not be missing comes first. Then one fill takes the line that is
-worth most for its tokens, whatever it is: what one kind leaves, the others get.
+Both offer whole lines. Instructions, pinned facts and the running state are taken first. Then the
+line with the most value for its tokens is taken, of any kind, until no further line fits.
 """
 
 import json
@@ -9,30 +9,36 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.behaviors.chat_instructions import HEADING as INSTRUCTIONS
+from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.user_facts import ALWAYS
 from memory.search.words import asked_terms, words_of
 from memory.text.tokens import TokenCounter
 
 _FIRST = (INSTRUCTIONS, ALWAYS)
-"""Everything under these headings is told before anything else; so is the running state."""
+"""What stands under these headings is taken first, and the running state next."""
 
-_MAX_SHARE = 2
-"""One entry gets at most this part of the tokens: the state and a narrative may be longer."""
+_PARTS = 2
+"""A state or a long text gets the limit divided by this, or more if there is room for all."""
 
 _LEARNED = 2
-"""What behaviors tell is worth so many times a recalled message: it sums up many of them."""
+"""An entry of a behavior has this weight, a recalled message 1: it sums up many of them."""
 
 _LONG_TOKENS = 250
-"""Only the state and texts of more tokens are shortened, and not to less than these:"""
+"""Beside the state, only texts of more tokens are shortened."""
 
 _MIN_LEFT = 60
+"""With less room than this, nothing is shortened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What behaviors tell, the lines that they noted, and recalled lines, both best first."""
+    """What may stand in the memory section.
 
-    told: str
+    `context` is the text of the behaviors. `noted` are lines of it that `CallContext.used` names,
+    the most relevant of each kind first. `recalled` are lines by sequence, best first.
+    """
+
+    context: str
     noted: Sequence[str]
     recalled: Mapping[int, str]
 
@@ -41,7 +47,8 @@ class Offer:
 class _Entry:
     """One line with its indented lines, and the heading that it stands under ("" for none).
 
-    `at`: its place in the text. A recalled message has its sequence, `seq`, and no heading.
+    `at` is for sorting: later entries have a higher one. A recalled message has its sequence,
+    `seq`, and no heading.
     """
 
     at: int
@@ -52,44 +59,45 @@ class _Entry:
     @property
     def is_state(self) -> bool:
         """Whether it is the JSON of the running state."""
-        return self.text.startswith("{")
+        return self.heading == STATE and self.text.startswith("{")
 
 
-def told_within(
+def fit_memory_context(
     counter: TokenCounter, offer: Offer, query: str, limit: int
 ) -> tuple[str, dict[int, str]]:
-    """Return what is told and the recalled lines by sequence, together at most `limit` tokens.
+    """Return memory context and recalled lines by sequence, together at most `limit` tokens.
 
-    Both keep their order; recalled lines are in the order of time. Instructions, pinned facts and
-    the state are taken first. A state that is too long loses the ends of its longest values and
-    stays JSON. Any other entry is worth more if it shares words with the query, if its rank among
-    those of its kind is better, and if it is short. Entries that were noted first rank first. Only
-    a long text, such as a narrative, is shortened. A heading stands only over entries.
+    Memory context keeps its order, and recalled lines are in the order of time. A state that is too
+    long loses the ends of its longest values and stays JSON. Any other entry has more value if it
+    shares words with the query, if it ranks higher among those of its kind, and if it is short. In
+    a kind of the behaviors more shared words rank higher, then an earlier place in `noted`. Of
+    these only a long text, such as a narrative, is shortened. A heading without entries is left
+    out.
     """
-    entries = [*_entries(offer.told)]
+    entries = [*_entries(offer.context)]
     first = [each for each in entries if each.is_state or each.heading in _FIRST]
     first.sort(key=lambda each: each.is_state)
     messages = [_Entry(0, "", line, seq) for seq, line in offer.recalled.items()]
     kinds = [messages, *_by_heading([each for each in entries if each not in first])]
-    all_tokens = counter.count("\n".join((offer.told, *offer.recalled.values())))
-    least, unclaimed = limit // _MAX_SHARE, limit - all_tokens
-    ranked = _ranked(counter, kinds, query, offer.noted, least)
+    all_tokens = counter.count("\n".join((offer.context, *offer.recalled.values())))
+    share, unclaimed = limit // _PARTS, limit - all_tokens
+    ranked = _ranked(counter, kinds, query, offer.noted, share)
     taken: list[_Entry] = []
     for entry in (*first, *ranked):
         is_first = bool(entry.heading) and all(each.heading != entry.heading for each in taken)
         heading = f"{entry.heading}\n" if is_first else ""
         room = limit - counter.count(heading) - 1
         text = entry.text
-        most = max(least, unclaimed + counter.count(text))
-        if counter.count(text) > min(most, room):
-            text = _shortened(counter, entry, min(most, room))
+        max_tokens = min(max(share, unclaimed + counter.count(text)), room)
+        if counter.count(text) > max_tokens:
+            text = _shortened(counter, entry, max_tokens)
         cost = counter.count(f"{heading}{text}\n")
         if text and cost <= limit:
             limit -= cost
             taken.append(replace(entry, text=text))
-    told = sorted((each for each in taken if not each.seq), key=lambda each: each.at)
+    context = sorted((each for each in taken if not each.seq), key=lambda each: each.at)
     recalled = {each.seq: each.text for each in taken if each.seq}
-    return "\n".join(_with_headings(told)), dict(sorted(recalled.items()))
+    return "\n".join(_with_headings(context)), dict(sorted(recalled.items()))
 
 
 def _ranked(
@@ -97,25 +105,25 @@ def _ranked(
     kinds: Iterable[Sequence[_Entry]],
     query: str,
     noted: Sequence[str],
-    most: int,
+    max_tokens: int,
 ) -> list[_Entry]:
-    """Return the entries of all kinds, those first that are worth most for their tokens.
+    """Return the entries of all kinds, the one with the most value for its tokens first.
 
-    A recalled message keeps its rank; the words that an entry shares with the query count for all.
+    Recalled messages keep their order. A word shared with the query halves the cost of any entry.
     """
     asked = _terms(query)
-    places = {line: place for place, line in enumerate(noted)}
+    positions = {line: position for position, line in enumerate(noted)}
     costs: list[tuple[float, _Entry]] = []
     for kind in kinds:
         shared = {each: len(asked & _terms(each.text)) for each in kind}
-        known = {each: places.get(each.text, len(places)) for each in kind}
+        position = {each: positions.get(each.text, len(positions)) for each in kind}
         is_recalled = any(each.seq for each in kind)
-        best = kind if is_recalled else sorted(kind, key=lambda e: (-shared[e], known[e]))
+        best = kind if is_recalled else sorted(kind, key=lambda e: (-shared[e], position[e]))
         weight = 1 if is_recalled else _LEARNED
         costs += [
             (
                 (rank + 1)
-                * min(most, counter.count(each.text))
+                * min(max_tokens, counter.count(each.text))
                 / weight
                 / (1 + bool(shared[each])),
                 each,
@@ -147,7 +155,7 @@ def _shortened(counter: TokenCounter, entry: _Entry, limit: int) -> str:
 
 
 def _shorter_state(counter: TokenCounter, text: str, limit: int) -> str:
-    """Halve the longest value of the JSON again and again, until the text fits into the limit."""
+    """Halve the longest value of the JSON again and again, until the text fits or all are empty."""
     state, end = json.JSONDecoder().raw_decode(text)
     rest = text[end:]
     while counter.count(text) > limit and any(state.values()):
@@ -163,9 +171,9 @@ def _shorter_state(counter: TokenCounter, text: str, limit: int) -> str:
     return text
 
 
-def _entries(told: str) -> Iterator[_Entry]:
+def _entries(context: str) -> Iterator[_Entry]:
     heading, lines = "", list[str]()
-    for at, line in enumerate(told.splitlines()):
+    for at, line in enumerate(context.splitlines()):
         if line.startswith("  ") and lines:
             lines.append(line)
             continue
@@ -177,7 +185,7 @@ def _entries(told: str) -> Iterator[_Entry]:
         else:
             lines = [line]
     if lines:
-        yield _Entry(len(told), heading, "\n".join(lines))
+        yield _Entry(len(context), heading, "\n".join(lines))
 
 
 def _with_headings(entries: Iterable[_Entry]) -> Iterator[str]:

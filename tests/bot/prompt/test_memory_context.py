@@ -1,0 +1,141 @@
+"""What does not fit into the memory section is left out, least relevant first."""
+
+import json
+
+from bot.prompt.memory_context import Offer, fit_memory_context
+from memory.text.tokens import SHORTENED, TokenCounter
+
+STATE_HEADING = "State of this conversation (JSON):"
+STATE = f'{STATE_HEADING}\n{{"first_name":"Anna","goals":["buy a boat"]}}'
+FACTS = "Facts, by id and since when they are known:\n" + "\n".join(
+    f"#{number} [12 March 2025, 8 months ago] {text}"
+    for number, text in enumerate(
+        ("Has a dog.", "Is allergic to nuts.", "Owns a red boat.", "Lives in Graz."), 1
+    )
+)
+PAGES = "From documents:\n[Manual] Press the button.\n  Then wait."
+WHOLE = f"{STATE}\n{FACTS}\n{PAGES}"
+
+
+def fitted(tokens: TokenCounter, context: str, query: str, limit: int) -> str:
+    return fit_memory_context(tokens, Offer(context, [], {}), query, limit)[0]
+
+
+def test_what_fits_stays_as_it_is(tokens: TokenCounter) -> None:
+    assert fitted(tokens, WHOLE, "boat", 1_000) == WHOLE
+
+
+def test_the_state_is_kept_and_facts_about_the_question_come_next(
+    tokens: TokenCounter,
+) -> None:
+    limit = tokens.count(STATE) + 40
+    context = fitted(tokens, WHOLE, "What colour is my boat?", limit)
+    assert tokens.count(context) <= limit
+    assert context.startswith(STATE)
+    assert "Owns a red boat." in context
+    assert set(context.splitlines()) < set(WHOLE.splitlines())
+    assert "Manual" not in context
+
+
+def test_an_indented_line_stays_with_the_state(tokens: TokenCounter) -> None:
+    state = f'{STATE}\n  Back after 5 days, still open: "The tax return"'
+    context = fitted(tokens, f"{state}\n{FACTS}", "boat", tokens.count(state) + 8)
+    assert context == state
+
+
+def test_a_heading_without_entries_is_left_out(tokens: TokenCounter) -> None:
+    context = fitted(tokens, f"{FACTS}\n{PAGES}", "What does the manual say?", 24)
+    assert context == PAGES
+
+
+def test_only_a_long_text_is_shortened(tokens: TokenCounter) -> None:
+    context = fitted(tokens, "Earlier sessions:\n" + "word " * 500, "word", 100)
+    assert SHORTENED in context
+    assert 80 < tokens.count(context) <= 100
+
+
+def test_instructions_are_never_left_out_for_what_is_asked(tokens: TokenCounter) -> None:
+    context = "\n".join(
+        ("Instructions for this chat:", "  Be brief.", "Facts:", *["#1 A boat."] * 40)
+    )
+    assert fitted(tokens, context, "the boat", 40).startswith(context[:40])
+
+
+def test_a_state_that_is_too_long_has_shorter_values_and_stays_json(tokens: TokenCounter) -> None:
+    long = {"first_name": "Anna", "discussion_summary": "tide " * 600, "goals": ["row " * 300]}
+    context = fitted(
+        tokens, f"{STATE_HEADING}\n{json.dumps(long)} (untrusted)\n{FACTS}", "boat", 300
+    )
+    heading, line, *_ = context.splitlines()
+    assert heading == STATE_HEADING
+    assert tokens.count(context) <= 300
+    state, end = json.JSONDecoder().raw_decode(line)
+    assert (state["first_name"], line[end:]) == ("Anna", " (untrusted)")
+    assert state["discussion_summary"].startswith("tide tide")
+    assert state["goals"][0].startswith("row row")
+
+
+def test_kinds_share_the_limit_and_a_kind_may_use_what_others_leave(
+    tokens: TokenCounter,
+) -> None:
+    recalled = {seq: f"[yesterday] Anna: The boat number {seq} sails on." for seq in (9, 7, 8)}
+    offer = Offer(f"{FACTS}\n{PAGES}", [], recalled)
+    whole, limit = 3 * tokens.count(f"{recalled[9]}\n"), 110
+    context, lines = fit_memory_context(tokens, offer, "Which boat?", limit)
+    assert "Owns a red boat." in context
+    assert list(lines) == [7, 8, 9]
+    context, lines = fit_memory_context(tokens, offer, "Which boat?", 50)
+    assert "Owns a red boat." in context
+    assert len(lines) < 3
+    assert (
+        fit_memory_context(tokens, Offer("", [], recalled), "", whole)[1].keys() == recalled.keys()
+    )
+
+
+def test_pinned_facts_are_kept_when_the_state_is_too_long(tokens: TokenCounter) -> None:
+    always = "Facts that always count:\n#9 [today] Wants answers in French."
+    long = json.dumps({"discussion_summary": "boat " * 900})
+    context = fitted(tokens, f"{STATE_HEADING}\n{long}\n{always}\n{FACTS}", "boat", 120)
+    assert always in context
+    assert tokens.count(context) <= 120
+
+
+def test_entries_with_equally_many_shared_words_are_taken_in_noted_order(
+    tokens: TokenCounter,
+) -> None:
+    first, *facts = FACTS.splitlines()
+    offer = Offer(FACTS, [facts[3], facts[1]], {})
+    context, _ = fit_memory_context(
+        tokens, offer, "hello", tokens.count("\n".join((first, *facts[:2]))) + 2
+    )
+    assert context.splitlines() == [first, facts[1], facts[3]]
+
+
+def test_the_default_limit_holds_a_state_eight_facts_and_four_synopses(
+    tokens: TokenCounter,
+) -> None:
+    """The default prompt has about 1,000 tokens for memory; the messages alone would fill them."""
+    goals = [
+        f"Finish chapter {number} of the thesis before the committee meets" for number in "1234"
+    ]
+    state = json.dumps({"first_name": "Anna", "current_goals": goals, "summary": "boat " * 150})
+    facts = [f"#{n} [12 March 2025, 8 months ago] Fact {n} about Anna's work." for n in range(8)]
+    synopses = [
+        f"[{day} March 2025] Request: {'word ' * (150 if day == 2 else 65)}" for day in range(4)
+    ]
+    text = "\n".join(
+        (STATE_HEADING, state, FACTS.splitlines()[0], *facts, "Earlier sessions:", *synopses)
+    )
+    recalled = dict.fromkeys(range(1, 20), f"[2 May 2025] Anna: {'message ' * 25}")
+    noted = [*facts, synopses[2], *synopses[:2], synopses[3]]
+    context, lines = fit_memory_context(
+        tokens, Offer(text, noted, recalled), "What about the tax?", 1_000
+    )
+    assert tokens.count(state) > 210
+    assert set(text.splitlines()) == set(context.splitlines())
+    assert lines
+
+
+def test_a_line_that_begins_like_the_state_is_a_line_like_any_other(tokens: TokenCounter) -> None:
+    hours = f"Hours:\n{{Closed}} on Monday {'and also on holidays ' * 40}"
+    assert tokens.count(fitted(tokens, hours, "boat", 60)) <= 60
