@@ -54,7 +54,7 @@ def row(folder: Sequence[Shown], variant: Weights | Packing) -> list[float]:
         asked = zip(each.labelled.questions, each.lines(LIMITS, weights, packing), strict=True)
         for question, shown in asked:
             for column, lines in zip(columns[1:], shown, strict=True):
-                column.append(each.evidence(question, lines))
+                column.append(each.labelled.share(question, (seq - 1 for seq in lines)))
     return [percent(column) for column in columns]
 
 

@@ -69,8 +69,7 @@ def content_terms(text: str) -> frozenset[str]:
 
 def shares(labelled: Labelled, question: Question, lines: Mapping[int, str]) -> dict[str, float]:
     """Return the shares of one question by name; `lines` are by sequence, which count from 1."""
-    told = {labelled.ids[seq - 1] for seq in lines}
-    found = len(question.evidence & told) / len(question.evidence)
+    found = labelled.share(question, (seq - 1 for seq in lines))
     measured = {"evidence": found, "complete": float(found == 1)}
     if wanted := content_terms(question.answer) - content_terms(question.text):
         shown = content_terms("\n".join(lines.values()))

@@ -8,6 +8,7 @@ data is never part of this repository.
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +52,11 @@ class Labelled:
     questions: tuple[Question, ...]
     question_rows: Vectors
 
+    def share(self, question: Question, positions: Iterable[int]) -> float:
+        """Return the share of a question's evidence among the messages at these positions."""
+        found = {self.ids[position] for position in positions}
+        return len(question.evidence & found) / len(question.evidence)
+
 
 def read_folder(folder: Path) -> list[Labelled]:
     """Return all conversations of a folder; raise `OtherRecipe`."""
@@ -64,7 +70,7 @@ def read_folder(folder: Path) -> list[Labelled]:
             name=str(each["id"]),
             messages=tuple(_messages(each["turns"])),
             ids=tuple(str(turn["id"]) for turn in each["turns"]),
-            rows=_unit(arrays[f"turns_{each['id']}"]),
+            rows=unit(arrays[f"turns_{each['id']}"]),
             questions=tuple(
                 Question(
                     q["question"],
@@ -74,7 +80,7 @@ def read_folder(folder: Path) -> list[Labelled]:
                 )
                 for q in each["questions"]
             ),
-            question_rows=_unit(arrays[f"questions_{each['id']}"]),
+            question_rows=unit(arrays[f"questions_{each['id']}"]),
         )
         for each in conversations
     ]
@@ -115,7 +121,8 @@ def _time(date: str) -> float:
     return 0.0
 
 
-def _unit(rows: Vectors) -> Vectors:
+def unit(rows: Vectors) -> Vectors:
+    """Return rows of length 1, float32; no row may be zero."""
     wide = rows.astype(np.float32)
-    unit: Vectors = wide / np.linalg.norm(wide, axis=1, keepdims=True)
-    return unit
+    scaled: Vectors = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    return scaled

@@ -24,11 +24,10 @@ import numpy as np
 from bot.telegram.edits import PHOTO_MARK
 from memory.memory import Memory
 from memory.message import Message
-from memory.search.embeddings import Vectors
 from memory.search.message_search import embedded_text
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.lab.conversations import Labelled, Question
+from tests.lab.conversations import Labelled, Question, unit
 from tests.lab.recall import OPTIONS, ReadyVectors, one_retriever, percent, share, stored
 from tests.valkey import ValkeyServer
 
@@ -91,9 +90,9 @@ def labelled() -> Labelled:
         "diary",
         tuple(messages),
         tuple(map(str, range(len(messages)))),
-        _unit(arrays["messages"]),
+        unit(arrays["messages"]),
         tuple(Question(text, "", frozenset([str(at)])) for text, at in questions),
-        _unit(arrays["questions"]),
+        unit(arrays["questions"]),
     )
 
 
@@ -137,12 +136,6 @@ async def measure(redis: str) -> dict[str, object]:
     missed = zip(asked.questions, hits, strict=True)
     figures["missed"] = [q.text for q, found in missed if not share(asked, q, found)]
     return figures
-
-
-def _unit(rows: Vectors) -> Vectors:
-    wide = rows.astype(np.float32)
-    unit: Vectors = wide / np.linalg.norm(wide, axis=1, keepdims=True)
-    return unit
 
 
 def main() -> int:

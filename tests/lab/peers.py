@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
 
@@ -89,13 +89,7 @@ def told(tokens: TokenCounter, texts: Sequence[str], ranked: Sequence[int], limi
 def judge(figures: Figures, labelled: Labelled, question: Question, ranked: Sequence[int]) -> None:
     """Add recall at each k of one question."""
     for k in KS:
-        figures[f"recall@{k}"].append(evidence(labelled, question, ranked[:k]))
-
-
-def evidence(labelled: Labelled, question: Question, positions: Collection[int]) -> float:
-    """Return the share of a question's evidence among these messages."""
-    found = {labelled.ids[position] for position in positions}
-    return len(question.evidence & found) / len(question.evidence)
+        figures[f"recall@{k}"].append(labelled.share(question, ranked[:k]))
 
 
 def environment(peer: str) -> tuple[str, str]:
@@ -164,7 +158,7 @@ def measured(
         for question, ranked in zip(labelled.questions, answer["found"], strict=True):
             judge(figures, labelled, question, ranked)
             shown = told(tokens, text, ranked, TOKENS)
-            figures["evidence"].append(evidence(labelled, question, shown))
+            figures["evidence"].append(labelled.share(question, shown))
     return figures
 
 
@@ -195,7 +189,7 @@ async def ours(
             lines = packer.pack(context, found, question.text, TOKENS)
             packed["evidence"].append(shares(labelled, question, lines)["evidence"])
             shown = told(tokens, texts, ranked, TOKENS)
-            whole["evidence"].append(evidence(labelled, question, shown))
+            whole["evidence"].append(labelled.share(question, shown))
             for figures in (packed, whole):
                 figures["ms"].append(taken)
                 judge(figures, labelled, question, ranked)

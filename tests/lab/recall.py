@@ -138,8 +138,7 @@ async def measure(folder: Path, redis: str) -> dict[str, object]:
 
 def share(labelled: Labelled, question: Question, hits: Sequence[Hit]) -> float:
     """Return the share of a question's evidence among these hits."""
-    found = {labelled.ids[hit.row] for hit in hits}
-    return len(question.evidence & found) / len(question.evidence)
+    return labelled.share(question, (hit.row for hit in hits))
 
 
 def percent(shares: Sequence[float]) -> float:

@@ -23,7 +23,7 @@ from memory.search.message_search import SESSION_PAUSE_S, SearchResult, record_o
 from memory.search.weights import DEFAULTS, Weights
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
-from tests.lab.conversations import Labelled, Question
+from tests.lab.conversations import Labelled
 from tests.lab.recall import exchanges, share
 
 RECALL_K = Settings(_env_file=None).recall_k
@@ -112,11 +112,6 @@ class Shown:
             pack, text = self._packer.pack, question.text
             shown.append([pack(self._context, found, text, limit) for limit in limits])
         return shown
-
-    def evidence(self, question: Question, lines: dict[int, str]) -> float:
-        """Return the share of a question's evidence that has a line."""
-        told = {self.labelled.ids[seq - 1] for seq in lines}
-        return len(question.evidence & told) / len(question.evidence)
 
     def _index(self, weights: Weights) -> HybridIndex:
         """Return the index under these weights; one is built only if it would differ."""

@@ -28,7 +28,7 @@ import numpy as np
 from bot.prompt.recalled import PACKING, Packing
 from memory.search.weights import DEFAULTS, Weights
 from tests.lab.ablation import print_row
-from tests.lab.context import content_terms
+from tests.lab.context import shares
 from tests.lab.conversations import read_folder
 from tests.lab.shown import Shares, Shown, shown_of
 
@@ -59,11 +59,9 @@ class Conversation:
         scores = []
         lines = self.shown.lines([LIMIT], packing=constants)
         for question, (shown,) in zip(self.shown.labelled.questions, lines, strict=True):
-            figures = [self.shown.evidence(question, shown)]
-            if wanted := content_terms(question.answer) - content_terms(question.text):
-                told = content_terms("\n".join(shown.values()))
-                figures.append(len(wanted & told) / len(wanted))
-            scores.append(float(np.mean(figures)))
+            figures = shares(self.shown.labelled, question, shown)
+            words = [figures["answer_words"]] if "answer_words" in figures else []
+            scores.append(float(np.mean([figures["evidence"], *words])))
         return np.array(scores)
 
 
