@@ -20,7 +20,7 @@ _PARSER_MB = 320
 class ReadPageArguments(Arguments):
     """The address of the page."""
 
-    url: str = Field(description="Address with http:// or https://", min_length=1, max_length=2_000)
+    url: str = Field(min_length=1, max_length=2_000)
 
 
 def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:

@@ -77,7 +77,7 @@ class CalculateArguments(Arguments):
     """What to calculate."""
 
     expression: str = Field(
-        description="Such as 3 * (2 + 4) ** 2 or round(sqrt(2), 2); % is the remainder",
+        description="Such as round(sqrt(2) * (3 + 4) ** 2, 1); % is the remainder",
         min_length=1,
         max_length=_MAX_CHARS,
     )
@@ -128,7 +128,7 @@ async def _run(arguments: CalculateArguments, _: AgentContext) -> str:
 
 CALCULATE = Tool(
     "calculate",
-    "Calculate exactly. Use it for every sum that is not trivial.",
+    "Calculate exactly. Use it for all but trivial sums.",
     CalculateArguments,
     _run,
     is_untrusted=False,

@@ -14,7 +14,7 @@ class CurrentTimeArguments(Arguments):
 
     timezone: str | None = Field(
         default=None,
-        description="IANA name such as Europe/Berlin; without it the bot's own",
+        description="IANA name such as Europe/Berlin; else the bot's",
         max_length=64,
     )
 

@@ -5,6 +5,7 @@ from datetime import date, datetime, time, tzinfo
 from math import inf
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from bot.prompt.recalled import RecallPacker
 from bot.prompt.sections import codes_of
@@ -25,22 +26,25 @@ _FURTHER = (
 
 
 class SearchMemoryArguments(Arguments):
-    """Query, days, speaker, a message to resemble, and number of results."""
+    """Query, first and last day, speaker, a message to resemble, and number of results.
+
+    The model is not told of `k`: the tokens of the output are the tighter limit.
+    """
 
     query: str = Field(
         description="The words probably used",
         min_length=1,
         max_length=500,
     )
-    since: date | None = Field(default=None, description="First day")
-    until: date | None = Field(default=None, description="Last day")
+    since: date | None = None
+    until: date | None = None
     speaker: str = Field(
         default="",
         description="Who said it; `assistant` is you",
         max_length=64,
     )
     like: int | None = Field(default=None, description="More like the message #12: 12")
-    k: int = Field(default=20, description="Messages at most", ge=1, le=40)
+    k: SkipJsonSchema[int] = Field(default=20, ge=1, le=40)
 
 
 def search_memory_tool(

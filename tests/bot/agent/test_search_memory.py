@@ -56,6 +56,11 @@ async def test_results_are_dated_and_in_the_order_of_time(
     ]
 
 
+def test_the_number_of_results_is_not_in_the_prompt(tokens: TokenCounter) -> None:
+    parameters: Any = search_memory_tool(UTC, tokens).definition.parameters
+    assert list(parameters["properties"]) == ["query", "since", "until", "speaker", "like"]
+
+
 async def test_at_most_k_exchanges_are_returned(
     memory: Memory, context: AgentContext, found: Search
 ) -> None:
