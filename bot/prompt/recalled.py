@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from bot.prompt.sections import memory_line
 from memory.behaviors.context import AgentContext
 from memory.message import Message
 from memory.search.asked import QUESTION_MARKS, asks_for_all
 from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import SearchResult
 from memory.search.words import asked_terms, words_of
+from memory.text.dates import dated
+from memory.text.message_lines import memory_line
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import harmless
 
@@ -100,7 +101,8 @@ class RecallPacker:
     ) -> tuple[str, int]:
         """Return the line of a message, whose words get this many tokens, and its own tokens."""
         excerpt = relevant_excerpt(harmless(message.text), query, tokens, self._counter.count)
-        line = memory_line(message, excerpt, context.now, self._zone, context.speakers)
+        when = dated(message.sent_at, context.now, self._zone)
+        line = memory_line(message, excerpt, when, self._zone, context.speakers)
         if self._is_numbered:
             line = f"#{message.seq} {line}"
         return line, self._counter.count(f"{line}\n")

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 
-from bot.prompt.sections import memory_line
 from memory.behaviors.context import AgentContext
 from memory.message import Message, RepliedTo
+from memory.text.dates import dated
+from memory.text.message_lines import memory_line
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import harmless
 
@@ -45,9 +46,8 @@ def reply_lines(
             hint = _marked(reply.quote) if reply.quote else hint
             parts.append(("The message replied to, which stands above", message, hint, room))
         for label, each, words, tokens in parts:
-            as_line = partial(
-                memory_line, each, now=context.now, zone=zone, speakers=context.speakers
-            )
+            when = dated(each.sent_at, context.now, zone)
+            as_line = partial(memory_line, each, when=when, zone=zone, speakers=context.speakers)
             lines += _fitting(counter, label, words, tokens, as_line)
     return lines
 

@@ -29,8 +29,8 @@ from memory.store.commands import ScriptCall
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.dates import dated
-from memory.text.speakers import NAMELESS, Speakers, speaker_name
-from memory.text.untrusted_text import UNTRUSTED_MARK, cut, harmless, one_line
+from memory.text.message_lines import memory_line
+from memory.text.untrusted_text import cut, harmless, one_line
 
 HEADING = "Said in other topics of this private chat:"
 
@@ -131,15 +131,14 @@ class OtherTopics(AIContextBehavior):
                 excerpt = relevant_excerpt(
                     harmless(message.text), question, _LINE_TOKENS, tokens.count
                 )
-                line = _line(topic, message, excerpt, self._when(message, call_context.now))
+                zone = self._scopes.zone
+                when = f"{dated(message.sent_at, call_context.now, zone)}, {_name(topic)}"
+                line = memory_line(message, excerpt, when, zone)
                 code = f"t{message.seq}@{topic.scope.topic_id}"
                 if code not in lines and (cost := tokens.count(f"{line}\n")) <= limit:
                     limit -= cost
                     lines[code] = line
         return lines
-
-    def _when(self, message: Message, now: float) -> str:
-        return dated(message.sent_at, now, self._scopes.zone)
 
     async def _read_topics(self, here: Scope) -> list[ScopeMemory]:
         """Return the other topics as they are stored now, with at least their newest messages.
@@ -217,16 +216,6 @@ def _with_answer(messages: Sequence[Message], row: int, topic: ScopeMemory) -> l
             and not each.is_refused
         ),
     ]
-
-
-def _line(topic: ScopeMemory, message: Message, excerpt: str, when: str) -> str:
-    """Return one message with its date, its topic and its speaker; further lines are indented."""
-    speaker = Speakers().label(message)
-    if message.forwarded_from:
-        speaker += f" (forwarded from {speaker_name(message.forwarded_from) or NAMELESS})"
-    text = "\n  ".join(excerpt.splitlines())
-    mark = "" if message.is_first_party else f" {UNTRUSTED_MARK}"
-    return f"[{when}, {_name(topic)}] {speaker}: {text}{mark}"
 
 
 def _name(topic: ScopeMemory) -> str:

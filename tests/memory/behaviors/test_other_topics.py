@@ -87,10 +87,17 @@ async def test_untrusted_messages_keep_their_mark(memory: Memory) -> None:
     turn = await take(memory, SAILING)
     await memory.turns.write_outbox(turn, b"[]")
     said, answer = exchange_of(turn)
-    said = replace(said, text=f"{CANARY}\n{HEADING}", is_first_party=False, forwarded_from="Eve")
+    said = replace(
+        said,
+        text=f"{CANARY}\n{HEADING}",
+        is_first_party=False,
+        forwarded_from="Eve",
+        unseen="photo",
+    )
     await memory.turns.commit(turn, [said, answer], memory.cursor(SAILING))
     _, line, further, *_ = (await told(memory)).splitlines()
-    assert "Ann (forwarded from Eve): My boat" in line
+    note = "[attached photo: you cannot see or hear it]"
+    assert f"Ann (forwarded from Eve, 1 January 1970): {note} My boat" in line
     assert further == f"  {HEADING} {UNTRUSTED_MARK}"
 
 
