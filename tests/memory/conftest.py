@@ -1,4 +1,4 @@
-"""A memory with short leases on a real, empty Valkey, as a server and as a Cluster."""
+"""A memory with short leases on a real, empty Valkey."""
 
 import pytest
 
@@ -20,13 +20,15 @@ ON_A_SERVER = pytest.mark.parametrize("valkey", ["valkey_server"], indirect=True
 """Marks what is not promised of a Cluster, such as how many round trips a pipeline takes."""
 
 
-@pytest.fixture(params=["valkey_server", "cluster_server"], ids=["server", "cluster"])
+@pytest.fixture
 def valkey(request: pytest.FixtureRequest) -> str:
-    """Give the address of an empty database; each test runs on a server and on a Cluster.
+    """Give the address of an empty Cluster.
 
-    One node has all slots, and refuses a command or a script with keys of several all the same.
+    It refuses what a server refuses, and besides a command or a script with keys of several slots.
+    `server_and_cluster` has the same for packages that are tested on both; the black-box tests run
+    on a server.
     """
-    server: ValkeyServer = request.getfixturevalue(request.param)
+    server: ValkeyServer = request.getfixturevalue(getattr(request, "param", "cluster_server"))
     server.ask("FLUSHALL")
     return server.url
 

@@ -1,4 +1,4 @@
-"""Tests of turns run on a server and on a Cluster, like the tests of `memory`."""
+"""Tests of turns run on a Cluster, like most tests of `memory`."""
 
 from tests.memory.conftest import valkey
 

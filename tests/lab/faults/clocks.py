@@ -98,7 +98,7 @@ FAULTS = tuple(
     )
     for name, strike, to_s, stage, sample in (
         ("clock of the bot: forward", _jump, _FORWARD, _BOT, 1),
-        ("clock of the bot: back", _jump, _FAR_BACK, _BOT, 1),
+        ("clock of the bot: back", _jump, _FAR_BACK, _BOT, 0),
         ("clock of Redis: forward", _jump, _FORWARD, _REDIS, 1),
         ("clock of Redis: back", _jump, _BACK, _REDIS, 1),
         ("clock of Redis: forward and back again", _jump, _THERE_AND_BACK, _REDIS, 2),

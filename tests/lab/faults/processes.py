@@ -162,7 +162,7 @@ FAULTS = (
             partial(_asked_to_stop, at=(ACCEPTING, *_WORKING)),
             stage,
             rounds=5,
-            sample=5,
+            sample=3,
         )
         for name, stage in (
             ("web and workers", Stage(roles=MANY)),

@@ -118,13 +118,13 @@ FAULTS = (
         for for_s, where, stage, sample in (
             (12, "", Stage(), 1),
             (60, "", Stage(), 0),
-            (12, ", polling", _POLLED, 1),
+            (12, ", polling", _POLLED, 0),
             (60, ", polling", _POLLED, 0),
             (60, ", web and workers", _MANY, 0),
         )
     ),
     Fault("Redis: full, then not", _full, patience_s=60),
-    Fault("Redis: full, then not, polling", _full, _POLLED, patience_s=60),
+    Fault("Redis: full, then not, polling", _full, _POLLED, sample=0, patience_s=60),
     Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=60),
     Fault("Redis: connections reset", _cut_off),
     Fault("Redis: scripts forgotten", _without_scripts),

@@ -92,7 +92,7 @@ FAULTS = (
         _one_by_one(_APOLOGISED),
         _STAGE,
         rounds=len(_APOLOGISED),
-        sample=len(_APOLOGISED),
+        sample=2,
         texts=0,
         closings=frozenset({"apologised"}),
     ),

@@ -151,7 +151,6 @@ FAULTS = (
         f"sendMessage: 429, wait {_PARKED_S} s",
         _sending(FloodWait(_PARKED_S)),
         rounds=2,
-        sample=2,
         patience_s=2 * _PARKED_S,
     ),
     Fault("sendMessage: 400, entities", _meets("sendMessage", _CANNOT_PARSE, _BOLD)),

@@ -8,7 +8,8 @@ import pytest
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS, valkey
+from tests.memory.conftest import OPTIONS
+from tests.memory.server_and_cluster import valkey
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import ValkeyServer
 
