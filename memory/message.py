@@ -23,6 +23,7 @@ class Message:
     person are several, `lengths` has the characters of each, -1 for one without text; the texts are
     joined by line breaks. `replied_to` is Telegram's id of the message that it replies to, or 0.
     `photo` is Telegram's id of the picture that the text describes, "" if it describes none.
+    `album` is Telegram's id of the album that it was sent in, "" for none.
     `used` names the memories whose text stood in the prompt of an answer: codes as of
     `CallContext.used`, separated by spaces. It is in no prompt.
     """
@@ -45,6 +46,7 @@ class Message:
     replied_to: int = 0
     used: str = ""
     photo: str = ""
+    album: str = ""
 
 
 @dataclass(frozen=True, slots=True)

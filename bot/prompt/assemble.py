@@ -133,7 +133,8 @@ class PromptAssembler:
         words = "\n\n".join(spoken(part, context.speakers, self._zone) for part in parts)
         pictures, pictures_tokens = fitting_pictures(context.pictures, message_limit // 2)
         if len(pictures) < len(context.pictures):
-            words = f"{words}\n\n{NOT_SEEN}"
+            some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
+            words = f"{words}\n\n{some if pictures else NOT_SEEN}"
         text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
         message_tokens = self._counter.count(text) + pictures_tokens + MESSAGE_OVERHEAD
 

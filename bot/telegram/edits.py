@@ -9,11 +9,13 @@ from dataclasses import replace
 import telegram
 
 from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import Ignored, IncomingMessage, Stranger, Update
+from bot.telegram.updates import AlbumPart, Ignored, IncomingMessage, Stranger, Update
 from memory.message import Message
 
 PHOTO_MARK = "[photo]"
 """Begins the text that is stored in place of a photo."""
+LATE_PHOTO_MARK = f"{PHOTO_MARK} (one more of the album just shown)"
+"""The same, of a photo whose album was answered without it."""
 _EDITABLE = ("text", "document", "photo", "edit")
 
 
@@ -24,6 +26,9 @@ def read_edit(message: telegram.Message, read: Update) -> Update:
     """
     if isinstance(read, Stranger):
         return Ignored(read.update_id, "stranger")
+    if isinstance(read, AlbumPart):
+        edit = read_edit(message, read.message)
+        return replace(read, message=edit) if isinstance(edit, IncomingMessage) else edit
     if not isinstance(read, IncomingMessage):
         return read
     if message.location or read.kind not in ("text", "document", "photo") or not read.text:

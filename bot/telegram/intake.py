@@ -12,6 +12,7 @@ from typing import Protocol
 
 import structlog
 
+from bot.telegram.albums import Albums
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.edits import edited_entry
 from bot.telegram.errors import (
@@ -24,6 +25,7 @@ from bot.telegram.errors import (
 from bot.telegram.packing import to_bytes
 from bot.telegram.trace_context import traced
 from bot.telegram.updates import (
+    AlbumPart,
     AtOnceUpdate,
     ButtonPress,
     ChatMigration,
@@ -138,6 +140,7 @@ class Intake:
         self._act_at_once = act_at_once
         self._ballast = ballast
         self._backpressure = backpressure
+        self._albums = Albums(mailbox, self._store)
         self._running = 0
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
@@ -182,7 +185,9 @@ class Intake:
             case IncomingMessage() if await self._backpressure.is_high():
                 raise Overloaded
             case IncomingMessage():
-                await self._store(update)
+                await self._albums.begin(update)
+            case AlbumPart():
+                await self._albums.join(update.message)
             case ChatMigration():
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
                 await self._mailbox.move(old, new)
@@ -201,32 +206,23 @@ class Intake:
         Telegram would offer it again and again, and hold back the updates behind it.
         """
         conversation = Scope.of_chat(message.chat_id, message.topic_id)
+        tag = conversation.tag
         if message.kind == "edit":
             edited = partial(edited_entry, message)
             if await self._mailbox.edit(conversation, message.update_id, edited):
-                log.info(
-                    "update",
-                    update=message.update_id,
-                    conversation=conversation.tag,
-                    outcome="edited",
-                )
+                log.info("update", update=message.update_id, conversation=tag, outcome="edited")
                 return
         # The answer to a file is only about the file, and an edit changes what was said before.
         is_alone = message.kind in ("command", "document", "edit")
-        is_forward = bool(message.forwarded_at)
+        is_grouped = bool(message.forwarded_at or message.album)
         packed = to_bytes(traced(message))
-        entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_forward)
+        entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
         try:
             outcome = await self._mailbox.put(conversation, entry)
         except MailboxFull:
-            log.warning("mailbox full", conversation=conversation.tag, sender=entry.sender_id)
+            log.warning("mailbox full", conversation=tag, sender=entry.sender_id)
             outcome = Outcome.DROPPED
-        log.info(
-            "update",
-            update=message.update_id,
-            conversation=conversation.tag,
-            outcome=outcome.value,
-        )
+        log.info("update", update=message.update_id, conversation=tag, outcome=outcome.value)
 
     async def _act(self, update: AtOnceUpdate) -> IncomingMessage | None:
         """Act on an update that does not wait. One that can never succeed is dropped.
@@ -247,4 +243,5 @@ class Intake:
 
 def _is_message(update: Update) -> bool:
     """Return whether a closed intake refuses the update. It accepts commands and buttons."""
-    return isinstance(update, IncomingMessage) and update.kind != "command"
+    is_command = isinstance(update, IncomingMessage) and update.kind == "command"
+    return isinstance(update, AlbumPart | IncomingMessage) and not is_command

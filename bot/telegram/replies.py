@@ -1,4 +1,4 @@
-"""Reads what a message replies to, and where a forwarded message comes from.
+"""Reads what a message replies to, where a forwarded message comes from, and its album.
 
 Pure functions. Names and texts come from other people and are bounded here.
 """
@@ -14,6 +14,7 @@ from bot.telegram.updates import ReplyTarget, Sender
 
 _NAMELESS = "somebody"
 _MAX_CHARS = 4_096
+_MAX_ALBUM_DIGITS = 20
 
 
 def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> ReplyTarget | None:
@@ -33,6 +34,12 @@ def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> Re
     author, sent_at = read_origin(message.external_reply.origin)
     unseen = unsupported_kind(message.external_reply)
     return ReplyTarget(0, author, sent_at, known, quote, unseen)
+
+
+def read_album(message: telegram.Message) -> str:
+    """Return Telegram's id of the album that a message is part of, "" for none."""
+    album = message.media_group_id or ""
+    return album if album.isdecimal() and len(album) <= _MAX_ALBUM_DIGITS else ""
 
 
 def read_origin(origin: telegram.MessageOrigin | None) -> tuple[str, int]:

@@ -29,9 +29,10 @@ from bot.telegram.message_content import (
     topic_id,
 )
 from bot.telegram.reactions import read_reaction
-from bot.telegram.replies import read_origin, read_reply
+from bot.telegram.replies import read_album, read_origin, read_reply
 from bot.telegram.senders import clean_name, read_person, read_sender
 from bot.telegram.updates import (
+    AlbumPart,
     ButtonPress,
     ChatMigration,
     Disliked,
@@ -123,7 +124,8 @@ class UpdateReader:
 
         content = read_content(message, self._me)
         reason = self._reason_to_ignore(message, content)
-        if reason:
+        album = read_album(message) if content.photo else ""
+        if reason and not (album and reason == "unaddressed"):
             return Ignored(update_id, reason)
 
         kind, text, command = kind_of(content)
@@ -155,7 +157,11 @@ class UpdateReader:
             forwarded_from=forwarded_from,
             forwarded_at=forwarded_at,
             unseen=(content.unseen or content.unsupported) if is_for_model else "",
+            album=album,
         )
+        if reason:
+            is_served = self._serves(sender.id, chat.id)
+            return AlbumPart(update_id, incoming) if is_served else Ignored(update_id, reason)
         return self._unless_stranger(incoming, chat)
 
     def _read_membership(self, update_id: int, raw: dict[str, object]) -> Update:
@@ -221,7 +227,7 @@ def _ids(update: Update) -> tuple[object, ...]:
     """Return the numbers that the rest of the bot relies on."""
     numbers: tuple[object, ...] = ()
     match update:
-        case Stranger():
+        case Stranger() | AlbumPart():
             numbers = _ids(update.message)
         case IncomingMessage():
             numbers = (update.chat_id, update.topic_id, update.message_id, update.replied_to)

@@ -107,7 +107,8 @@ class IncomingMessage:
     `edited_at` is when it got this text, 0 if it was never edited; `update_id` is then that of the
     edit. `replaced` is set once a question is to be answered again; it then holds the text.
     `trace` is its trace as `trace_context` writes it, "" if nobody traces. `agreed` is the nonce of
-    a question about a tool; then the message is the pressed button, and its text the label.
+    a question about a tool; then the message is the pressed button, and its text the label. `album`
+    is Telegram's id of the album that its photo was sent in, "" for none.
     """
 
     update_id: int
@@ -131,6 +132,7 @@ class IncomingMessage:
     replaced: Replaced | None = None
     trace: str = ""
     agreed: str = ""
+    album: str = ""
 
     @property
     def is_anonymous_admin(self) -> bool:
@@ -147,6 +149,17 @@ class IncomingMessage:
     def acts_at_once(self) -> bool:
         """Whether intake acts on the message, or tries to, without waiting for a turn."""
         return self.may_be_wording or (self.kind, self.command) == ("command", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class AlbumPart:
+    """A photo of an album in a group, or an edit of its caption, that does not address us itself.
+
+    It must not be stored unless another photo of the album addresses us.
+    """
+
+    update_id: int
+    message: IncomingMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,4 +242,4 @@ class Stranger:
 
 
 AtOnceUpdate = ButtonPress | StoppedDraft | Disliked | IncomingMessage | Stranger | ChatMigration
-Update = AtOnceUpdate | TopicNamed | Ignored
+Update = AtOnceUpdate | AlbumPart | TopicNamed | Ignored

@@ -18,7 +18,7 @@ from bot.commands.sentences import Sentences
 from bot.documents import isolated
 from bot.documents.isolated import ParserFailed, parse
 from bot.telegram.chat import Chat
-from bot.telegram.edits import PHOTO_MARK
+from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
 from bot.telegram.errors import Refused
 from bot.telegram.message_content import MAX_PIXELS
 from bot.telegram.updates import IncomingMessage
@@ -68,10 +68,11 @@ class PictureStep:
         self._detail: ImageDetail = detail
         self._scaling = asyncio.Semaphore(1)
 
-    async def answer(self, request: Request, _: ChatHistory) -> Outbox | Request | None:
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox | Request | None:
         """Return the request with its pictures, or a notice if there is nothing to answer.
 
-        Raise `TelegramError` if Telegram cannot be reached.
+        A picture whose album was answered before says so, also in the history. Raise
+        `TelegramError` if Telegram cannot be reached.
         """
         photos = [each for each in request.updates if each.kind == "photo"][:_MAX_PICTURES]
         if not photos:
@@ -84,7 +85,11 @@ class PictureStep:
             if request.message.text:
                 return None
             return Outbox(request.to, self._sentences.say(request.language, f"pictures.{refusal}"))
-        request.run.seen = tuple((photo.message_id, PHOTO_MARK) for photo in photos)
+        answered = {each.album for each in history.messages if each.album}
+        request.run.seen = tuple(
+            (photo.message_id, LATE_PHOTO_MARK if photo.album in answered else PHOTO_MARK)
+            for photo in photos
+        )
         return replace(with_words(request, request.run.seen, self._tokens), pictures=pictures)
 
     async def _picture(self, photo: IncomingMessage) -> Picture:
@@ -140,6 +145,6 @@ def with_descriptions(
 ) -> tuple[tuple[int, str], ...]:
     """Return what is stored in place of photos, with what they show as far as it is known."""
     return tuple(
-        (id_, f"{PHOTO_MARK} {descriptions[id_]}" if descriptions.get(id_) else mark)
+        (id_, f"{mark} {descriptions[id_]}" if descriptions.get(id_) else mark)
         for id_, mark in seen
     )

@@ -168,6 +168,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
         replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
         photo=_photo_of(first),
+        album=next((each.album for each in texts if each.album), ""),
     )
 
 

@@ -14,7 +14,9 @@ from memory.store.journal import Version
 HASHES = ("meta", "learned", "reminders")
 STREAMS = ("log", "vectors", "records", "record_vectors")
 """The keys of a scope that a backup holds. They are content, or say how it is numbered."""
-SCOPE_KEYS_LEFT_OUT = ("lease", "turn", "mailbox", "seen", "confirm", "dead_letters", "off_record")
+SCOPE_KEYS_LEFT_OUT = (
+    *("lease", "turn", "mailbox", "seen", "confirm", "dead_letters", "off_record", "albums"),
+)
 """The other keys: turns that run or wait, questions, and words that end with a session."""
 
 BOT_KEYS = ("conversations", "scopes", "reminders", "learning", "person", "topic_name")

@@ -112,6 +112,7 @@ def _message(message: Message) -> dict[str, object]:
         "forwarded_from": message.forwarded_from or None,
         "forwarded_at": _moment(message.forwarded_at) if message.forwarded_at else None,
         "photo": message.photo or None,
+        "album": message.album or None,
     }
 
 

@@ -11,6 +11,7 @@ from time import time
 
 import orjson
 
+from memory.queue.album_marks import AlbumMarks
 from memory.queue.ready_queue import TAG_FIELD
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
@@ -50,17 +51,20 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One waiting update: what the queue must know, and `body`, which only the bot reads."""
+    """One waiting update: what the queue must know, and `body`, which only the bot reads.
+
+    `is_grouped`: it is forwarded or of an album, so others may come with it.
+    """
 
     update_id: int
     sender_id: int
     is_command: bool
     body: bytes
-    is_forward: bool = False
+    is_grouped: bool = False
 
     def to_member(self) -> bytes:
         """Return the member of the mailbox."""
-        kind = b"c" if self.is_command else b"f" if self.is_forward else b"t"
+        kind = b"c" if self.is_command else b"f" if self.is_grouped else b"t"
         return b"%d|%d|%b|%b" % (self.update_id, self.sender_id, kind, self.body)
 
     @classmethod
@@ -74,6 +78,7 @@ class Mailbox:
     """Stores updates until a turn has answered them, if asked for on `wait_replicas` as well."""
 
     def __init__(self, store: Store, wait_replicas: int = 0) -> None:
+        self.albums = AlbumMarks(store)
         self.topic_names = TopicNames(store)
         self._store = store
         self._wait_replicas = wait_replicas

@@ -47,6 +47,7 @@ def stored_fields(message: Message) -> dict[str, str]:
         **({"replied_to": str(message.replied_to)} if message.replied_to else {}),
         **({"used": message.used} if message.used else {}),
         **({"photo": message.photo} if message.photo else {}),
+        **({"album": message.album} if message.album else {}),
     }
 
 
@@ -94,6 +95,7 @@ def _rare(fields: Mapping[bytes, bytes]) -> dict[str, Any]:
         "replied_to": int(fields.get(b"p", 0)),
         "used": fields.get(b"w", b"").decode(),
         "photo": fields.get(b"h", b"").decode(),
+        "album": fields.get(b"a", b"").decode(),
     }
 
 

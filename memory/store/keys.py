@@ -142,6 +142,7 @@ class Keys:
             dead_letters=base + "dead_letters",
             reminders=base + "reminders",
             off_record=base + "off_record",
+            albums=base + "albums",
         )
 
     def restoring(self, scope: Scope, name: str) -> str:

@@ -21,6 +21,7 @@ class ScopeKeys:
     dead_letters: str
     reminders: str
     off_record: str
+    albums: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -28,13 +29,13 @@ class ScopeKeys:
         return (
             *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
             *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
-            *(self.reminders, self.off_record),
+            *(self.reminders, self.off_record, self.albums),
         )
 
     @property
     def of_turns(self) -> tuple[str, ...]:
-        """Return the keys of intake and turns, which need no confirmations."""
-        return tuple(key for key in self.all if key != self.confirm)
+        """Return the keys of intake and turns, which need neither confirmations nor albums."""
+        return tuple(key for key in self.all if key not in (self.confirm, self.albums))
 
     @property
     def of_step(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 -- Uses: scope
 -- ARGV[1], a JSON object: `receipt`, the id of the receipt; `person`; `last_update`, the update id of the confirmation;
 -- `until`, its time in Unix seconds.
--- Erases a person's waiting messages, dead letters, reminders and questions about tools in a group, and the open turn
--- if it has such a message.
+-- Erases a person's waiting messages, dead letters, reminders, albums and questions about tools in a group, and the
+-- open turn if it has such a message.
 local request = cjson.decode(ARGV[1])
 local receipt = receipt_of(request.receipt)
 if receipt then return receipt end
@@ -28,6 +28,9 @@ if own_turn then redis.call('DEL', TURN) end
 begin_again()
 end_look()
 drop_tool_questions(request.person)
+for _, album in ipairs(redis.call('ZRANGE', ALBUMS, 0, -1)) do
+  if string.match(album, '^%-?%d+') == request.person then redis.call('ZREM', ALBUMS, album) end
+end
 redis.call('HDEL', META, 'met:' .. request.person)
 cut_person(request.person, request.last_update)
 return keep_receipt(request.receipt, {0, 0, waiting, redis.call('ZCARD', MAILBOX)})

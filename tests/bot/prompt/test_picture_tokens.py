@@ -36,6 +36,7 @@ def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out(tokens: To
     album = (picture(10, 10),) * 10
     prompt = assembler.assemble(context_of(message, pictures=album))
     assert 1 <= len(prompt.messages[-1].pictures) < len(album)
+    assert "[you can see 1 of 10 pictures]" in last_user(prompt)
     assert prompt.tokens.total <= 3_500
     assert prompt.tokens.message > 512 * len(prompt.messages[-1].pictures)
     seen = assembler.assemble(context_of(message_of("Look"), pictures=album[:1]))

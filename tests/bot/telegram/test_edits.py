@@ -6,7 +6,7 @@ import pytest
 
 from bot.telegram.edits import edited_entry, is_about, joined, with_edit
 from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import IncomingMessage, Replaced
+from bot.telegram.updates import AlbumPart, IncomingMessage, Replaced
 from memory.message import Message
 from tests.bot.telegram import raw
 
@@ -47,6 +47,18 @@ def test_other_messages_are_left_alone(other: IncomingMessage) -> None:
 def test_an_unreadable_entry_is_left_alone() -> None:
     assert edited_entry(EDIT, b"nonsense") is None
     assert not is_about(11, b"nonsense")
+
+
+def test_the_edit_of_a_caption_that_does_not_address_us_may_be_about_an_album_that_does() -> None:
+    sizes = [{"file_id": "F", "file_unique_id": "U", "width": 9, "height": 9}]
+    photo = {"chat": raw.GROUP, "photo": sizes, "caption": "new words", "edit_date": 60}
+    sent = raw.message("", media_group_id="11", **photo)
+    edit = raw.read({"update_id": 5, "edited_message": sent["message"]})
+    assert isinstance(edit, AlbumPart)
+    assert (edit.message.kind, edit.message.text, edit.message.album) == ("edit", "new words", "11")
+    for group_id in ("", "a" * 5, "1" * 21):
+        sent = raw.message("", media_group_id=group_id, **photo)
+        assert raw.ignored(sent) == "unaddressed"
 
 
 def test_a_question_that_is_answered_again_gets_new_words_too() -> None:

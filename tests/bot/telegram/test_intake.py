@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from bot.telegram.albums import Albums
 from bot.telegram.errors import (
     Blocked,
     ChatMigrated,
@@ -17,7 +18,7 @@ from bot.telegram.errors import (
 )
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.packing import from_bytes
-from bot.telegram.updates import IncomingMessage, StoppedDraft, Stranger
+from bot.telegram.updates import AlbumPart, IncomingMessage, StoppedDraft, Stranger
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -104,7 +105,72 @@ async def test_what_a_stranger_writes_is_not_stored(store: RedisClient) -> None:
 async def test_a_forwarded_message_may_follow_a_comment_later(store: RedisClient) -> None:
     origin = {"type": "hidden_user", "date": 1, "sender_user_name": "Ben"}
     await intake_on(store).accept(raw.message("I live in Oslo", forward_origin=origin))
-    assert [entry.is_forward for entry in await waiting(store)] == [True]
+    assert [entry.is_grouped for entry in await waiting(store)] == [True]
+
+
+def album_photo(update_id: int, caption: str = "", **fields: object) -> dict[str, object]:
+    """Return one photo of an album in a group."""
+    marked = [{"type": "mention", "offset": 0, "length": 12}] if caption else []
+    sizes = [{"file_id": "F", "file_unique_id": "U", "width": 9, "height": 9}]
+    told = {"caption": caption, "caption_entities": marked, "media_group_id": "11"}
+    update = raw.message("", chat=raw.GROUP, photo=sizes, message_id=update_id, **told | fields)
+    return {**update, "update_id": update_id}
+
+
+@pytest.mark.parametrize("mentions_at", [1, 2, 3])
+async def test_the_pictures_of_an_album_that_addresses_us_belong_to_it(
+    store: RedisClient, mentions_at: int
+) -> None:
+    """Only one has the mention; the others come before or after it, also in a later process."""
+    intake, group = intake_on(store), Scope.of_chat(-1005)
+    for update_id in (1, 2, 3):
+        caption = "@Ricordo_bot look" if update_id == mentions_at else ""
+        await intake.accept(album_photo(update_id, caption))
+    await intake_on(store).accept(album_photo(4))
+    assert [entry.update_id for entry in await waiting(store, group)] == [1, 2, 3, 4]
+    assert all(entry.is_grouped for entry in await waiting(store, group))
+    for other in ({"media_group_id": "12"}, {"from": {**raw.ANNA, "id": 8}}):
+        await intake.accept(album_photo(5, **other))
+    assert len(await waiting(store, group)) == 4
+
+
+async def test_an_album_that_does_not_address_us_is_stored_nowhere(store: RedisClient) -> None:
+    """It waits for a few seconds in the process, which does not tell any store of it."""
+    intake = intake_on(store)
+    for update_id in (1, 2):
+        await intake.accept(album_photo(update_id))
+    assert await store.call("KEYS", "*") == []
+    stored: list[IncomingMessage] = []
+
+    async def keep(message: IncomingMessage) -> None:
+        stored.append(message)
+
+    albums = Albums(Mailbox(store_on(store)), keep, held_s=0)
+    part = raw.read(album_photo(1))
+    assert isinstance(part, AlbumPart)
+    await albums.join(part.message)
+    await asyncio.sleep(0)
+    await albums.begin(raw.inbound(album_photo(2, "@Ricordo_bot look")))
+    assert [each.update_id for each in stored] == [2]
+
+
+async def test_what_could_not_be_stored_of_an_album_waits_on(store: RedisClient) -> None:
+    failures: list[Exception] = [StoreUnavailable("away")]
+    stored: list[int] = []
+
+    async def keep(message: IncomingMessage) -> None:
+        if message.update_id == 1 and failures:
+            raise failures.pop()
+        stored.append(message.update_id)
+
+    albums = Albums(Mailbox(store_on(store)), keep)
+    part, addressed = raw.read(album_photo(1)), raw.inbound(album_photo(2, "@Ricordo_bot look"))
+    assert isinstance(part, AlbumPart)
+    await albums.join(part.message)
+    with pytest.raises(StoreUnavailable):
+        await albums.begin(addressed)
+    await albums.begin(addressed)  # Telegram delivers it again
+    assert stored == [2, 2, 1]
 
 
 async def test_a_stop_acts_at_once_and_is_not_stored_even_while_intake_is_closed(

@@ -115,12 +115,16 @@ async def test_forgetting_a_person_clears_the_private_chat_and_their_share_of_gr
     topic = Scope.of_chat(HERE.chat_id, 5)
     await memory.mailbox.topic_names.note(topic, "telegram")
     await put(memory, 5, topic)
+    albums = memory.mailbox.albums
+    for sender in (ANN, BOB):
+        await albums.note(GROUP, sender, "11")
     job = Job("job", "forget", ANN, 10, time.time(), b"")
     assert await memory.jobs.start_job(job)
     finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert (finished.conversations, finished.receipt) == (3, Receipt(4, 0, 2, 0))
     assert not await memory.mailbox.topic_names.needs_name(topic)
+    assert [await albums.has(GROUP, sender, "11") for sender in (ANN, BOB)] == [False, True]
     assert await texts(memory) == []
     assert await texts(memory, GROUP) == ["text 3", "yes"]
     assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
@@ -289,6 +293,8 @@ async def test_a_reported_job_reports_again_if_it_is_confirmed_again(
 
 
 async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
+    album = (Scope.of_chat(1), BOB, "11")
+    await memory.mailbox.albums.note(*album)
     for chat_id in range(1, 40):
         conversation = Scope.of_chat(chat_id)
         await put(memory, chat_id, conversation)
@@ -297,6 +303,7 @@ async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
     finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert (finished.conversations, finished.receipt.messages) == (39, 78)
+    assert not await memory.mailbox.albums.has(*album)
 
 
 async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> None:

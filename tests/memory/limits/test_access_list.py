@@ -145,7 +145,7 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
     await links.use(await links.make(uses=1, days=1, by=ADMIN), ANNA, "Anna")
     for number, sender in enumerate((ANNA, ANNA, BEN), 1):
         await memory.mailbox.put(
-            club, Entry(number, sender, is_command=False, body=b"{}", is_forward=False)
+            club, Entry(number, sender, is_command=False, body=b"{}", is_grouped=False)
         )
     turn = await take(memory, club) if is_open else None
     await memory.access.remove(ANNA, ADMIN)

@@ -155,12 +155,12 @@ async def test_forwarded_messages_may_follow_a_comment_a_second_later(memory: Me
     await put(memory, 1)
     turn = await take(memory)
     for update_id in (2, 3):
-        entry = Entry(update_id, ANN, is_command=False, body=b"news", is_forward=True)
+        entry = Entry(update_id, ANN, is_command=False, body=b"news", is_grouped=True)
         await memory.mailbox.put(HERE, entry)
     await arrived(memory, {1: 0, 2: 900, 3: 1_000})
     assert await why(renew, memory, turn) == "again"
     again = await begin_again(memory, turn)
-    assert [entry.is_forward for entry in again.entries] == [False, True, True]
+    assert [entry.is_grouped for entry in again.entries] == [False, True, True]
 
 
 @either_step

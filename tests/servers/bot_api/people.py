@@ -85,17 +85,34 @@ class Person(people.LocalPerson):
         return await self._send_media(message, media, caption)
 
     async def send_album(
-        self, chat: Chat, kinds: Sequence[MediaKind], caption: str = ""
+        self,
+        chat: Chat,
+        files: Sequence[MediaKind | Upload],
+        caption: str = "",
+        *,
+        caption_at: int = 0,
+        reply_to: Message | None = None,
+        album_of: Message | None = None,
     ) -> list[Message]:
-        """Send samples as an album, with the caption at the first; each is a message of its own."""
-        album = {"media_group_id": str(self._world.account.now())}
+        """Send photos, or samples of other kinds, as an album: each is a message of its own.
+
+        One of them has the caption, all reply to the same message. They are of the album of
+        `album_of`, which came before them; without it of a new one.
+        """
+        album: Mapping[str, object] = {
+            "media_group_id": f"{self._world.account.now()}{len(chat.messages)}"
+        }
+        if isinstance(album_of, chats.Message):
+            album = album_of.content
         return [
             await self._send_media(
-                replace(self._spoken(chat, None, None, None), content=album),
-                Media(kind, self._world.store(_SAMPLES[kind])),
-                "" if at else caption,
+                replace(self._spoken(chat, reply_to, None, None), content=album),
+                Media("photo", self._world.store(file))
+                if isinstance(file, Upload)
+                else Media(file, self._world.store(_SAMPLES[file])),
+                caption if at == caption_at else "",
             )
-            for at, kind in enumerate(kinds)
+            for at, file in enumerate(files)
         ]
 
     async def share(

@@ -2,7 +2,7 @@
 -- `request` has `coalesce_ms` and `max_coalesce_ms`, how long after its newest and its oldest message a turn takes
 -- further ones along; and `is_shown`, if the person has seen a part of the reply.
 local MAX_ENTRIES = 32
-local FORWARD_MS = 1000 -- a comment arrives before the messages that are forwarded with it
+local GROUP_MS = 1000 -- a comment arrives before the messages that are forwarded with it, an album picture by picture
 
 -- Returns the ids of the open turn's messages, `ids_taken`, and of those that followed them quickly, in the order of the mailbox.
 -- Returns nil if none followed. Commands are never answered together with other messages.
@@ -20,7 +20,7 @@ local function with_followers(request, ids_taken)
     if kind == 'c' or sender ~= (first_sender or sender) then break end
     if not taken[id] then
       local arrived = tonumber(redis.call('ZSCORE', SEEN, id) or 0)
-      local pause_ms = kind == 'f' and math.max(request.coalesce_ms, FORWARD_MS) or request.coalesce_ms
+      local pause_ms = kind == 'f' and math.max(request.coalesce_ms, GROUP_MS) or request.coalesce_ms
       local until_ms = math.min(newest + pause_ms, oldest + math.max(request.max_coalesce_ms, pause_ms))
       if arrived == 0 or arrived >= until_ms then break end
       newest = math.max(newest, arrived)

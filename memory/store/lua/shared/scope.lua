@@ -4,7 +4,7 @@ for _, key in ipairs(KEYS) do key_of[string.match(key, '[%a_]+$')] = key end
 local META, LEASE, TURN, MAILBOX, SEEN = key_of.meta, key_of.lease, key_of.turn, key_of.mailbox, key_of.seen
 local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_of.learned
 local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
-local REMINDERS, OFF_RECORD = key_of.reminders, key_of.off_record
+local REMINDERS, OFF_RECORD, ALBUMS = key_of.reminders, key_of.off_record, key_of.albums
 
 -- What the newest reading of META says about expiry; nil if it must be read again.
 local expiry
@@ -107,7 +107,8 @@ local function set_fields(values)
   end
 end
 
--- A mailbox member is `<update id>|<sender id>|<c for a command, t for a text, f for a forwarded one>|<body>`.
+-- A mailbox member is `<update id>|<sender id>|<kind>|<body>`. The kind is c for a command, f for a forwarded message or
+-- one of an album, t for another text.
 local function read_entry(member)
   local id, sender, kind = string.match(member, '^(%-?%d+)|(%-?%d+)|(%a)|')
   return id, sender, kind
@@ -125,7 +126,7 @@ local function columns_of(message, exchange)
   local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
     'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
   for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen},
-    {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}, {'h', message.photo}}) do
+    {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}, {'h', message.photo}, {'a', message.album}}) do
     if each[2] then
       columns[#columns + 1] = each[1]
       columns[#columns + 1] = each[2]
@@ -269,7 +270,7 @@ local function wipe(last_update, kept)
     redis.call('HDEL', META, 'vector_fingerprint', 'session', 'lexical_only', 'dropped_vectors', 'dropped_messages')
   end
   counts[5] = redis.call('XLEN', RECORDS)
-  redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD)
+  redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD, ALBUMS)
   redis.call('HDEL', META, 'off_record_said')
   redis.call('HDEL', META, 'record_vector_fingerprint')
   end_look()

@@ -1,0 +1,86 @@
+"""An album comes as one message for each picture, with one caption; it is answered once."""
+
+from bot.telegram.edits import LATE_PHOTO_MARK
+from tests.acceptance.buttons import shown
+from tests.acceptance.rig import Rig
+from tests.acceptance.test_delivery import closed
+from tests.acceptance.test_pictures import answered, has_picture, jpeg
+from tests.servers.bot_api import Upload
+from tests.servers.model_api import Break, ChatRequest
+from tests.stored import everything_stored
+
+ALBUM = [Upload(jpeg(color)) for color in ("red", "green", "blue", "white")]
+LATE = [Upload(jpeg("black"))]
+
+
+def pictures(request: ChatRequest) -> int:
+    return str(request.raw).count("data:image/")
+
+
+async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    rig.script.on("Our trip", "Four colors.")
+    rig.script.on("Our way home", "Home again.")
+    await rig.start(coalesce_s=0, prompt_tokens=16_000)
+    anna, _ = rig.anna()
+    ben, _ = rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+
+    # The mention is on the third picture; two came before it.
+    others = await ben.send_album(group, ALBUM[:2], "Only for you")
+    photos = await anna.send_album(group, ALBUM, "@ricordo_bot Our trip", caption_at=2)
+    reply = await group.wait_for_reply(after=photos[-1])
+    assert reply.text == "Four colors."
+    assert pictures(answered(rig)[-1]) == len(ALBUM)
+    assert (await closed(rig, 1))["messages"] == len(ALBUM)
+
+    # A new caption is answered again, in place of the former answer.
+    await anna.edit(photos[2], "@ricordo_bot Our way home")
+    await shown(rig, reply, "Home again.")
+    await closed(rig, 2)
+    assert len(group.replies) == 1
+
+    # A late picture has no caption; it says to which album it belongs.
+    [late] = await anna.send_album(group, LATE, album_of=photos[0])
+    reply = await group.wait_for_reply(after=late)
+    assert answered(rig)[-1].asked.endswith(f"Anna: {LATE_PHOTO_MARK}")
+    await closed(rig, 3)
+
+    # An album that answers the bot is for it.
+    photos = await anna.send_album(group, ALBUM, "And these?", reply_to=reply)
+    await group.wait_for_reply(after=photos[-1])
+    assert (await closed(rig, 4))["messages"] == len(ALBUM)
+    assert pictures(answered(rig)[-1]) == len(ALBUM)
+    assert len(group.replies) == 3
+
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    for photo, is_stored in ((photos[0], True), *((each, False) for each in others)):
+        assert photo.media
+        assert (photo.media.file.id.encode() in stored) is is_stored
+
+
+async def test_in_private_an_album_is_answered_once_through_a_crash_and_then_goes_on(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    rig.script.on("Our trip", "Four colors.")
+    await rig.start(coalesce_s=0, prompt_tokens=16_000)
+    anna, chat = rig.anna()
+
+    rig.model.faults.add(Break.HANG, when=has_picture, times=99)
+    photos = await anna.send_album(chat, ALBUM, "Our trip")
+    await rig.model.wait_for(lambda call: bool(call.faults))
+    await rig.restart()
+    rig.model.faults.clear()
+    reply = await chat.wait_for_reply(after=photos[-1])
+    assert chat.replies == [reply]
+    assert reply.text == "Four colors."
+    assert pictures(answered(rig)[-1]) == len(ALBUM)
+    assert (await closed(rig, 1))["messages"] == len(ALBUM)
+
+    [late] = await anna.send_album(chat, LATE, album_of=photos[0])
+    await chat.wait_for_reply(after=late)
+    assert answered(rig)[-1].asked.endswith(LATE_PHOTO_MARK)
+    assert "Our trip" in str(answered(rig)[-1].raw)
