@@ -1,9 +1,10 @@
 """Counts billed tokens by source, day, person and conversation, for all processes.
 
 The sums hold only ids and numbers. The sums of a month expire two months after it. All keys share
-one slot, so that one script counts a call in all sums, and counts it once for its id.
+one slot, so that one script counts calls in all sums, and counts each once for its id.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import time
@@ -58,7 +59,7 @@ class UsageStore:
         """
         calls = [] if self._client.is_cluster else self.release(conversation.tag)
         try:
-            *_, reply = await self._client.pipeline([*map(self._counting, calls), write])
+            *_, reply = await self._client.pipeline([*self._counting(calls), write])
         except BaseException:
             for call in calls:
                 self.hold(call)
@@ -67,27 +68,25 @@ class UsageStore:
 
     async def count(self, calls: Iterable[BilledCall]) -> None:
         """Count calls, in one round trip; raise `StoreError` when some may not be counted."""
-        await self._client.pipeline([self._counting(call) for call in calls])
+        await self._client.pipeline(self._counting(calls))
 
     async def of_bot(self, at: float, people: int) -> BotUsage:
         """Return the month of the whole bot, with the `people` who used the most tokens."""
         month = month_of(at)
-        sums, days, largest = await self._client.pipeline(
+        days, largest = await self._client.pipeline(
             [
-                ("HGETALL", self._keys.usage(month, "all")),
                 ("HGETALL", self._keys.usage(month, "days")),
                 ("ZREVRANGE", self._keys.usage(month, "people"), 0, people - 1, "WITHSCORES"),
             ]
         )
-        return BotUsage(
-            _by_source(sums),
-            dict(sorted(_by_day(days).items())),
-            tuple((int(person), int(tokens)) for person, tokens in largest),
-        )
+        by_day = dict(sorted(_by_day(days).items()))
+        largest_people = tuple((int(person), int(tokens)) for person, tokens in largest)
+        return BotUsage(_sum_of_days(by_day), by_day, largest_people)
 
     async def sums(self, at: float) -> BySource:
         """Return the month's sums of the whole bot."""
-        return _by_source(await self._client.call("HGETALL", self._keys.usage(month_of(at), "all")))
+        days = await self._client.call("HGETALL", self._keys.usage(month_of(at), "days"))
+        return _sum_of_days(_by_day(days))
 
     async def of_person(self, person: int, at: float) -> Mapping[int, BySource]:
         """Return the month of one person by its days."""
@@ -136,29 +135,42 @@ class UsageStore:
     def _notice(self, at: float, percent: int) -> str:
         return self._keys.usage(month_of(at), f"reported:{percent}")
 
-    def _counting(self, call: BilledCall) -> ScriptCall:
-        month, keys = month_of(call.at), self._keys
-        names = ("all", "days", "people", f"u:{call.person}", call.conversation or "none")
-        tokens, quota = call.tokens, {}
-        if call.person != NO_PERSON and call.source.kind == _ANSWER:
-            quota = {"quota_tokens": tokens.total, "quota_s": _QUOTA_S}
+    def _counting(self, calls: Iterable[BilledCall]) -> list[ScriptCall]:
+        """Return one call of the script for all calls with the same keys."""
+        together = defaultdict[tuple[int, int, str], list[BilledCall]](list)
+        for call in calls:
+            together[day_number(call.at), call.person, call.conversation].append(call)
+        return [self._counting_together(same) for same in together.values()]
+
+    def _counting_together(self, calls: Sequence[BilledCall]) -> ScriptCall:
+        first, keys = calls[0], self._keys
+        month = month_of(first.at)
+        names = ("days", "people", f"u:{first.person}", first.conversation or "none")
         return self._scripts["count_usage"].command(
             (
-                keys.counted_calls,
                 *(keys.usage(month, name) for name in names),
-                keys.spent_of(call.person, day_number(call.at)),
+                keys.spent_of(first.person, day_number(first.at)),
+                *(keys.counted_call(call.id) for call in calls),
             ),
             {
-                "call": call.id,
                 "known_ms": REPEATS_S * 1000,
                 "expires_at": expires_at(month),
-                "source": str(call.source),
-                "day": datetime.fromtimestamp(call.at, UTC).day,
-                "person": str(call.person),
-                "tokens": (tokens.fresh, tokens.cached, tokens.output, tokens.reasoning),
-                **quota,
+                "day": datetime.fromtimestamp(first.at, UTC).day,
+                "person": str(first.person),
+                "quota_s": _QUOTA_S,
+                "calls": [_counted(call) for call in calls],
             },
         )
+
+
+def _counted(call: BilledCall) -> Mapping[str, object]:
+    tokens = call.tokens
+    has_quota = call.person != NO_PERSON and call.source.kind == _ANSWER
+    return {
+        "source": str(call.source),
+        "tokens": (tokens.fresh, tokens.cached, tokens.output, tokens.reasoning),
+        "quota": tokens.total if has_quota else 0,
+    }
 
 
 def _living_months(at: float) -> list[str]:
@@ -177,6 +189,14 @@ def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[BillingSource, Toke
         day, _, source = name.decode().partition("|")
         days.setdefault(int(day), {})[BillingSource.of(source)] = _tokens(sums)
     return days
+
+
+def _sum_of_days(days: Mapping[int, BySource]) -> BySource:
+    sums = defaultdict[BillingSource, Tokens](Tokens)
+    for by_source in days.values():
+        for source, tokens in by_source.items():
+            sums[source] += tokens
+    return dict(sums)
 
 
 def _tokens(sums: bytes) -> Tokens:

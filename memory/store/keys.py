@@ -122,7 +122,6 @@ class Keys:
         self._usage = self.prefix + "{usage}:"
         self._access = self.prefix + "{access}:"
         self._announcement = self.prefix + "{announcement}:"
-        self.counted_calls = self._usage + "calls"
 
     def scope(self, scope: Scope) -> ScopeKeys:
         """Return the keys of a scope."""
@@ -181,6 +180,10 @@ class Keys:
     def usage(self, month: str, name: str) -> str:
         """Name sums of billed tokens of a month; all keys of usage share one slot."""
         return f"{self._usage}{month}:{name}"
+
+    def counted_call(self, call_id: str) -> str:
+        """Name the key that says that a call was counted."""
+        return f"{self._usage}call:{call_id}"
 
     def turns_of(self, user_id: int) -> str:
         """Name the set of a person's turns that were admitted recently."""

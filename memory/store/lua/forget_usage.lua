@@ -3,10 +3,9 @@
 -- then sums of conversations to drop. ARGV[1], a JSON object: `person`; `nobody`, the id that gets their tokens;
 -- `expires_at`, when the month's sums expire. Sums of the whole bot stay. Safe to repeat.
 local request = cjson.decode(ARGV[1])
-local days = redis.call('HGETALL', KEYS[1])
-for i = 1, #days, 2 do
-  add(KEYS[2], days[i], {string.match(days[i + 1], '(%d+),(%d+),(%d+),(%d+)')}, request.expires_at)
-end
+local days, moved = redis.call('HGETALL', KEYS[1]), {}
+for i = 1, #days, 2 do moved[days[i]] = read_tokens(days[i + 1]) end
+if next(moved) then add(KEYS[2], moved, request.expires_at) end
 redis.call('DEL', KEYS[1])
 local tokens = redis.call('ZSCORE', KEYS[3], request.person)
 if tokens then
