@@ -23,7 +23,8 @@ _DONE = b"[DONE]"
 
 _FILTERED = re.compile(
     r"content[_ ]?filter|content[_ ]?(management )?policy|responsibleaipolicy"
-    r"|data_inspection_failed|requires moderation|(input|prompt) was flagged",
+    r"|data_inspection_failed|requires moderation|(input|prompt) was flagged"
+    r"|moderation_blocked|our safety system",
     re.IGNORECASE,
 )
 """What Azure, OpenAI, LiteLLM, OpenRouter and DashScope say of a filtered prompt."""

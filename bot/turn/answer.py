@@ -11,7 +11,7 @@ from secrets import token_hex
 
 import structlog
 
-from bot.agent.refused import MessageRefused
+from bot.agent.refused import MessageRefused, PicturesDeclined
 from bot.commands.bot_command import Handler
 from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import billed_to
@@ -79,6 +79,11 @@ class Answerer:
             return await self._failed(request, history, log.error, no_step)
         except (LeaseLost, StoreError):
             raise
+        except PicturesDeclined as error:
+            log.warning("pictures refused", **reason_of(error))
+            notice = self._notice(request, "pictures.refused")
+            has_words = any(each.is_first_party for each in request.messages)
+            return await self._with_again(notice, request, history) if has_words else notice
         except MessageRefused as error:
             log.warning("message refused", **reason_of(error))
             return self._notice(request, "error.refused", is_refused=True)
@@ -112,21 +117,25 @@ class Answerer:
         report: Callable[..., object],
         error: Exception,
     ) -> Outbox:
-        """Return the apology; under a question it has a button that asks again."""
+        """Return the apology."""
         reference = token_hex(4)
         report("no answer", reference=reference, **reason_of(error))
         self._observe(NotAnswered(reference, type(error).__name__))
         apology = self._notice(request, "error.turn", reference=reference)
+        return await self._with_again(apology, request, history)
+
+    async def _with_again(self, notice: Outbox, request: Request, history: ChatHistory) -> Outbox:
+        """Return a notice; under a question it has a button that asks again, without pictures."""
         question = request.message
         if not question.text or request.is_off_record:
-            return apology
+            return notice
         about = f"{question.message_ids[-1]},{question.sender_id}"
         nonce = await self._confirmations.ask(
             history.conversation, "again", question.sender_id, about
         )
         button = Button(self._sentences.text(request.language, "buttons.again"), f"again:{nonce}")
-        *before, last = apology.parts
-        return replace(apology, parts=(*before, replace(last, buttons=((button,),))))
+        *before, last = notice.parts
+        return replace(notice, parts=(*before, replace(last, buttons=((button,),))))
 
     def _notice(
         self, request: Request, key: str, *, is_refused: bool = False, **values: object

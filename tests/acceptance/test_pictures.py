@@ -6,14 +6,15 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
-from tests.acceptance.sentences import sentence
+from tests.acceptance.sentences import sentence, sentence_in
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Refuse, Upload
 from tests.servers.model_api import ApiRequest, Break, ChatRequest, Reply, tool_call
-from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.errors import bad_request, content_filtered
 from tests.servers.model_api.rules import Dialect
 from tests.stored import everything_stored
 
@@ -124,6 +125,38 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(
     assert len(rig.model.log.refusals) == before
     broken = await anna.send(chat, "document", Upload(b"no picture", "a.png", "image/png"))
     assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.broken")
+
+
+async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_are_answered(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    rig.model.dialect = Dialect(
+        refuses=lambda ask: content_filtered() if has_picture(ask) else None
+    )
+    rig.script.on("Our boat", "A draft that nobody sees.", "A fine name.")
+    await rig.start(coalesce_s=0)
+    anna, chat = rig.anna("de")
+    photo = await anna.send(chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
+    refused = await chat.wait_for_reply(after=photo)
+    assert refused.text == sentence_in("de", "pictures.refused")
+    assert (await closed(rig, 1))["attempts"] == 1
+
+    # The same words are answered by a button, without the picture.
+    await press(rig, anna, refused, Catalogue().text("de", "buttons.again"))
+    await shown(rig, refused, "A fine name.")
+    await closed(rig, 2)
+    # The answer and the description showed it, once each.
+    assert len(rig.model.log.refusals) == 2
+    await rig.ask(anna, chat, "Hello")
+    assert "Our boat Aurora" in str(said(rig.requests[-1]))
+    assert not any(map(has_picture, rig.requests))
+
+    # Without a caption there is nothing to ask again, and nothing is blocked.
+    photo = await anna.send(chat, "photo", Upload(jpeg("red")))
+    refused = await chat.wait_for_reply(after=photo)
+    assert (refused.text, refused.keyboard) == (sentence_in("de", "pictures.refused"), ())
+    assert (await rig.ask(anna, chat, "Hello again")).text == "All right."
 
 
 async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(webhook_rig: Rig) -> None:
