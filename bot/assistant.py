@@ -160,8 +160,12 @@ def _assistant_with(
         selector_of(settings),
         behaviors,
         use_system_prompt,
-        partial(page_text, model),
+        _no_page if settings.image_detail == "off" else partial(page_text, model),
     )
+
+
+async def _no_page(_: Picture) -> None:
+    """Stand for the model that reads scanned pages, if it is to see no pictures."""
 
 
 def _toolbox(
@@ -176,8 +180,9 @@ def _toolbox(
     )
     topics = next((each for each in behaviors.behaviors if isinstance(each, OtherTopics)), None)
     search = search_memory_tool(zone, tokens, topics)
-    own = (current_time_tool(zone), CALCULATE, search, SEND_PHOTO_AGAIN)
-    return Toolbox((*own, *_web_tools(settings), *behaviors.functions), limits, tokens)
+    own = (current_time_tool(zone), CALCULATE, search)
+    photos = () if settings.image_detail == "off" else (SEND_PHOTO_AGAIN,)
+    return Toolbox((*own, *photos, *_web_tools(settings), *behaviors.functions), limits, tokens)
 
 
 def _web_tools(settings: Settings) -> Iterator[Tool[Any]]:

@@ -141,13 +141,12 @@ class TurnBuilder:
         answer: AnswerStep = AgentStep(agent, loader, sentences, drafting, self._observe).answer
         if voices.speaker:
             answer = SpokenAnswers(answer, voices.speaker, self._chat).answer
+        detail = None if settings.image_detail == "off" else settings.image_detail
         return [
             RevisionStep(memory, self._chat, quota, sentences, learn).answer,
             CommandStep(commands, sentences, Admission(settings, memory.access)).answer,
             quota.answer,
-            PictureStep(
-                self._chat, memory.tokens, at_work, sentences, settings.image_detail
-            ).answer,
+            PictureStep(self._chat, memory.tokens, at_work, sentences, detail).answer,
             VoiceStep(voices.transcriber, self._chat, memory.tokens, at_work, sentences).answer,
             UploadStep(upload, self._permits, at_work, sentences).answer,
             answer,

@@ -133,9 +133,10 @@ class ServiceSettings(BaseSettings):
         description="API key of the second model; not set: `OPENAI_API_KEY` if the server is the "
         "same",
     )
-    image_detail: Annotated[Literal["auto", "low", "high"], values.AnyCase] = Field(
+    image_detail: Annotated[Literal["auto", "low", "high", "off"], values.AnyCase] = Field(
         default="low",
-        description="How closely the model looks at photos; more takes more tokens",
+        description="How closely the model looks at photos; more takes more tokens; `off`: it "
+        "sees none",
     )
     openai_embedding_model: values.EmbeddingModel = Field(
         default="text-embedding-3-small",

@@ -23,6 +23,9 @@ _REPLY_TOKENS = 256
 
 async def check_pictures(settings: Settings) -> Rows:
     """Yield one row; a small white picture is sent."""
+    if settings.image_detail == "off":
+        yield Row(_WHAT, "ok", "off: people are told that the model cannot see pictures")
+        return
     name, key = settings.openai_model, secret_of(settings.openai_api_key)
     file = BytesIO()
     Image.new("RGB", (_SIDE, _SIDE), "white").save(file, "PNG")

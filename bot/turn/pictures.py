@@ -51,7 +51,7 @@ class NotSeen(Exception):
 
 
 class PictureStep:
-    """Fetches the photos of a turn, which the model then sees with `detail`."""
+    """Fetches the photos of a turn, which the model then sees with `detail`; None: it sees none."""
 
     def __init__(
         self,
@@ -59,13 +59,13 @@ class PictureStep:
         tokens: TokenCounter,
         at_work: AtWork,
         sentences: Sentences,
-        detail: ImageDetail,
+        detail: ImageDetail | None,
     ) -> None:
         self._chat = chat
         self._tokens = tokens
         self._at_work = at_work
         self._sentences = sentences
-        self._detail: ImageDetail = detail
+        self._detail = detail
         self._scaling = asyncio.Semaphore(1)
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | Request | None:
@@ -94,6 +94,8 @@ class PictureStep:
 
     async def _picture(self, photo: IncomingMessage) -> Picture:
         """Return a photo; raise `NotSeen` or `TelegramError`."""
+        if self._detail is None:
+            raise NotSeen("blind")
         if photo.file is None:
             raise NotSeen("gone")
         if photo.file.nbytes > _MAX_BYTES:

@@ -125,6 +125,17 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(
     assert len(rig.model.log.refusals) == before
     broken = await anna.send(chat, "document", Upload(b"no picture", "a.png", "image/png"))
     assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.broken")
+    assert "send_photo_again" in str(rig.requests[-1].raw["tools"])
+
+    # An operator may turn photos off. Then nothing is fetched, and there is no tool to send them.
+    await rig.bot.stop()
+    await rig.start(image_detail="off")
+    photo = await anna.send(chat, "photo", Upload(jpeg("blue")))
+    assert (await chat.wait_for_reply(after=photo)).text == note.strip()
+    photo = await anna.send(chat, "photo", Upload(jpeg("red")), caption="Our boat Aurora")
+    assert (await chat.wait_for_reply(after=photo)).text.startswith("A fine name.")
+    assert "send_photo_again" not in str(rig.requests[-1].raw["tools"])
+    assert len(rig.model.log.refusals) == before
 
 
 async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_are_answered(
@@ -200,8 +211,18 @@ async def test_a_photo_can_be_sent_again(webhook_rig: Rig) -> None:
     assert sent.media.file.content == jpeg("blue")
     assert sent.media.file.id not in str(rig.requests[-1].raw)
 
-    # It can be sent again without end, until Telegram does not have it any more.
+    # `search_memory` shows numbers: that of the photo, or of a message sent with it.
     await closed(rig, 3)
+    for text, named in (("By number", "#3"), ("By its answer", "4"), ("No photo", "#5")):
+        call = Reply(tool_calls=(tool_call("send_photo_again", query=named),))
+        rig.script.on(text, call, "Here it is.")
+    for text in ("By number", "By its answer"):
+        sent = await rig.ask(anna, chat, text)
+        assert sent.media
+        assert sent.media.file.content == jpeg("red")
+    assert (await rig.ask(anna, chat, "No photo")).media is None
+
+    # It can be sent again without end, until Telegram does not have it any more.
     for method in ("sendPhoto", "sendDocument"):
         rig.telegram.faults.add(Refuse(400, "Bad Request: wrong file identifier"), method=method)
     sent = await rig.ask(anna, chat, "Show me the stamp")

@@ -8,6 +8,7 @@ from pydantic import Field
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
+from bot.agent.tools.send_photo_again import SEND_PHOTO_AGAIN
 from bot.links.page_fetch import PageFetcher
 from bot.links.read_page import read_page_tool
 from bot.links.search_web import SearchService, search_web_tool
@@ -57,6 +58,7 @@ def test_every_server_accepts_our_tools(memory: Memory) -> None:
         CALCULATE,
         current_time_tool(UTC),
         searching,
+        SEND_PHOTO_AGAIN,
         read_page_tool(PageFetcher()),
         search_web_tool(SearchService("http://search.example", None)),
     )

@@ -33,3 +33,7 @@ async def test_a_small_picture_is_sent(
     settings = settings_of(openai_base_url=model_api.base_url, openai_model="eyes")
     [row] = (await rows_of(check_pictures(settings))).values()
     assert (row.verdict, row.seen) == (verdict, seen)
+    asked = len(model_api.log.calls)
+    off = settings_of(openai_base_url=model_api.base_url, image_detail="off")
+    [row] = (await rows_of(check_pictures(off))).values()
+    assert (row.verdict, len(model_api.log.calls)) == ("ok", asked)
