@@ -124,8 +124,8 @@ class UpdateReader:
 
         content = read_content(message, self._me)
         reason = self._reason_to_ignore(message, content)
-        album = read_album(message) if content.photo else ""
-        if reason and not (album and reason == "unaddressed"):
+        album = read_album(message)
+        if reason and not (album and content.photo and reason == "unaddressed"):
             return Ignored(update_id, reason)
 
         kind, text, command = kind_of(content)

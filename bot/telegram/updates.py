@@ -108,7 +108,7 @@ class IncomingMessage:
     edit. `replaced` is set once a question is to be answered again; it then holds the text.
     `trace` is its trace as `trace_context` writes it, "" if nobody traces. `agreed` is the nonce of
     a question about a tool; then the message is the pressed button, and its text the label. `album`
-    is Telegram's id of the album that its photo was sent in, "" for none.
+    is Telegram's id of the album that it was sent in, "" for none.
     """
 
     update_id: int

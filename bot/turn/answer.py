@@ -177,7 +177,8 @@ class CommandStep:
                 return self._notice(request, "error.unknown_command")
             answer = await handler(last, history.conversation)
             return Outbox(request.to, answer.parts, ends_session=answer.ends_session)
-        if last.kind not in ("document", "voice", "photo") and not request.message.text:
+        has_media = any(each.kind in ("document", "voice", "photo") for each in request.updates)
+        if not (has_media or request.message.text):
             return self._notice(request, self._sentences.known(f"unsupported.{last.text}"))
         return None
 

@@ -55,6 +55,12 @@ async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(
     assert pictures(answered(rig)[-1]) == len(ALBUM)
     assert len(group.replies) == 3
 
+    # A video of the album may have the caption.
+    caption = "@ricordo_bot And now?"
+    photos = await anna.send_album(group, [*ALBUM[:2], "video"], caption, caption_at=2)
+    await group.wait_for_reply(after=photos[-1])
+    assert pictures(answered(rig)[-1]) == 2
+
     stored = await everything_stored(rig.environment["REDIS_URL"])
     for photo, is_stored in ((photos[0], True), *((each, False) for each in others)):
         assert photo.media
@@ -79,6 +85,12 @@ async def test_in_private_an_album_is_answered_once_through_a_crash_and_then_goe
     assert reply.text == "Four colors."
     assert pictures(answered(rig)[-1]) == len(ALBUM)
     assert (await closed(rig, 1))["messages"] == len(ALBUM)
+
+    # A video without a caption takes nothing from the photos beside it.
+    photos = await anna.send_album(chat, [ALBUM[0], "video"])
+    assert (await chat.wait_for_reply(after=photos[-1])).text == "All right."
+    assert pictures(answered(rig)[-1]) == 1
+    await closed(rig, 2)
 
     [late] = await anna.send_album(chat, LATE, album_of=photos[0])
     await chat.wait_for_reply(after=late)
