@@ -61,7 +61,9 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=\w\w\w[.…])\s+|(?<=[!?؟])\s+|(?<=[。！？])|\n+")  # not "Dr. X"
-_REMEMBERED = re.compile(r"^(?:- )?\[([^\]\n]+)\] ([^:\n]*): ", re.MULTILINE)  # date, speaker
+_REMEMBERED = re.compile(  # a date, or a dash for that of the line above; a number; a speaker
+    r"^(?:\[([^\]\n]+)\]|-) (?:#\d+ )?([^:\n]*): ", re.MULTILINE
+)
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
 _LINK = re.compile(r"https?://[^\s<>\"'()]*[^\s<>\"'().,;:!?]")
@@ -209,7 +211,9 @@ def _quote(question: OfflineQuestion, found: str = "") -> str:
 def _remembered(section: str) -> Iterator[tuple[str, str]]:
     """Yield date and sentence of everything that people said in a list of remembered messages."""
     _, *parts = _REMEMBERED.split(section)
-    for date, speaker, said in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+    date = ""
+    for dated, speaker, said in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        date = dated or date
         if speaker != "You (assistant)" and speaker not in _SYNOPSIS_LABELS:
             for sentence in _sentences(said):
                 yield f"From {date}", sentence

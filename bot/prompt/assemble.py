@@ -197,9 +197,9 @@ class PromptAssembler:
         for reply in context.replies:
             seen |= {each.seq for each in (reply.message, reply.question) if each}
         asked = _asked(context)
-        recalled = self._recall.ranked(context, context.recalled, asked, left, seen)
+        found = self._recall.ranked(context, context.recalled, asked, left, seen)
         noted = context.call_context.used.values() if context.call_context else ()
-        offer = Offer(harmless(context.memory_context), [*map(harmless, noted)], recalled)
+        offer = Offer(harmless(context.memory_context), [*map(harmless, noted)], found)
         learned, recalled = fit_memory_context(self._counter, offer, asked, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bot.prompt.recalled import RecalledLine, with_dates
 from memory.behaviors.chat_instructions import HEADING as INSTRUCTIONS
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.user_facts import ALWAYS
@@ -40,7 +41,7 @@ class Offer:
 
     context: str
     noted: Sequence[str]
-    recalled: Mapping[int, str]
+    recalled: Mapping[int, RecalledLine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class _Entry:
     """One line with its indented lines, and the heading that it stands under ("" for none).
 
     `at` is for sorting: later entries have a higher one. A recalled message has its sequence,
-    `seq`, and no heading.
+    `seq`, and its date as heading.
     """
 
     at: int
@@ -77,9 +78,9 @@ def fit_memory_context(
     entries = [*_entries(offer.context)]
     first = [each for each in entries if each.is_state or each.heading in _FIRST]
     first.sort(key=lambda each: each.is_state)
-    messages = [_Entry(0, "", line, seq) for seq, line in offer.recalled.items()]
+    messages = [_Entry(0, line.date, line.text, seq) for seq, line in offer.recalled.items()]
     kinds = [messages, *_by_heading([each for each in entries if each not in first])]
-    all_tokens = counter.count("\n".join((offer.context, *offer.recalled.values())))
+    all_tokens = counter.count("\n".join((offer.context, *with_dates(offer.recalled).values())))
     share, unclaimed = limit // _PARTS, limit - all_tokens
     ranked = _ranked(counter, kinds, query, offer.noted, share)
     taken: list[_Entry] = []
@@ -96,8 +97,8 @@ def fit_memory_context(
             limit -= cost
             taken.append(replace(entry, text=text))
     context = sorted((each for each in taken if not each.seq), key=lambda each: each.at)
-    recalled = {each.seq: each.text for each in taken if each.seq}
-    return "\n".join(_with_headings(context)), dict(sorted(recalled.items()))
+    recalled = {each.seq: RecalledLine(each.heading, each.text) for each in taken if each.seq}
+    return "\n".join(_with_headings(context)), with_dates(recalled)
 
 
 def _ranked(

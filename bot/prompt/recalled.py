@@ -4,7 +4,7 @@ The best messages are shown long, the others as short passages around the words 
 that many fit. The memory section of a prompt and `search_memory` both use it.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
@@ -23,6 +23,9 @@ from memory.text.untrusted_text import harmless
 _MAX_MISSES = 10
 """Packing ends after so many messages that did not fit."""
 
+_SAME_DATE = "-"
+"""Begins a line in place of its date if that is the date of the line above."""
+
 
 @dataclass(frozen=True, slots=True)
 class Packing:
@@ -38,6 +41,28 @@ class Packing:
 
 PACKING: Final = Packing()
 """The packing of the product."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledLine:
+    """One recalled message: its date, as "[12 March 2025]", and its line with "-" for the date."""
+
+    date: str
+    text: str
+
+
+def with_dates(lines: Mapping[int, RecalledLine]) -> dict[int, str]:
+    """Return whole lines by sequence in the order of time, each date once, before its first line.
+
+    Should the clock have gone back, lines of one date still stand together.
+    """
+    dates: dict[str, list[int]] = {}
+    for seq, line in sorted(lines.items()):
+        dates.setdefault(line.date, []).append(seq)
+    told = {seq: lines[seq].text for seqs in dates.values() for seq in seqs}
+    for date, (first, *_) in dates.items():
+        told[first] = date + told[first].removeprefix(_SAME_DATE)
+    return told
 
 
 class RecallPacker:
@@ -67,8 +92,8 @@ class RecallPacker:
         limit: int,
         exclude: Collection[int] = (),
     ) -> dict[int, str]:
-        """Return the lines of `ranked` in the order of time."""
-        return dict(sorted(self.ranked(context, found, query, limit, exclude).items()))
+        """Return the lines of `ranked` with their dates, in the order of time."""
+        return with_dates(self.ranked(context, found, query, limit, exclude))
 
     def ranked(
         self,
@@ -77,19 +102,22 @@ class RecallPacker:
         query: str,
         limit: int,
         exclude: Collection[int] = (),
-    ) -> dict[int, str]:
-        """Return lines of at most `limit` tokens by sequence, the best first.
+    ) -> dict[int, RecalledLine]:
+        """Return lines by sequence, the best first, with dates of at most `limit` tokens.
 
         `found` is sorted, the best first. Messages with a sequence in `exclude` are left out, and
         so is what repeats a better one.
         """
         packing = self._packing
         longs = packing.long_in_list if asks_for_all(query) else packing.long
-        left, misses, lines = limit, 0, dict[int, str]()
+        left, misses, lines, dates = limit, 0, dict[int, RecalledLine](), set[str]()
         for message in self._unrepeated(found, exclude):
             tokens = packing.long_tokens if len(lines) < longs else packing.short_tokens
             line, cost = self._line(context, message, query, min(tokens, limit // 2))
+            if line.date not in dates:
+                cost += self._counter.count(line.date)
             if cost <= left:
+                dates.add(line.date)
                 left -= cost
                 lines[message.seq] = line
             elif (misses := misses + 1) == _MAX_MISSES:
@@ -98,14 +126,14 @@ class RecallPacker:
 
     def _line(
         self, context: AgentContext, message: Message, query: str, tokens: int
-    ) -> tuple[str, int]:
+    ) -> tuple[RecalledLine, int]:
         """Return the line of a message, whose words get this many tokens, and its own tokens."""
         excerpt = relevant_excerpt(harmless(message.text), query, tokens, self._counter.count)
-        when = dated(message.sent_at, context.now, self._zone)
-        line = memory_line(message, excerpt, when, self._zone, context.speakers)
-        if self._is_numbered:
-            line = f"#{message.seq} {line}"
-        return line, self._counter.count(f"{line}\n")
+        number = f"#{message.seq} " if self._is_numbered else ""
+        line = memory_line(message, excerpt, self._zone, context.speakers)
+        text = f"{_SAME_DATE} {number}{line}"
+        date = f"[{dated(message.sent_at, context.now, self._zone)}]"
+        return RecalledLine(date, text), self._counter.count(f"{text}\n")
 
     def _unrepeated(
         self, found: Sequence[SearchResult], exclude: Collection[int]

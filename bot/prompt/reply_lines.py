@@ -47,8 +47,8 @@ def reply_lines(
             parts.append(("The message replied to, which stands above", message, hint, room))
         for label, each, words, tokens in parts:
             when = dated(each.sent_at, context.now, zone)
-            as_line = partial(memory_line, each, when=when, zone=zone, speakers=context.speakers)
-            lines += _fitting(counter, label, words, tokens, as_line)
+            as_line = partial(memory_line, each, zone=zone, speakers=context.speakers)
+            lines += _fitting(counter, f"{label}: [{when}]", words, tokens, as_line)
     return lines
 
 
@@ -58,7 +58,7 @@ def _fitting(
     """Return the line with as many of the words as fit into `limit` tokens; [] for none."""
     tokens = limit
     while tokens > 0:
-        line = f"{label}: {as_line(excerpt=counter.shorten(words, tokens))}"
+        line = f"{label} {as_line(excerpt=counter.shorten(words, tokens))}"
         excess = counter.count(f"{line}\n") - limit
         if excess <= 0:
             return [line]

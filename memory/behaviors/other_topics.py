@@ -133,7 +133,7 @@ class OtherTopics(AIContextBehavior):
                 )
                 zone = self._scopes.zone
                 when = f"{dated(message.sent_at, call_context.now, zone)}, {_name(topic)}"
-                line = memory_line(message, excerpt, when, zone)
+                line = f"[{when}] {memory_line(message, excerpt, zone)}"
                 code = f"t{message.seq}@{topic.scope.topic_id}"
                 if code not in lines and (cost := tokens.count(f"{line}\n")) <= limit:
                     limit -= cost

@@ -1,4 +1,4 @@
-"""A stored message as one entry of a prompt: dated, named, marked, with further lines indented."""
+"""A stored message as one entry of a prompt: named, marked, with further lines indented."""
 
 from datetime import datetime, tzinfo
 
@@ -12,19 +12,19 @@ _INDENT = "\n  "
 
 
 def memory_line(
-    message: Message, excerpt: str, when: str, zone: tzinfo, speakers: Speakers | None = None
+    message: Message, excerpt: str, zone: tzinfo, speakers: Speakers | None = None
 ) -> str:
     """Return one recalled message with its speaker; further lines are indented.
 
-    `when` says when, and if need be where, it was said. Untrusted text is marked. The caller has
-    made `excerpt` harmless.
+    The caller puts in front when, and if need be where, it was said; so no speaker's name begins a
+    line. Untrusted text is marked. The caller has made `excerpt` harmless.
     """
     speaker = (speakers or Speakers()).label(message)
     if origin := origin_of(message, zone):
         speaker += f" ({origin})"
     mark = "" if message.is_first_party else f" {UNTRUSTED_MARK}"
     text = indented(f"{unseen_note(message)}{excerpt}")
-    return f"[{when}] {speaker}: {text}{mark}"
+    return f"{speaker}: {text}{mark}"
 
 
 def origin_of(message: Message, zone: tzinfo) -> str:

@@ -11,7 +11,7 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
 from tests.servers.model_api import Reply, tool_call
 
-DAY = r"(?:today|yesterday), \d\d:\d\d"  # a test may run over midnight
+DATE = r"(?:\[(?:today|yesterday), \d\d:\d\d\]|-)"  # a test may run over midnight
 
 
 async def test_a1_each_chat_sees_only_its_own_messages(rig: Rig) -> None:
@@ -70,9 +70,9 @@ async def test_a3_a5_a_fact_that_left_the_window_is_recalled_with_its_date_only_
     assert last[0] == "user"
     assert re.fullmatch(
         rf"<memory>\n"
-        rf"\[{DAY}\] Anna: My boat is called Aurora\n"
-        rf"\[{DAY}\] You \(assistant\): A fine name for a boat\.\n"
-        rf"(\[{DAY}\] .*\n)*"  # messages next to it may be recalled too
+        rf"{DATE} Anna: My boat is called Aurora\n"
+        rf"{DATE} You \(assistant\): A fine name for a boat\.\n"
+        rf"({DATE} .*\n)*"  # messages next to it may be recalled too
         rf"</memory>\n\n"
         rf"What is my boat called\?",
         last[1],
@@ -99,7 +99,7 @@ async def test_a4_a_long_question_recalls_k_messages_and_never_itself(webhook_ri
     for number, question in enumerate((long.strip(), facts[0])):
         await rig.wait_until_learned(12 + 2 * number)
         await rig.ask(anna, chat, question)
-        recalled = re.findall(rf"^\[{DAY}\] (.*)$", rig.requests[-1].memory, re.MULTILINE)
+        recalled = re.findall(rf"^{DATE} (.*)$", rig.requests[-1].memory, re.MULTILINE)
         assert rig.requests[-1].asked == question
         answer = "You (assistant): A lighthouse, I see."  # shown once, however often it was given
         assert len(recalled) == 4

@@ -63,7 +63,7 @@ async def known_of(rig: Rig, person: Person, chat: Chat) -> str:
     text = "Well?" if chat.kind == "private" else f"{US} Well?"
     await ask_and_learn(rig, person, chat, text)
     lines = main_requests(rig)[-1].memory.splitlines()
-    return "\n".join(line for line in lines if not re.match(r"\[[^]]+\] [^:]+: ", line))
+    return "\n".join(line for line in lines if not re.match(r"(\[[^]]+\]|-) [^:]+: ", line))
 
 
 async def test_texts_and_names_cannot_leave_their_section_of_the_prompt(webhook_rig: Rig) -> None:

@@ -44,7 +44,7 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Ri
 
     for fact, question in FACTS.items():
         await rig.ask(anna, chat, question)
-        first = re.findall(r"^\[[^]]+\] Anna: (.*)$", rig.requests[-1].memory, re.MULTILINE)
+        first = re.findall(r"^(?:\[[^]]+\]|-) Anna: (.*)$", rig.requests[-1].memory, re.MULTILINE)
         assert fact in first, question
         assert rig.requests[-1].asked == question
     for question in UNRELATED:

@@ -111,8 +111,8 @@ def test_the_text_of_a_message_cannot_begin_a_line_with_a_speaker(end: str) -> N
 )
 def test_a_name_is_one_line_and_never_the_assistants(name: str, shown: str) -> None:
     assert speaker_name(name) == shown
-    line = memory_line(said("I owe you", name), "I owe you", "today", UTC, Speakers())
-    assert line == f"[today] {shown or 'User'}: I owe you"
+    line = memory_line(said("I owe you", name), "I owe you", UTC, Speakers())
+    assert line == f"{shown or 'User'}: I owe you"
 
 
 def test_people_with_the_same_name_are_numbered_in_order_of_appearance() -> None:

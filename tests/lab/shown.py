@@ -13,7 +13,7 @@ from datetime import UTC
 import numpy as np
 import numpy.typing as npt
 
-from bot.prompt.recalled import PACKING, Packing, RecallPacker
+from bot.prompt.recalled import PACKING, Packing, RecalledLine, RecallPacker
 from config.settings import Settings
 from memory.behaviors.context import AgentContext
 from memory.message import Message
@@ -59,7 +59,7 @@ class _KeepingPacker(RecallPacker):
 
     def __init__(self, counter: TokenCounter) -> None:
         super().__init__(counter, UTC)
-        self._lines: dict[tuple[int, str, int], tuple[str, int]] = {}
+        self._lines: dict[tuple[int, str, int], tuple[RecalledLine, int]] = {}
 
     def use(self, packing: Packing) -> None:
         """Pack by other constants from now on."""
@@ -67,7 +67,7 @@ class _KeepingPacker(RecallPacker):
 
     def _line(
         self, context: AgentContext, message: Message, query: str, tokens: int
-    ) -> tuple[str, int]:
+    ) -> tuple[RecalledLine, int]:
         key = (message.seq, query, tokens)
         if key not in self._lines:
             self._lines[key] = super()._line(context, message, query, tokens)

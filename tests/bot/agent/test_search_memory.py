@@ -49,10 +49,10 @@ async def test_results_are_dated_and_in_the_order_of_time(
     await remember(memory, context, "The boat sank", "Poor boat!", days_ago=100)
     fresh = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=NOON)
     assert (await found(fresh, "boat")).splitlines()[:-1] == [
-        "#1 [16 January 2025, 10 months ago] Anna: My boat is red",
-        "#2 [16 January 2025, 10 months ago] You (assistant): A red boat, nice.",
-        "#5 [4 August 2025, 3 months ago] Anna: The boat sank",
-        "#6 [4 August 2025, 3 months ago] You (assistant): Poor boat!",
+        "[16 January 2025, 10 months ago] #1 Anna: My boat is red",
+        "- #2 You (assistant): A red boat, nice.",
+        "[4 August 2025, 3 months ago] #5 Anna: The boat sank",
+        "- #6 You (assistant): Poor boat!",
     ]
 
 
@@ -101,7 +101,7 @@ async def test_the_model_is_told_how_to_look_further_and_finds_more_like_a_messa
     await remember(memory, context, "My cat sleeps", "Good cat.", days_ago=10)
     fresh = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=NOON)
     first = await found(fresh, "sailed", k=1)
-    assert "#1 [13 October 2025, 4 weeks ago] Anna: We sailed to Malta" in first
+    assert "[13 October 2025, 4 weeks ago] #1 Anna: We sailed to Malta" in first
     assert "`like` with a number" in first.splitlines()[-1]
     alike = await found(fresh, "sailed", like=1)
     assert "My sister lives in Malta" in alike

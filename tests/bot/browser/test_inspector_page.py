@@ -55,7 +55,7 @@ async def test_the_panel_shows_how_each_answer_was_made(browser: Browser, playgr
         tokens = [int(count) for count in await turn.locator("td.number").all_inner_texts()]
         assert [count > 0 for count in tokens] == [True] * 5 + [False], "no tool was used"
         section = turn.locator("[id^=memory-] .stretch")
-        await expect(section).to_contain_text("] Anna: My sister’s boat is called Aurora")
+        await expect(section).to_contain_text(" Anna: My sister’s boat is called Aurora")
         recalled = turn.locator(".recalled li").first
         await expect(recalled).to_contain_text("Aurora")
         score, words, meaning, boosted = await recalled.locator("dd").all_inner_texts()

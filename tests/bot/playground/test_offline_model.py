@@ -36,7 +36,7 @@ EARLIER = (
 MEMORY = """<memory>
 [12 March 2025, 8 months ago] Ann: I am allergic to peanuts.
   My dog is Rex.
-[12 March 2025, 8 months ago] You (assistant): Rex the dog, allergic to peanuts, noted.
+- You (assistant): Rex the dog, allergic to peanuts, noted.
 [yesterday, 14:05] Ann: Is my dog allergic?
 [yesterday, 14:06] Ann: 私の妹は京都に住んでいます。
 </memory>
@@ -167,7 +167,8 @@ async def test_the_result_of_a_tool_is_in_the_answer(
 
 
 async def test_a_search_result_is_quoted_with_its_date() -> None:
-    found = "[3 May 2024, 2 years ago] Ann: Lunch. My dentist is Dr. Krone.\n[today] Ann: Bye."
+    found = "[3 May 2024, 2 years ago] #1 Ann: Lunch.\n- #5 Ann: My dentist is Dr. Krone.\n"
+    found += "[today] #7 Ann: Bye."
     run = ran("search_memory", '{"query":"dentist"}', found)
     asked = prompt("Do you remember my dentist?", *run)
     assert await answer(asked) == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.”"

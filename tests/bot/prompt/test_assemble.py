@@ -105,7 +105,7 @@ def test_the_parts_of_a_prompt_have_a_fixed_order(assembler: PromptAssembler) ->
             "user",
             "<memory>\n"
             "[12 March 2025, 8 months ago] Anna: My cat is Misha.\n"
-            "[12 March 2025, 8 months ago] You (assistant): A fine name!\n"
+            "- You (assistant): A fine name!\n"
             "</memory>\n\n"
             "What is my cat's name?",
         ),
@@ -295,7 +295,7 @@ def test_the_memory_section_shows_no_message_twice(assembler: PromptAssembler) -
     assert last_user(prompt) == (
         "<memory>\n"
         "[12 March 2025, 8 months ago] Anna: old\n"
-        "[12 March 2025, 8 months ago] You (assistant): answer\n"
+        "- You (assistant): answer\n"
         "</memory>\n\nAnd now?"
     )
 

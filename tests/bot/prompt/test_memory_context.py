@@ -3,6 +3,7 @@
 import json
 
 from bot.prompt.memory_context import Offer, fit_memory_context
+from bot.prompt.recalled import RecalledLine
 from memory.text.tokens import SHORTENED, TokenCounter
 
 STATE_HEADING = "State of this conversation (JSON):"
@@ -78,9 +79,12 @@ def test_a_state_that_is_too_long_has_shorter_values_and_stays_json(tokens: Toke
 def test_kinds_share_the_limit_and_a_kind_may_use_what_others_leave(
     tokens: TokenCounter,
 ) -> None:
-    recalled = {seq: f"[yesterday] Anna: The boat number {seq} sails on." for seq in (9, 7, 8)}
+    recalled = {
+        seq: RecalledLine(f"[{seq} May 2025]", f"- Anna: The boat number {seq} sails on.")
+        for seq in (9, 7, 8)
+    }
     offer = Offer(f"{FACTS}\n{PAGES}", [], recalled)
-    whole, limit = 3 * tokens.count(f"{recalled[9]}\n"), 110
+    whole, limit = 3 * tokens.count(f"{recalled[9].date}\n{recalled[9].text}\n"), 110
     context, lines = fit_memory_context(tokens, offer, "Which boat?", limit)
     assert "Owns a red boat." in context
     assert list(lines) == [7, 8, 9]
@@ -126,7 +130,8 @@ def test_the_default_limit_holds_a_state_eight_facts_and_four_synopses(
     text = "\n".join(
         (STATE_HEADING, state, FACTS.splitlines()[0], *facts, "Earlier sessions:", *synopses)
     )
-    recalled = dict.fromkeys(range(1, 20), f"[2 May 2025] Anna: {'message ' * 25}")
+    line = RecalledLine("[2 May 2025]", f"- Anna: {'message ' * 25}")
+    recalled = dict.fromkeys(range(1, 20), line)
     noted = [*facts, synopses[2], *synopses[:2], synopses[3]]
     context, lines = fit_memory_context(
         tokens, Offer(text, noted, recalled), "What about the tax?", 1_000

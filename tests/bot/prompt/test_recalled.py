@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from bot.prompt.recalled import RecallPacker
+from bot.prompt.recalled import RecalledLine, RecallPacker, with_dates
 from memory.behaviors.context import AgentContext
 from memory.message import Message, Role
 from memory.scopes.history import ChatHistory
@@ -59,12 +59,36 @@ def test_a_partner_is_shown_after_all_hits_and_only_if_the_hit_cannot_stand_alon
     asks = [said(3, "Where does my boat lie?"), said(4, "In the harbour of Bari", "assistant")]
     hits = found(alone, asks)
     assert list(packer.pack(CONTEXT, hits, "boat", 1_100)) == [1, 3, 4]
-    assert list(packer.pack(CONTEXT, hits, "boat", 60)) == [1, 3]
+    assert list(packer.pack(CONTEXT, hits, "boat", 35)) == [1, 3]
 
 
 def test_what_says_the_same_is_shown_once(packer: RecallPacker) -> None:
     hits = found([said(1, "The boat is red!")], [said(3, "the boat is red")], [said(5, "It sank")])
     assert list(packer.pack(CONTEXT, hits, "boat", 1_100)) == [1, 5]
+
+
+def test_a_date_stands_once_before_the_first_line_of_its_day(
+    packer: RecallPacker, tokens: TokenCounter
+) -> None:
+    hits = found(*([said(seq, f"Boat {seq} sank")] for seq in (3, 90_000, 1, 2, 90_001)))
+    lines = packer.pack(CONTEXT, hits, "boat", 1_100)
+    assert list(lines.values()) == [
+        "[12 March 2025, 8 months ago] Anna: Boat 1 sank",
+        "- Anna: Boat 2 sank",
+        "- Anna: Boat 3 sank",
+        "[13 March 2025, 8 months ago] Anna: Boat 90000 sank",
+        "- Anna: Boat 90001 sank",
+    ]
+    limit = sum(tokens.count(f"{line}\n") for line in lines.values()) + 2
+    assert packer.pack(CONTEXT, hits, "boat", limit) == lines
+    assert len(packer.pack(CONTEXT, hits, "boat", limit - 3)) == len(lines) - 1
+
+
+def test_lines_of_one_date_stand_together_even_if_the_clock_went_back() -> None:
+    lines = {
+        seq: RecalledLine(f"[{day} May]", f"- Anna: {seq}") for seq, day in enumerate((5, 6, 5))
+    }
+    assert list(with_dates(lines).values()) == ["[5 May] Anna: 0", "- Anna: 2", "[6 May] Anna: 1"]
 
 
 def test_excluded_messages_are_not_shown(packer: RecallPacker) -> None:
