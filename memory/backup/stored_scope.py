@@ -30,7 +30,7 @@ BOT_KEYS_LEFT_OUT = (
     *("off_record", "dead_letters", "person_epoch", "erased", "migrator", "layout", "restoring"),
     # What belongs to this server or this month.
     *("capacity", "capacity_lease", "ballast", "admins", "models", "send_rate", "last_backup"),
-    *("usage", "counted_call", "turns_of", "refused_turn_of", "spent_of"),
+    *("usage", "turns_of", "refused_turn_of", "spent_of"),
     *("reporters", "report_of", "looks", "announcement", "reloads"),
 )
 

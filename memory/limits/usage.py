@@ -4,8 +4,8 @@ The sums hold only ids and numbers. The sums of a month expire two months after 
 one slot, so that one script counts calls in all sums, and counts each once for its id.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime
 from time import time
 
@@ -25,8 +25,8 @@ from memory.store.commands import Reply, ScriptCall
 from memory.store.keys import Keys, Scope
 from memory.store.scripts import Scripts
 
-REPEATS_S = 600
-"""A call that is counted again within this time counts once."""
+_KNOWN_CALLS = 32
+"""A call counts once if it is repeated before so many others of its conversation are counted."""
 NO_PERSON = 0
 """The person of tokens that nobody caused, or that a forgotten person did."""
 _QUOTA_S = 2 * 86_400
@@ -73,20 +73,23 @@ class UsageStore:
     async def of_bot(self, at: float, people: int) -> BotUsage:
         """Return the month of the whole bot, with the `people` who used the most tokens."""
         month = month_of(at)
-        days, largest = await self._client.pipeline(
+        stored, largest = await self._client.pipeline(
             [
                 ("HGETALL", self._keys.usage(month, "days")),
                 ("ZREVRANGE", self._keys.usage(month, "people"), 0, people - 1, "WITHSCORES"),
             ]
         )
-        by_day = dict(sorted(_by_day(days).items()))
-        largest_people = tuple((int(person), int(tokens)) for person, tokens in largest)
-        return BotUsage(_sum_of_days(by_day), by_day, largest_people)
+        days = _by_day(stored)
+        return BotUsage(
+            _over_days(days),
+            dict(sorted(days.items())),
+            tuple((int(person), int(tokens)) for person, tokens in largest),
+        )
 
     async def sums(self, at: float) -> BySource:
         """Return the month's sums of the whole bot."""
-        days = await self._client.call("HGETALL", self._keys.usage(month_of(at), "days"))
-        return _sum_of_days(_by_day(days))
+        stored = await self._client.call("HGETALL", self._keys.usage(month_of(at), "days"))
+        return _over_days(_by_day(stored))
 
     async def of_person(self, person: int, at: float) -> Mapping[int, BySource]:
         """Return the month of one person by its days."""
@@ -103,7 +106,9 @@ class UsageStore:
     async def of_conversation(self, conversation: Scope, at: float) -> BySource:
         """Return the month's sums of one conversation."""
         key = self._keys.usage(month_of(at), conversation.tag)
-        return _by_source(await self._client.call("HGETALL", key))
+        fields = await self._client.call("HGETALL", key)
+        sums = ((name.decode(), sum_) for name, sum_ in fields.items() if name != b"counted")
+        return {BillingSource.of(name): _tokens(sum_) for name, sum_ in sums}
 
     async def forget(self, person: int, conversations: Iterable[Scope]) -> None:
         """Move a person's tokens to `NO_PERSON`, and drop the sums of their own conversations.
@@ -112,9 +117,9 @@ class UsageStore:
         """
         tags = [conversation.tag for conversation in conversations]
         for month in _living_months(time()):
-            names = (f"u:{person}", f"u:{NO_PERSON}", "people", *tags)
+            names = ("people", f"u:{person}", *tags)
             keys = [self._keys.usage(month, name) for name in names]
-            request = {"person": str(person), "nobody": NO_PERSON, "expires_at": expires_at(month)}
+            request = {"person": str(person), "nobody": NO_PERSON}
             await self._scripts["forget_usage"](keys, request)
 
     async def claim_notice(self, at: float, percent: int) -> bool:
@@ -136,41 +141,41 @@ class UsageStore:
         return self._keys.usage(month_of(at), f"reported:{percent}")
 
     def _counting(self, calls: Iterable[BilledCall]) -> list[ScriptCall]:
-        """Return one call of the script for all calls with the same keys."""
-        together = defaultdict[tuple[int, int, str], list[BilledCall]](list)
+        """Return one script for all calls of a person in a conversation on one day."""
+        groups: dict[tuple[int, str, int], list[BilledCall]] = {}
         for call in calls:
-            together[day_number(call.at), call.person, call.conversation].append(call)
-        return [self._counting_together(same) for same in together.values()]
+            key = (call.person, call.conversation, day_number(call.at))
+            groups.setdefault(key, []).append(call)
+        return [self._counting_group(*key, group) for key, group in groups.items()]
 
-    def _counting_together(self, calls: Sequence[BilledCall]) -> ScriptCall:
-        first, keys = calls[0], self._keys
-        month = month_of(first.at)
-        names = ("days", "people", f"u:{first.person}", first.conversation or "none")
-        return self._scripts["count_usage"].command(
+    def _counting_group(
+        self, person: int, conversation: str, day: int, calls: Sequence[BilledCall]
+    ) -> ScriptCall:
+        month = month_of(calls[0].at)
+        names = [conversation or "none", "days", "people"]
+        keys = [self._keys.usage(month, name) for name in names]
+        if person != NO_PERSON:
+            keys += [self._keys.usage(month, f"u:{person}"), self._keys.spent_of(person, day)]
+        sources = list(dict.fromkeys(str(call.source) for call in calls))
+        listed = [
             (
-                *(keys.usage(month, name) for name in names),
-                keys.spent_of(first.person, day_number(first.at)),
-                *(keys.counted_call(call.id) for call in calls),
-            ),
-            {
-                "known_ms": REPEATS_S * 1000,
-                "expires_at": expires_at(month),
-                "day": datetime.fromtimestamp(first.at, UTC).day,
-                "person": str(first.person),
-                "quota_s": _QUOTA_S,
-                "calls": [_counted(call) for call in calls],
-            },
-        )
-
-
-def _counted(call: BilledCall) -> Mapping[str, object]:
-    tokens = call.tokens
-    has_quota = call.person != NO_PERSON and call.source.kind == _ANSWER
-    return {
-        "source": str(call.source),
-        "tokens": (tokens.fresh, tokens.cached, tokens.output, tokens.reasoning),
-        "quota": tokens.total if has_quota else 0,
-    }
+                call.id,
+                sources.index(str(call.source)) + 1,
+                astuple(call.tokens),
+                person != NO_PERSON and call.source.kind == _ANSWER,
+            )
+            for call in calls
+        ]
+        request = {
+            "calls": listed,
+            "sources": sources,
+            "person": str(person),
+            "day": datetime.fromtimestamp(calls[0].at, UTC).day,
+            "expires_at": expires_at(month),
+            "known": _KNOWN_CALLS,
+            "quota_s": _QUOTA_S,
+        }
+        return self._scripts["count_usage"].command(keys, request)
 
 
 def _living_months(at: float) -> list[str]:
@@ -179,8 +184,12 @@ def _living_months(at: float) -> list[str]:
     return [f"{number // 12}-{number % 12 + 1:02d}" for number in months]
 
 
-def _by_source(fields: Mapping[bytes, bytes]) -> dict[BillingSource, Tokens]:
-    return {BillingSource.of(name.decode()): _tokens(sums) for name, sums in fields.items()}
+def _over_days(days: Mapping[int, BySource]) -> BySource:
+    sums: dict[BillingSource, Tokens] = {}
+    for of_day in days.values():
+        for source, tokens in of_day.items():
+            sums[source] = sums.get(source, Tokens()) + tokens
+    return sums
 
 
 def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[BillingSource, Tokens]]:
@@ -189,14 +198,6 @@ def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[BillingSource, Toke
         day, _, source = name.decode().partition("|")
         days.setdefault(int(day), {})[BillingSource.of(source)] = _tokens(sums)
     return days
-
-
-def _sum_of_days(days: Mapping[int, BySource]) -> BySource:
-    sums = defaultdict[BillingSource, Tokens](Tokens)
-    for by_source in days.values():
-        for source, tokens in by_source.items():
-            sums[source] += tokens
-    return dict(sums)
 
 
 def _tokens(sums: bytes) -> Tokens:

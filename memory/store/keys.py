@@ -181,10 +181,6 @@ class Keys:
         """Name sums of billed tokens of a month; all keys of usage share one slot."""
         return f"{self._usage}{month}:{name}"
 
-    def counted_call(self, call_id: str) -> str:
-        """Name the key that says that a call was counted."""
-        return f"{self._usage}call:{call_id}"
-
     def turns_of(self, user_id: int) -> str:
         """Name the set of a person's turns that were admitted recently."""
         return f"{self._usage}turns:{user_id}"

@@ -1,30 +1,53 @@
--- Uses: token_sums
--- KEYS, all in the slot of usage: the month's days; its people by tokens; the person's days; the conversation's sums;
--- what the person's quota of today has spent; then for each call a key that says that it was counted.
--- ARGV[1], a JSON object: `known_ms`, how long a call is known; `expires_at`, when the month's sums expire; `day` of the
--- month; `person`; `quota_s`, how long the quota's sum is kept; `calls`, each with its `source`, its `tokens` (fresh,
--- cached, output, reasoning) and its `quota`, the tokens of it that count for the quota.
--- Calls that were counted before are left out. A full Redis takes it, because it begins with a write that needs no
--- memory: a reply is stored in the same round trip and must not fail because of the count.
+-- KEYS, all in the slot of usage: the conversation's sums; the month's days; its people by tokens; for a person also
+-- their days; then, if any call counts for a quota, what the person's quota of today has spent.
+-- ARGV[1], a JSON object: `calls`, each with its id, the number of its source, its tokens (fresh, cached, output,
+-- reasoning) and whether it counts for the quota; `sources`; `person`; `day` of the month; `expires_at`, when the
+-- month's sums expire; `known`, how many ids of earlier calls the conversation's sums remember; `quota_s`, how long the
+-- quota's sum is kept. A call that is remembered is not counted again.
+-- A sum of tokens is stored as 'fresh,cached,output,reasoning'.
+-- Begins with a write that needs no memory, so that a full Redis takes it: a reply is stored in the same round trip and
+-- must not fail because of the count.
 local request = cjson.decode(ARGV[1])
-redis.call('HDEL', KEYS[1], '')
-local of_days, of_sources, total, quota = {}, {}, 0, 0
-for i, call in ipairs(request.calls) do
-  if redis.call('SET', KEYS[5 + i], '', 'NX', 'PX', request.known_ms) then
-    local of_day = request.day .. '|' .. call.source
-    of_days[of_day] = plus(of_days[of_day], call.tokens)
-    of_sources[call.source] = of_days[of_day]
-    total = total + call.tokens[1] + call.tokens[2] + call.tokens[3]
-    quota = quota + call.quota
+redis.call('EXPIREAT', KEYS[1], request.expires_at)
+local found = redis.call('HMGET', KEYS[1], 'counted', unpack(request.sources))
+local earlier, ids, sums, total, quota = found[1] or '', '', {}, 0, 0
+for number in ipairs(request.sources) do sums[number] = {0, 0, 0, 0} end
+for _, call in ipairs(request.calls) do
+  local id, number, tokens, is_for_quota = unpack(call)
+  if not string.find(earlier .. ids, id, 1, true) then
+    ids = ids .. id .. ','
+    for i = 1, 4 do sums[number][i] = sums[number][i] + tokens[i] end
+    local spent = tokens[1] + tokens[2] + tokens[3]
+    total, quota = total + spent, quota + (is_for_quota and spent or 0)
   end
 end
-if not next(of_days) then return end
-add(KEYS[1], of_days, request.expires_at)
-if tonumber(redis.call('ZINCRBY', KEYS[2], total, request.person)) == total then
-  redis.call('EXPIREAT', KEYS[2], request.expires_at)
+if ids == '' then return 0 end
+
+-- Adds the sums to those of a key, in fields that begin with `prefix`; `before` are the old sums if they are known.
+local function add(key, prefix, before, ...)
+  local fields, values, is_first = {}, {...}, false
+  for number, source in ipairs(request.sources) do fields[number] = prefix .. source end
+  before = before or redis.call('HMGET', key, unpack(fields))
+  for number, field in ipairs(fields) do
+    local after = {string.match(before[number] or '0,0,0,0', '(%d+),(%d+),(%d+),(%d+)')}
+    for i = 1, 4 do after[i] = whole(after[i] + sums[number][i]) end
+    values[#values + 1] = field
+    values[#values + 1] = table.concat(after, ',')
+    is_first = is_first or not before[number]
+  end
+  redis.call('HSET', key, unpack(values))
+  if is_first then redis.call('EXPIREAT', key, request.expires_at) end
 end
-add(KEYS[3], of_days, request.expires_at)
-add(KEYS[4], of_sources, request.expires_at)
-if quota > 0 and redis.call('HINCRBY', KEYS[5], 'sum', quota) == quota then
-  redis.call('EXPIRE', KEYS[5], request.quota_s)
+
+local id_length = #request.calls[1][1] + 1
+local counted = string.sub(earlier, -request.known * id_length) .. ids
+add(KEYS[1], '', {unpack(found, 2, #request.sources + 1)}, 'counted', counted)
+add(KEYS[2], request.day .. '|')
+local sum_of_person = redis.call('ZINCRBY', KEYS[3], total, request.person)
+if tonumber(sum_of_person) == total then redis.call('EXPIREAT', KEYS[3], request.expires_at) end
+if KEYS[4] then add(KEYS[4], request.day .. '|') end
+if quota > 0 then
+  local sum = redis.call('HINCRBY', KEYS[5], 'sum', quota)
+  if sum == quota then redis.call('EXPIRE', KEYS[5], request.quota_s) end
 end
+return 1
