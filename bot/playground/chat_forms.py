@@ -23,6 +23,8 @@ _MAX_TEXT = 4096
 """Characters of one message; a longer text is sent as several, as Telegram's apps do."""
 
 _MAX_CAPTION = 1024
+_MAX_FILES = 10
+"""An album has at most so many."""
 _MAX_DIGITS = 18
 
 
@@ -61,12 +63,11 @@ class ChatForms:
         if form.text("edit") and not command:
             await self._edit(place, shown_message(place, form.text("edit")), text)
             return back_to(place)
-        upload = form.upload("file")
-        file = upload if upload and upload.name else None
-        if file and self._transcriber and kind_of(file) == "voice":
-            self._transcriber.keep(file.content, text)
+        files = form.uploads("file")[:_MAX_FILES]
+        if files and self._transcriber and kind_of(files[0]) == "voice":
+            self._transcriber.keep(files[0].content, text)
             text = ""
-        if (text or file) and form.text("mention") and not text.startswith("/"):
+        if (text or files) and form.text("mention") and not text.startswith("/"):
             text = f"@{self._telegram.bot.username} {text}".rstrip()
         if form.text("forward") and not command:
             target = self._scene.place(form.text("to"))
@@ -74,9 +75,9 @@ class ChatForms:
             return await self._forward(place, target, forwarded, text)
         replied = shown_message(place, form.text("reply"))
         speaker = place.speaker
-        if file:
-            await speaker.send_file(
-                place.chat, file, caption=text[:_MAX_TEXT], reply_to=replied, topic=place.topic
+        if files:
+            await speaker.send_files(
+                place.chat, files, caption=text[:_MAX_TEXT], reply_to=replied, topic=place.topic
             )
             text = ""
         for piece in _pieces(text):

@@ -42,7 +42,7 @@ class ChatMessage:
 
     `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. `origin`
     is the MessageOrigin of a forwarded message in JSON. `reaction` is the emoji with which the bot
-    reacted. Only a post of a channel has no `sender`.
+    reacted. Only a post of a channel has no `sender`. The photos of an album have the same `album`.
     """
 
     chat: "LocalChat" = field(repr=False)
@@ -58,6 +58,7 @@ class ChatMessage:
     edited_at: int = 0
     origin: Mapping[str, object] = field(default_factory=dict)
     reaction: str = ""
+    album: str = ""
 
     @property
     def thread_id(self) -> int:

@@ -60,6 +60,12 @@ class Parameters:
         """Return the file given as `name`, directly or through `attach://`."""
         return self.files.get(self.values.get(name, "").removeprefix("attach://") or name)
 
+    def uploads(self, name: str) -> list[UploadedFile]:
+        """Return the files of a form that were chosen as `name`."""
+        return [
+            file for key, file in self.files.items() if key.partition(" ")[0] == name and file.name
+        ]
+
 
 def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
     """Return the parameters of a call's query and body; the body wins.
@@ -79,7 +85,8 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
             if (file_name := part.get_filename()) is None:
                 values[name] = _decoded(content)
             else:
-                files[name] = UploadedFile(content, file_name, part.get_content_type())
+                key = f"{name} {len(files)}" if name in files else name
+                files[key] = UploadedFile(content, file_name, part.get_content_type())
     else:
         values |= _form(_decoded(body))
     return Parameters(values, files)

@@ -85,19 +85,31 @@ class LocalPerson:
         message = self._message(chat, reply_to, topic)
         return await self._send(replace(message, text=text, entities=find_entities(text)))
 
-    async def send_file(
+    async def send_files(
         self,
         chat: LocalChat,
-        file: UploadedFile,
+        files: Sequence[UploadedFile],
         *,
         caption: str = "",
         reply_to: ChatMessage | None = None,
         topic: Topic | None = None,
-    ) -> ChatMessage:
-        """Send an image as a photo, a sound as a voice message, another file as a document."""
+    ) -> list[ChatMessage]:
+        """Send images as photos, sounds as voice messages, other files as documents.
+
+        Several photos are an album. The first message has the caption.
+        """
+        is_album = len(files) > 1 and {kind_of(file) for file in files} == {"photo"}
         message = self._message(chat, reply_to, topic)
-        media = Media(kind_of(file), self._world.store(file))
-        return await self._send_media(message, media, caption)
+        message = replace(message, album=self.new_album(chat) if is_album else "")
+        media = [Media(kind_of(file), self._world.store(file)) for file in files]
+        captions = [caption, *([""] * len(files))]
+        return [
+            await self._send_media(message, *each) for each in zip(media, captions, strict=False)
+        ]
+
+    def new_album(self, chat: LocalChat) -> str:
+        """Return the id of a new album."""
+        return f"{self._world.account.now()}{len(chat.messages)}"
 
     async def edit(self, message: ChatMessage, text: str) -> ChatMessage:
         """Change the text or caption of a message; return it as it is now."""

@@ -74,6 +74,7 @@ def message_shape(message: ChatMessage, *, with_reply: bool = True) -> Shape:
         message_thread_id=message.thread_id,
         is_topic_message=bool(message.topic_id),
         forward_origin=message.origin,
+        media_group_id=message.album,
     )
     replied = message.reply_to or _topic_start(message)
     if with_reply and replied:

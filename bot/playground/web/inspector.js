@@ -63,7 +63,7 @@ document.addEventListener("submit", async (event) => {
   if (form.elements.forward && !event.submitter?.name) return; // this opens the other chat
   event.preventDefault();
   const { submitter } = event;
-  if (form.elements.file.files[0]?.size > 20 * 2 ** 20) return tell(form, "Telegram takes files up to 20 MB.");
+  if ([...form.elements.file.files].some((file) => file.size > 20 * 2 ** 20)) return tell(form, "Telegram takes files up to 20 MB.");
   const body = new FormData(form, submitter);
   if (!submitter?.name) form.elements.text.value = form.elements.file.value = "";
   if (!submitter?.formAction.match(/\/(press|stop)$/)) {
@@ -78,10 +78,10 @@ function tell(form, trouble) {
   form.querySelector(".trouble").textContent = trouble;
 }
 
-// Only one file is taken, as by the file box.
-function attach(form, file) {
+// Several pictures become an album.
+function attach(form, files) {
   const chosen = new DataTransfer();
-  chosen.items.add(file);
+  for (const file of files) chosen.items.add(file);
   form.elements.file.files = chosen.files;
   form.elements.file.focus();
 }
@@ -103,14 +103,14 @@ document.addEventListener("drop", (event) => {
   event.preventDefault(); // else the browser opens the file instead of this page
   document.querySelector(".place").classList.remove("dropping");
   const form = event.target.closest(".place")?.querySelector(".say");
-  if (form && event.dataTransfer.files.length) attach(form, event.dataTransfer.files[0]);
+  if (form && event.dataTransfer.files.length) attach(form, event.dataTransfer.files);
 });
 
 document.addEventListener("paste", (event) => {
   const form = event.target.closest?.(".say");
   if (!form || !event.clipboardData.files.length) return;
   event.preventDefault();
-  attach(form, event.clipboardData.files[0]);
+  attach(form, event.clipboardData.files);
 });
 
 let recorder = null;
@@ -139,7 +139,7 @@ async function record(button) {
     recorder.stream.getTracks().forEach((track) => track.stop());
     recorder = null;
     name(false);
-    attach(form, new File(parts, `voice.${type.split("/")[1]}`, { type }));
+    attach(form, [new File(parts, `voice.${type.split("/")[1]}`, { type })]);
   };
   recorder.start();
   name(true);

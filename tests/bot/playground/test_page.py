@@ -359,7 +359,7 @@ async def test_a_message_that_is_not_there_is_ignored(site: Site, number: str) -
 async def test_a_file_that_the_bot_sent_can_be_opened_and_runs_nothing(site: Site) -> None:
     place = site.scene.place(ANNA)
     page = Upload(b"<script>alert(1)</script>", "export.json", "application/json")
-    sent = await place.speaker.send_file(place.chat, page)
+    [sent] = await place.speaker.send_files(place.chat, [page])
     assert sent.media
     answer = await site.client.get(f"/files/{sent.media.file.id}")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -377,7 +377,8 @@ async def test_a_picture_is_a_photo_only_if_its_bytes_say_so(site: Site) -> None
         (script, "image/png"),
         (b"OggS", "audio/ogg"),
     ):
-        message = await place.speaker.send_file(place.chat, Upload(content, "a", mime_type))
+        file = Upload(content, "a", mime_type)
+        [message] = await place.speaker.send_files(place.chat, [file])
         assert message.media
         shown = await site.client.get(f"/files/{message.media.file.id}")
         assert shown.headers["x-content-type-options"] == "nosniff"
@@ -388,6 +389,17 @@ async def test_a_picture_is_a_photo_only_if_its_bytes_say_so(site: Site) -> None
         ("document", "image/png"),
         ("voice", "audio/ogg"),
     ]
+
+
+async def test_several_pictures_are_an_album_with_one_caption(site: Site) -> None:
+    files = [("file", (name, b"\xff\xd8\xff\xe0 " + name.encode(), "image/jpeg")) for name in "abc"]
+    await site.client.post("/say", data={"at": ANNA, "text": "Our trip"}, files=files)
+    sent = site.scene.place(ANNA).chat.messages
+    assert [(each.text, each.media and each.media.file.name) for each in sent] == [
+        *[("Our trip", "a"), ("", "b"), ("", "c")]
+    ]
+    assert len({each.album for each in sent}) == 1
+    assert sent[0].album.isdecimal()
 
 
 async def test_a_form_larger_than_the_largest_file_is_refused(site: Site) -> None:

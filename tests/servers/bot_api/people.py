@@ -99,14 +99,10 @@ class Person(people.LocalPerson):
         One of them has the caption, all reply to the same message. They are of the album of
         `album_of`, which came before them; without it of a new one.
         """
-        album: Mapping[str, object] = {
-            "media_group_id": f"{self._world.account.now()}{len(chat.messages)}"
-        }
-        if isinstance(album_of, chats.Message):
-            album = album_of.content
+        album = album_of.album if album_of else self.new_album(chat)
         return [
             await self._send_media(
-                replace(self._spoken(chat, reply_to, None, None), content=album),
+                replace(self._spoken(chat, reply_to, None, None), album=album),
                 Media("photo", self._world.store(file))
                 if isinstance(file, Upload)
                 else Media(file, self._world.store(_SAMPLES[file])),
