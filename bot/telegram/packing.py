@@ -32,9 +32,9 @@ def from_bytes(packed: bytes) -> IncomingMessage:
     if values.get("reply"):
         values["reply"] = ReplyTarget(*values["reply"])
     if values.get("replaced"):
-        question, answer_ids, seqs = values["replaced"]
+        question, answer_ids, seqs, *rest = values["replaced"]
         messages = tuple(Message(*map(_immutable, message)) for message in question)
-        values["replaced"] = Replaced(messages, tuple(answer_ids), tuple(seqs))
+        values["replaced"] = Replaced(messages, tuple(answer_ids), tuple(seqs), *rest)
     return IncomingMessage(**values)
 
 

@@ -76,12 +76,14 @@ class Replaced:
     """What goes when a question is answered again, or when its words change.
 
     `question` are its messages as the history had them, with the new words. `answer_ids` showed the
-    former answer. `seqs` are messages of the history from which nothing may be remembered.
+    former answer. `seqs` are messages of the history from which nothing may be remembered. `cuts`
+    are the erasures before which the question was taken out (`Forgetting.read_cuts`).
     """
 
     question: tuple[Message, ...]
     answer_ids: tuple[int, ...]
     seqs: tuple[int, ...]
+    cuts: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,9 @@ class RevisionStep:
             return _nothing_said(request) if last.kind in ("edit", "again") else None
         if last.replaced:
             await self.memory.rewriting.drop_facts(history.conversation, last.replaced.seqs)
-            question, here = last.replaced.question, history.conversation
-            if question and not await self.memory.forgetting.was_cut(here, question):
+            replaced, here = last.replaced, history.conversation
+            cuts = await self.memory.forgetting.read_cuts(here, replaced.question)
+            if replaced.question and cuts == replaced.cuts:
                 return None
             self.learn(here)
             return _nothing_said(request)
@@ -144,6 +145,9 @@ class RevisionStep:
         )
         seqs = tuple(message.seq for message in exchange)
         newest, sender = question[-1], last.sender
+        cuts = await self.memory.forgetting.read_cuts(here, question)
+        if not await self.memory.forgetting.find_exchange(here, newest.message_ids[-1]):
+            raise LeaseLost(here.tag)  # it was erased before the cuts were read
         if sender.id != newest.sender_id:
             sender = Sender(
                 newest.sender_id,
@@ -161,7 +165,7 @@ class RevisionStep:
             command="",
             reply=last.reply if last.kind == "edit" else None,
             replied_to=last.replied_to if last.kind == "edit" else 0,
-            replaced=Replaced(question, answer_ids, seqs),
+            replaced=Replaced(question, answer_ids, seqs, cuts),
         )
         log.info("answered again", kind=last.kind, messages=len(answer_ids))
         entry = _change(request, sender.id, asked)

@@ -107,17 +107,17 @@ class Forgetting:
             last = b"(" + page[-1][0]
         return found
 
-    async def was_cut(self, conversation: Scope, messages: Sequence[Message]) -> bool:
-        """Tell whether messages are older than an erasure of the conversation or of their sender.
+    async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str:
+        """Return a text that changes when the conversation, or all of a sender's words, are erased.
 
         An erasure finds waiting entries by their update. An entry that asks an older question again
-        is newer than the question, so it may survive.
+        is newer than the question, so it may survive. Times do not tell whether the question has to
+        go, because an erasure may be carried out late, and spares what was sent after its update.
         """
         meta = self._keys.scope(conversation).meta
-        senders = {f"cut:{each.sender_id}" for each in messages}
-        found = await self._client.call("HMGET", meta, "cut_at", *senders)
-        cuts_s = [int(each.rpartition(b"|")[2]) / 1000 for each in found if each]
-        return any(each.sent_at <= cut_s for each in messages for cut_s in cuts_s)
+        senders = sorted({f"cut:{each.sender_id}" for each in messages})
+        found = await self._client.call("HMGET", meta, "cut_update", "cut_at", *senders)
+        return ",".join(each.decode() for each in found if each)
 
     async def erase_messages(
         self, conversation: Scope, seqs: Collection[int], receipt_id: str

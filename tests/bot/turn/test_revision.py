@@ -176,3 +176,13 @@ async def test_a_retry_counts_as_a_turn_and_beyond_the_quota_changes_nothing(
     assert notice
     assert notice.parts != ()
     assert await texts(memory) == ["old words", "another"]
+
+
+async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Memory) -> None:
+    """A clear may be carried out late. What was sent after its update stays all the same."""
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 0, as_admin=False)
+    await tell(memory, words())  # sent long before the clear was carried out, but after its update
+    revising = Revising(memory)
+    assert await revising(RETRY, 9) is None
+    assert revising.request.message.text == "old words"

@@ -63,10 +63,10 @@ async def test_a_question_that_waits_to_be_answered_again_is_erased_with_all_tha
 ) -> None:
     """Its entry is newer than the confirmation, which finds entries by their update."""
     asked = Message(0, 0, "user", f"I have a {CANARY}.", int(time()), ANN)
-    assert not await memory.forgetting.was_cut(HERE, [asked])
+    cuts = await memory.forgetting.read_cuts(HERE, [asked])
+    assert await memory.forgetting.read_cuts(HERE, [asked]) == cuts
     await clear(memory)
-    assert await memory.forgetting.was_cut(HERE, [asked])
-    assert not await memory.forgetting.was_cut(HERE, [replace(asked, sent_at=time() + 1)])
+    assert await memory.forgetting.read_cuts(HERE, [asked]) != cuts
 
 
 @pytest.mark.parametrize(
