@@ -94,11 +94,12 @@ class TurnBuilder:
         """Return the runner of a single turn, without leases."""
         memory, observe = self._memory, self._observe
         steps = self._steps(assistant, commands, learn, voices)
-        give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
+        letters, confirmations = memory.dead_letters, memory.confirmations
+        give_up = GiveUp(letters, confirmations, self._sentences, observe).give_up
         return TurnRunner(
             memory.turns,
             memory.histories,
-            Answerer(steps, give_up, self._sentences, memory.confirmations, observe),
+            Answerer(steps, give_up, self._sentences, confirmations, observe),
             self._deliverer(),
             AfterTurn(assistant.behaviors, learn, observe),
         )

@@ -126,13 +126,13 @@ def _talk_commands(
 ) -> tuple[BotCommand, ...]:
     """Return what is about the talk itself."""
     general = GeneralCommands(me, memory.off_record, sentences)
-    retry = RetryCommand(memory.confirmations, access, memory.mailbox, sentences)
+    retry = RetryCommand(memory, access, sentences)
     return (
         BotCommand("start", general.start, "unlisted"),
         BotCommand("ask", general.ask, "groups"),
         BotCommand("new", general.new),
         BotCommand("stop", StopCommand(sentences).answer),
-        BotCommand("retry", retry.nothing_to_retry, buttons={"again": retry.press}),
+        BotCommand("retry", retry.nothing_to_retry, buttons=retry.buttons),
     )
 
 

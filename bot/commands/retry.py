@@ -1,37 +1,40 @@
-"""`/retry`, and the button under an apology: a question is asked once more.
+"""`/retry`, and the buttons under apologies: a question is asked once more.
 
-Both wait in the mailbox; `bot.turn.revision` carries them out in the conversation's order.
+All wait in the mailbox. `bot.turn.revision` carries out the first two in the conversation's order.
+The messages of a turn that was given up return to the mailbox as they were.
 """
 
 from dataclasses import replace
 
 from bot.commands.access import Access
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import Answer, ShownOnTop
 from bot.commands.later_presses import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import Confirmations
-from memory.queue.mailbox import Mailbox
+from memory.memory import Memory
 from memory.store.keys import Scope
 
 
 class RetryCommand:
-    """Has the newest question, or the one under an apology, answered again."""
+    """Has the newest question, or the one under an apology, answered again.
 
-    def __init__(
-        self, confirmations: Confirmations, access: Access, mailbox: Mailbox, sentences: Sentences
-    ) -> None:
-        self._confirmations = confirmations
+    `buttons` are the handlers of the buttons under the two kinds of apologies.
+    """
+
+    def __init__(self, memory: Memory, access: Access, sentences: Sentences) -> None:
+        self._confirmations = memory.confirmations
+        self._letters = memory.dead_letters
+        self._mailbox = memory.mailbox
         self._access = access
-        self._mailbox = mailbox
         self._sentences = sentences
+        self.buttons = {"again": self._press, "letter": self._press_letter}
 
     async def nothing_to_retry(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say that there is no question."""
         return Answer(self._sentences.say(asked.sender.language, "retry.nothing"))
 
-    async def press(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def _press(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Put the question into its place in the conversation; the reply replaces the apology."""
         about = await self._confirmations.check(here, nonce, "again", None)
         if not about:
@@ -41,3 +44,14 @@ class RetryCommand:
         again = replace(message_of(pressed), kind="again", text=nonce, replied_to=message_id)
         await put_press(self._mailbox, here, again)
         return ()
+
+    async def _press_letter(
+        self, pressed: ButtonPress, here: Scope, nonce: str
+    ) -> tuple[Part, ...]:
+        """Put the messages of a turn that was given up back into the mailbox, once."""
+        about = await self._confirmations.check(here, nonce, "letter", None)
+        letter, asker = about.split(",")
+        await self._access.check(pressed, [int(asker)])
+        if not await self._letters.retry(here, letter):
+            raise ShownOnTop("retry.nothing")
+        return self._sentences.say(pressed.sender.language, "retry.begun")

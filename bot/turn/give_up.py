@@ -1,7 +1,8 @@
 """A turn that fails again and again is given up, so that its conversation goes on.
 
 Its messages become a dead letter, which operators see with `/deadletters`; the person gets a
-neutral sentence. An error is counted; a process that dies leaves only the count of the attempts.
+neutral sentence, with a button that tries once more. An error is counted; a process that dies
+leaves only the count of the attempts.
 """
 
 from dataclasses import replace
@@ -9,11 +10,13 @@ from dataclasses import replace
 import structlog
 
 from bot.commands.sentences import Sentences
+from bot.reply.parts import Button
 from bot.telegram.packing import from_bytes, to_bytes
 from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.observers import GaveUp, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.request import answer_to, is_off_record
+from memory.erasure.confirmations import Confirmations
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -36,8 +39,15 @@ def is_given_up(opened: OpenTurn) -> bool:
 class GiveUp:
     """Makes a dead letter of a turn and returns the notice."""
 
-    def __init__(self, letters: DeadLetters, sentences: Sentences, observe: Observer) -> None:
+    def __init__(
+        self,
+        letters: DeadLetters,
+        confirmations: Confirmations,
+        sentences: Sentences,
+        observe: Observer,
+    ) -> None:
         self._letters = letters
+        self._confirmations = confirmations
         self._sentences = sentences
         self._observe = observe
 
@@ -52,11 +62,24 @@ class GiveUp:
         log.error("turn given up", attempts=opened.attempts, failures=opened.failures, error=error)
         outbox = self._notice(opened)
         entries = tuple(map(_without_reply, opened.entries))
-        is_kept = not is_off_record(opened, [_last_message(opened)])
+        last = _last_message(opened)
+        is_kept = not is_off_record(opened, [last])
+        if is_kept and last.message_id and outbox.parts:
+            outbox = await self._with_button(outbox, opened, last)
         letter = replace(opened, entries=entries)
         await self._letters.set_aside(letter, error, outbox.to_bytes(), is_kept=is_kept)
         self._observe(GaveUp(error))
         return outbox
+
+    async def _with_button(self, outbox: Outbox, opened: OpenTurn, last: IncomingMessage) -> Outbox:
+        """Return the notice with a button that puts the messages back into the mailbox."""
+        about = f"{opened.id},{last.sender.id}"
+        here = opened.lease.conversation
+        nonce = await self._confirmations.ask(here, "letter", last.sender.id, about)
+        label = self._sentences.text(last.sender.language, "buttons.again")
+        button = Button(label, f"letter:{nonce}")
+        *before, end = outbox.parts
+        return replace(outbox, parts=(*before, replace(end, buttons=((button,),))))
 
     def _notice(self, opened: OpenTurn) -> Outbox:
         last = _last_message(opened)

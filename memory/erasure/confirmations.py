@@ -10,7 +10,16 @@ from memory.store.store import Store
 _CONFIRM_S = 3600
 
 QuestionKind = Literal[
-    "clear", "forget", "admin", "messages", "again", "edit", "import", "tool", "broadcast"
+    "clear",
+    "forget",
+    "admin",
+    "messages",
+    "again",
+    "letter",
+    "edit",
+    "import",
+    "tool",
+    "broadcast",
 ]
 
 

@@ -112,8 +112,9 @@ async def test_a_clear_erases_dead_letters(admin_rig: Rig) -> None:
     assert WORDS.encode() not in await everything_stored(rig.environment["REDIS_URL"])
 
 
+@pytest.mark.parametrize("by_operator", [True, False])
 async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_be_retried(
-    admin_rig: Rig,
+    admin_rig: Rig, *, by_operator: bool
 ) -> None:
     rig = admin_rig
     (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
@@ -132,8 +133,12 @@ async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_
     shows = await rig.ask(ada, adas, "/deadletters")
     assert f"reference {turn}" in shows.text
     assert "Interrupted" in shows.text
-    await press(rig, ada, shows, "Retry 1")
-    await shown(rig, shows, sentence("dead_letters.none"))
+    if by_operator:
+        await press(rig, ada, shows, "Retry 1")
+        await shown(rig, shows, sentence("dead_letters.none"))
+    else:
+        await press(rig, anna, apology, sentence("buttons.again"))
+        await shown(rig, apology, sentence("retry.begun"))
     await rig.telegram.wait_for(lambda: annas.replies[-1].text == "Here is your answer.")
     await rig.ask(anna, annas, "And now?")
     contents = [m.content for m in rig.requests[-1].messages[1:]]

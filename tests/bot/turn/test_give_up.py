@@ -4,20 +4,28 @@ from dataclasses import replace
 
 import pytest
 
+from bot.commands.access import Access, Operators
+from bot.commands.bot_command import ShownOnTop
+from bot.commands.retry import RetryCommand
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import ButtonPress, Sender
 from bot.turn.give_up import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from bot.turn.outbox import Outbox
+from config.settings import Settings
+from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
+from memory.scopes.delta import Cursor
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
 from tests.memory.conftest import memory
 from tests.memory.turns import take
+from tests.quiet_chat import QuietChat
 
 __all__ = ["memory"]
 
@@ -38,7 +46,8 @@ async def turn_of(memory: Memory, body: bytes, conversation: Scope) -> OpenTurn:
 
 
 async def given_up(memory: Memory, turn: OpenTurn) -> Outbox:
-    return await GiveUp(memory.dead_letters, SENTENCES, lambda _: None).give_up(turn)
+    step = GiveUp(memory.dead_letters, memory.confirmations, SENTENCES, lambda _: None)
+    return await step.give_up(turn)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +75,8 @@ async def test_the_notice_replies_to_the_message_and_the_turn_is_not_remembered(
     inbound = replace(raw.inbound(raw.message("Hello")), message_id=55, is_group=True)
     turn = await turn_of(memory, to_bytes(inbound), Scope.of_chat(7))
     outbox = await given_up(memory, replace(turn, error="ValueError"))
-    assert outbox == Outbox(Destination(7, 0, 55), APOLOGY_IN_GERMAN, is_unread=True)
+    assert (outbox.to, outbox.is_unread) == (Destination(7, 0, 55), True)
+    assert [replace(part, buttons=()) for part in outbox.parts] == [*APOLOGY_IN_GERMAN]
     [letter] = await memory.dead_letters.listed()
     assert (letter.id, letter.error) == ("1", "ValueError")
 
@@ -106,3 +116,38 @@ async def test_a_turn_ends_silently_if_its_notice_fails_too(memory: Memory) -> N
     turn = replace(turn, outbox=NOTICE, failures=MAX_FAILURES + 1)
     assert await given_up(memory, turn) == Outbox(Destination(-1005, 3), (), is_unread=True)
     assert len(await memory.dead_letters.listed()) == 1
+
+
+async def test_the_button_below_the_notice_puts_the_messages_back_once(memory: Memory) -> None:
+    inbound = raw.inbound(raw.message("Hello"))
+    turn = await turn_of(memory, to_bytes(inbound), TOPIC)
+    notice = await given_up(memory, turn)
+    await memory.turns.commit(turn, [], Cursor())
+    [[button]] = notice.parts[-1].buttons
+    assert button.text == SENTENCES.text("de", "buttons.again")
+    verb, _, nonce = button.callback_data.partition(":")
+    operators = Operators(memory.store, Settings())
+    access = Access(QuietChat(), SENTENCES, operators, memory.off_record.is_open)
+    press = RetryCommand(memory, access, SENTENCES).buttons[verb]
+    pressed = ButtonPress(
+        2,
+        "",
+        TOPIC.chat_id,
+        3,
+        is_group=True,
+        message_id=60,
+        sender=inbound.sender,
+        callback_data="",
+    )
+    with pytest.raises(NotConfirmed):
+        await press(replace(pressed, sender=Sender(8, "Ben")), TOPIC, nonce)
+    assert await press(pressed, TOPIC, nonce) == SENTENCES.say("de", "retry.begun")
+    again = await take(memory, TOPIC)
+    assert [from_bytes(entry.body) for entry in again.entries] == [inbound]
+    with pytest.raises(ShownOnTop):
+        await press(pressed, TOPIC, nonce)
+
+
+async def test_a_message_that_cannot_be_read_gets_no_button(memory: Memory) -> None:
+    notice = await given_up(memory, await turn_of(memory, GARBAGE, TOPIC))
+    assert notice.parts[-1].buttons == ()

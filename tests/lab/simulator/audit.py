@@ -88,6 +88,7 @@ class Auditor(ReminderAuditor):
         for other in self.records.parts:
             reply = self.records.replies[other.reply]
             same = (reply.tag, reply.turn, reply.version) == (made.tag, made.turn, made.version)
+            same = same and reply.was_set_aside == made.was_set_aside
             if same and reply.number != made.number and reply.is_answer == made.is_answer:
                 self.violated("a turn has one reply", what)
 

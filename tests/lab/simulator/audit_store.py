@@ -132,7 +132,10 @@ class StoreAuditor(EditAuditor):
         self._check_log(script, args, seen)
 
     def _accepted(self, update_id: int, script: str, seen: SeenConversation) -> None:
-        if update_id in self.records.updates:
+        known = self.records.updates.get(update_id)
+        if known and script == "take_letter" and known.closing and known.closing.is_notice:
+            self._begins_again(update_id, seen)
+        elif known:
             self.violated("an update is accepted once", f"w{update_id} again by {script}")
         sender = _sender(self._member(seen, update_id))
         if update_id <= self.records.forgotten.get(sender, 0):
@@ -148,11 +151,18 @@ class StoreAuditor(EditAuditor):
             sender,
             sent_at,
             is_text,
-            now_ms,
+            known.arrived_ms if known else now_ms,
             self.world.may_be_silent(update_id),
             frozenset({update_id} if is_text else ()),
         )
         self.records.counts["accepted"] += 1
+
+    def _begins_again(self, update_id: int, seen: SeenConversation) -> None:
+        """Note that a turn that was set aside is tried again, under the same id."""
+        turn, written = (seen.tag, str(update_id)), self.records.written
+        self.records.written = {each: at for each, at in written.items() if each[:2] != turn}
+        for reply in self.records.replies.values():
+            reply.was_set_aside = reply.was_set_aside or (reply.tag, reply.turn) == turn
 
     def _closed(self, update_id: int, script: str, seen: SeenConversation) -> None:
         update, how = self.records.updates[update_id], _CLOSING.get(script)

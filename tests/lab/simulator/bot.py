@@ -154,7 +154,7 @@ class SimulatedBot:
             CommandStep(commands.handlers, sentences, commands.strangers.admission).answer,
             AgentStep(CheckedAgent(model.run), loader, sentences, at_work, ignore).answer,
         ]
-        give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
+        give_up = NamingGiveUp(memory.dead_letters, memory.confirmations, connections.auditor)
         self._turn = TurnRunner(
             memory.turns,
             memory.histories,

@@ -91,7 +91,8 @@ class SilentBot(SimulatedBot):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
-        silent = _SilentGiveUp(self.memory.dead_letters, connections.auditor)
+        memory = self.memory
+        silent = _SilentGiveUp(memory.dead_letters, memory.confirmations, connections.auditor)
         self._turn._answerer.give_up = silent.give_up
 
 

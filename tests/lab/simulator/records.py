@@ -59,6 +59,8 @@ class MadeReply:
     version: tuple[str, str]
     updates: tuple[int, ...]
     is_answer: bool
+    was_set_aside: bool = False
+    """Whether its turn was set aside, and then tried again."""
 
 
 @dataclass(slots=True)

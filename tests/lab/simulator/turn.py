@@ -125,8 +125,10 @@ class NamingAnswerer(Answerer):
 class NamingGiveUp(GiveUp):
     """Gives up with a notice that has the number of the reply."""
 
-    def __init__(self, letters: DeadLetters, auditor: Auditor) -> None:
-        super().__init__(letters, remembered_sentences(), ignore)
+    def __init__(
+        self, letters: DeadLetters, confirmations: Confirmations, auditor: Auditor
+    ) -> None:
+        super().__init__(letters, confirmations, remembered_sentences(), ignore)
         self._auditor = auditor
 
     def _notice(self, opened: OpenTurn) -> Outbox:
