@@ -180,9 +180,8 @@ def _check_names(paths: Sequence[str]) -> None:
 
     One class may be named more than once for different chats.
     """
-    distinct = {path.partition("@")[0] for path in paths}
-    repeated = [path.partition("@")[0] for path, count in Counter(paths).items() if count > 1]
-    classes = (class_at("BEHAVIORS", path) for path in (*distinct, *repeated))
+    repeated = [path for path, count in Counter(paths).items() if count > 1]
+    classes = (class_at("BEHAVIORS", path) for path in (*reaches_of(paths), *reaches_of(repeated)))
     names = Counter(getattr(each, "name", "") for each in classes)
     names.pop(AIContextBehavior.name, None)
     if clashing := [name for name, count in names.items() if count > 1]:

@@ -1,5 +1,6 @@
 """Says why a model gave no answer and what to do; it never repeats the server's text."""
 
+from dataclasses import replace
 from http import HTTPStatus
 
 from bot.check.recognition import OTHER, KnownServer
@@ -53,6 +54,12 @@ def trouble(
         case _:
             seen, advice = "no usable answer", f"try another {model}"
     return Row(what, "fail", seen, advice)
+
+
+def optional_trouble(what: str, error: ModelError, model: str, advice: str = "") -> Row:
+    """Return the row of a model that the bot can do without; `advice` follows the usual one."""
+    row = trouble(what, error, model)
+    return replace(row, verdict="warn", advice=f"{row.advice}{advice}, or do without: {model}=off")
 
 
 def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.check.model_trouble import trouble
+from bot.check.model_trouble import optional_trouble
 from bot.check.rows import Row, Rows
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.models import secret_of
@@ -23,9 +23,8 @@ async def check_speech(settings: Settings) -> Rows:
         try:
             await Speaker(client, name, settings.speech_voice).sound("Hello.")
         except ModelError as error:
-            row = trouble(_WHAT, error, "SPEECH_MODEL")
-            seen = "no OGG with Opus came" if isinstance(error, NotAModel) else row.seen
-            advice = f"{row.advice}, try another SPEECH_VOICE, or do without: SPEECH_MODEL=off"
-            yield replace(row, verdict="warn", seen=seen, advice=advice)
+            row = optional_trouble(_WHAT, error, "SPEECH_MODEL", ", try another SPEECH_VOICE")
+            is_other = isinstance(error, NotAModel)
+            yield replace(row, seen="no OGG with Opus came") if is_other else row
             return
         yield Row(_WHAT, "ok", f"{name} speaks as {settings.speech_voice}")

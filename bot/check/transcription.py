@@ -2,9 +2,8 @@
 
 import io
 import wave
-from dataclasses import replace
 
-from bot.check.model_trouble import trouble
+from bot.check.model_trouble import optional_trouble
 from bot.check.rows import Row, Rows
 from bot.model.model_errors import ModelError
 from bot.model.models import secret_of
@@ -27,9 +26,7 @@ async def check_transcription(settings: Settings) -> Rows:
         try:
             await OpenAITranscriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
         except ModelError as error:
-            row = trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
-            advice = f"{row.advice}, or do without: TRANSCRIPTION_MODEL=off"
-            yield replace(row, verdict="warn", advice=advice)
+            yield optional_trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
             return
         yield Row(_WHAT, "ok", f"{name} listens")
 
