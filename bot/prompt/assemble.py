@@ -35,6 +35,9 @@ _STEPS_SHARE = 0.25
 # With fewer tokens no conversation is possible.
 _MIN_ROOM = 200
 
+# A note that not all pictures are seen, and the overhead of the message.
+_NOTE_TOKENS = 24
+
 # Servers put an assistant header before the reply.
 _REPLY_HEADER = 3
 
@@ -119,7 +122,8 @@ class PromptAssembler:
         """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.
 
         1. Memory gets its share even if it is not used, so that the window does not depend on what
-        is recalled. 2. A message that is too long is shortened. 3. Then the steps are shortened.
+        is recalled. 2. A message that is too long is shortened, to a half if it has pictures; these
+        get the rest. 3. Then the steps are shortened.
         4. Then whole exchanges of the window are left out. 5. The memory section leaves out what
         the window shows.
         """
@@ -131,7 +135,8 @@ class PromptAssembler:
         message_limit = max(unclaimed - steps_share, int(self._room * _MESSAGE_SHARE))
         parts = context.user_messages or (context.user_message,)
         words = "\n\n".join(spoken(part, context.speakers, self._zone) for part in parts)
-        pictures, pictures_tokens = fitting_pictures(context.pictures, message_limit // 2)
+        words_tokens = min(self._counter.count(words) + _NOTE_TOKENS, message_limit // 2)
+        pictures, pictures_tokens = fitting_pictures(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures):
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"

@@ -39,7 +39,7 @@ class Albums:
 
         Raise `StoreError`; pictures that are not stored then wait on.
         """
-        if not (message.is_group and message.album):
+        if not (message.is_group and message.album) or message.kind == "command":
             await self._store(message)
             return
         key = await self._key(message)

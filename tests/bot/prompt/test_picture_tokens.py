@@ -39,6 +39,9 @@ def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out(tokens: To
     assert "[you can see 1 of 10 pictures]" in last_user(prompt)
     assert prompt.tokens.total <= 3_500
     assert prompt.tokens.message > 512 * len(prompt.messages[-1].pictures)
+    several = assembler.assemble(context_of(message_of("Look"), pictures=album))
+    assert len(several.messages[-1].pictures) == 3  # a short text leaves more
+    assert last_user(several) == "Look\n\n[you can see 3 of 10 pictures]"
     seen = assembler.assemble(context_of(message_of("Look"), pictures=album[:1]))
     assert (last_user(seen), len(seen.messages[-1].pictures)) == ("Look", 1)
     small = PromptAssembler(tokens, "You are a bot.", [], PromptBudget(900, 100))
