@@ -12,10 +12,10 @@ if request.token then
   local outbox, taken = unpack(redis.call('HMGET', TURN, 'outbox', 'taken'))
   local ids = not outbox and with_followers(request, taken)
   if ids then redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ',')) end
-  return begin(holder, request)
+  return begin(holder, request, {})
 end
 if holder then
-  if string.sub(holder, -#request.nonce) == request.nonce then return begin(holder, request) end
+  if string.sub(holder, -#request.nonce) == request.nonce then return begin(holder, request, {}) end
   if is_from_the_future(LEASE, request.lease_ms) then
     -- If the holder is dead, nobody reclaims its wake-up either until the clock has caught up.
     -- So the caller must keep its own.
@@ -24,13 +24,15 @@ if holder then
   end
   return no_turn('held', {wake_up = redis.call('HGET', META, 'wake_up') or ''})
 end
-local _, _, moved_from, _, fence = read_meta('fence')
+local meta = {read_meta('fence', unpack(DELTA_FIELDS))}
+local moved_from, fence = meta[3], table.remove(meta, 5)
 if moved_from then return no_turn('moved') end
-if redis.call('ZCARD', MAILBOX) == 0 then
+local open = open_turn()
+local members = not open[2] and waiting() or nil
+if members and #members == 0 or not members and redis.call('ZCARD', MAILBOX) == 0 then
   redis.call('DEL', TURN)
   return no_turn('empty')
 end
-local open = open_turn()
 local due, pause = open[11], open[12]
 local wait_ms = due and due - now_ms() or 0
 if wait_ms > 0 and wait_ms <= tonumber(pause or wait_ms) then return no_turn('parked', {wait_ms = wait_ms}) end
@@ -38,4 +40,4 @@ fence = whole((tonumber(fence) or 0) + 1)
 local token = fence .. ':' .. request.nonce
 redis.call('HSET', META, 'fence', fence, 'wake_up', request.wake_up)
 redis.call('SET', LEASE, token, 'PX', request.lease_ms)
-return begin(token, request, open)
+return begin(token, request, {open = open, waiting = members, meta = meta, is_leased = true})

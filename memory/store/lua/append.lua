@@ -5,6 +5,7 @@ local request = cjson.decode(ARGV[1])
 local epoch, erasure = versions()
 if epoch ~= request.epoch or erasure ~= request.erasure then return {'refused'} end
 local exchange = request.exchange or redis.call('HINCRBY', META, 'exchanges', 1)
-local first = append(request.messages, exchange)
+local first, newest = append(request.messages, exchange, tonumber(redis.call('HGET', META, 'next_seq') or 0))
+redis.call('HSET', META, 'next_seq', whole(newest))
 touch(request.ttl_s, {LOG})
 return {'appended', tonumber(exchange), first}

@@ -35,18 +35,18 @@ end
 local request, writes = cjson.decode(ARGV[1]), ARGV[2]
 local this_commit = request.turn .. '|' .. request.token
 local turn_and_fence = request.turn .. '|' .. string.match(request.token, '^%d+') .. ','
-local _, _, _, _, last, last_exchange, last_first, closed, off_at = read_meta(
-  'committed', 'committed_exchange', 'committed_first', 'closed', 'off_at')
-closed = closed or ','
+local epoch, erasure, _, _, last, last_exchange, last_first, closed, off_at, exchanges, newest = read_meta(
+  'committed', 'committed_exchange', 'committed_first', 'closed', 'off_at', 'exchanges', 'next_seq')
+closed, exchanges, newest = closed or ',', tonumber(exchanges or 0), tonumber(newest or 0)
 if last == this_commit then
   -- The first call may have begun the next turn, so without the lease this call cannot say that nothing waits.
   local begun = no_turn('lost')
-  if redis.call('GET', LEASE) == request.token then begun = begin(request.token, request) end
+  if redis.call('GET', LEASE) == request.token then begun = begin(request.token, request, {}) end
   return committed(last_exchange, last_first, begun)
 end
 -- `closed` has turn and fence of the eight turns that were closed last.
 if string.find(closed, ',' .. turn_and_fence, 1, true) then return {cjson.encode({outcome = 'superseded'})} end
-if refused(request) then
+if refused(request, epoch or '0', erasure or '0') then
   -- Another holder closed the turn. It sent the part in doubt again, so that ours does not count.
   local is_closed = string.find(closed, ',' .. request.turn .. '|', 1, true)
   return {cjson.encode({outcome = is_closed and 'refused' or refusal(request, '')})}
@@ -55,21 +55,21 @@ for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
   redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
 end
 redis.call('DEL', TURN)
-local exchange, first, count, newest, written = 0, 0, #request.messages, nil, {META}
+local exchange, first, count, written = 0, 0, #request.messages, {META}
 if request.is_off_record then
   append_off_record(request.messages, request.tail)
 elseif count > 0 then
-  exchange = redis.call('HINCRBY', META, 'exchanges', 1)
-  first, newest = append(request.messages, exchange)
+  exchange = exchanges + 1
+  first, newest = append(request.messages, exchange, newest)
   written[1] = LOG
 end
 closed = string.match(closed .. turn_and_fence, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. turn_and_fence
 redis.call('HSET', META, 'committed', this_commit, 'committed_exchange', exchange, 'committed_first', first,
-  'closed', closed)
+  'closed', closed, 'exchanges', whole(math.max(exchange, exchanges)), 'next_seq', whole(newest))
 if request.ends_session and request.is_off_record then
   redis.call('UNLINK', OFF_RECORD)
 elseif request.ends_session then
-  redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0)
+  redis.call('HSET', META, 'session', whole(newest))
 end
 -- Learning needs these beside the messages, and removes them afterwards.
 if request.digest and count > 1 and not off_at then
@@ -90,5 +90,5 @@ for _, id in ipairs(cancelled) do redis.call('HDEL', REMINDERS, id) end
 if written[#written] == LEARNED then count_revision() end
 if off_at then forget_beyond_window(off_at, request.tail) end
 touch(request.ttl_s, written)
-request.cursor.message = newest or redis.call('HGET', META, 'next_seq') or '0'
-return committed(exchange, first, begin(request.token, request))
+request.cursor.message = whole(newest)
+return committed(exchange, first, begin(request.token, request, {open = {}}))

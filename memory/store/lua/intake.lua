@@ -47,7 +47,7 @@ if count + before >= request.max_updates then return outcome('full') end
 redis.call('HSET', META, counter, whole(today) .. '|' .. whole(count + 1) .. '|' .. before)
 redis.call('ZADD', SEEN, whole(now), update_id)
 redis.call('ZADD', MAILBOX, update_id, member)
-redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms))
+if tonumber(day) ~= today then redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms)) end
 redis.call('EXPIRE', MAILBOX, request.ttl_s)
 touch(request.ttl_s, {SEEN})
 if is_held and kind ~= 'c' then signal(request.signals) end

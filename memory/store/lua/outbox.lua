@@ -8,6 +8,5 @@ if refused(request) then return 'refused' end
 redis.call('PEXPIRE', LEASE, request.lease_ms)
 local why = not request.is_stopped and interruption(request)
 if why then return why end
-redis.call('HDEL', TURN, 'ballast')
-redis.call('HSET', TURN, 'outbox', ARGV[2], 'sending', 0)
+redis.call('HSET', TURN, 'ballast', '', 'outbox', ARGV[2], 'sending', 0)
 return 'ok'

@@ -42,24 +42,30 @@ local function open_turn()
     'error', 'stopped', 'due', 'pause')
 end
 
--- `open` is the answer of `open_turn` if the caller has just read it and taken the lease.
-local function begin(token, request, open)
-  if not open then redis.call('PEXPIRE', LEASE, request.lease_ms) end
+local function waiting()
+  return redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1)
+end
+
+-- `known` is what the caller has just read, as far as it has: `open`, the answer of `open_turn`, {} without a turn;
+-- `waiting`, the answer of `waiting`; `meta`, as `read_delta` takes it; and `is_leased`, if it has just taken the lease.
+local function begin(token, request, known)
   local id, taken, begun_by, attempts, outbox, sending, sent, failures, error, stopped, due = unpack(
-    open or open_turn())
+    known.open or open_turn())
   local entries = taken_entries(taken)
   local is_taken_over = #entries > 0 and begun_by ~= token
   if #entries == 0 then
     if id or attempts then redis.call('DEL', TURN) end
-    local members = redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1)
+    local members = known.waiting or waiting()
     if #members == 0 then
       redis.call('DEL', LEASE)
       return no_turn('empty')
     end
+    if not known.is_leased then redis.call('PEXPIRE', LEASE, request.lease_ms) end
     entries, id = take(members, request.ttl_s, token)
     attempts, outbox, sending, sent, failures, error, stopped = 1, false, false, false, false, false, false
-  elseif due then
-    redis.call('HDEL', TURN, 'due', 'pause')
+  else
+    if not known.is_leased then redis.call('PEXPIRE', LEASE, request.lease_ms) end
+    if due then redis.call('HDEL', TURN, 'due', 'pause') end
   end
   -- A holder counts as one attempt, even if its call is repeated.
   if is_taken_over then
@@ -69,7 +75,7 @@ local function begin(token, request, open)
   local head = {outcome = 'turn', token = token, id = id, attempts = tonumber(attempts),
     sending = tonumber(sending), sent = sent or nil, failures = tonumber(failures), error = error or nil,
     stopped = stopped and true or nil}
-  local delta, off_session = read_delta(request.cursor, request.tail)
+  local delta, off_session = read_delta(request.cursor, request.tail, known.meta)
   local since, ends_at = off_record(off_session)
   if since then head.off_record = {since, ends_at} end
   local said = since and redis.call('XRANGE', OFF_RECORD, '-', '+') or {}

@@ -1,22 +1,25 @@
 -- Reads what is new in a scope. `cursor` has the newest `record` and `record_vector` that the caller has, and the
 -- versions under which it read them; if something was erased since, all is read again. What it leaves out is 0.
 -- If it has `message`, messages are read, too, and their vectors after `message_vector`. At most `max` entries of
--- each stream are read.
+-- each stream are read. `meta` lists what `read_meta` has answered for `DELTA_FIELDS`, if the caller has read them.
 -- Answers a list: a JSON object with the versions and the lengths, without those that are 0; then the fields, the
 -- records and their vectors (oldest first); then the messages (newest first) and their vectors.
 -- Returns also the session off the record, as `off_record` takes it.
-local function read_delta(cursor, max)
+local DELTA_FIELDS = {'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at',
+  'off_record', 'revision'}
+
+local function read_delta(cursor, max, meta)
   local function newer(stream, known, length)
     return length and redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max) or {}
   end
   local function sizes(stream, vectors, fingerprint)
-    local length, vectors_length = redis.call('XLEN', stream), redis.call('XLEN', vectors)
+    local length = redis.call('XLEN', stream)
+    local vectors_length = length > 0 and redis.call('XLEN', vectors) or 0
     return {length = length > 0 and length or nil, vectors_length = vectors_length > 0 and vectors_length or nil,
       fingerprint = fingerprint or nil}
   end
   local epoch, erasure, _, _, generation, session, of_messages, of_records, off_at, off_session,
-    revision = read_meta('generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at',
-    'off_record', 'revision')
+    revision = unpack(meta or {read_meta(unpack(DELTA_FIELDS))})
   epoch, erasure = epoch or '0', erasure or '0'
   local is_stale = (cursor.epoch or '0') ~= epoch or (cursor.erasure or '0') ~= erasure
   local function known(name) return is_stale and 0 or cursor[name] or 0 end

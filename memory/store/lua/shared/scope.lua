@@ -22,9 +22,10 @@ local function versions()
 end
 
 -- Whether a step of a turn must be refused: its sender no longer holds the lease, or something was erased
--- since the sender loaded the conversation. A step has `token`, `epoch` and `erasure`.
-local function refused(step)
-  local epoch, erasure = versions()
+-- since the sender loaded the conversation. A step has `token`, `epoch` and `erasure`. The caller names the versions if it
+-- has just read them.
+local function refused(step, epoch, erasure)
+  if not epoch then epoch, erasure = versions() end
   return redis.call('GET', LEASE) ~= step.token or epoch ~= step.epoch or erasure ~= step.erasure
 end
 
@@ -135,16 +136,17 @@ local function columns_of(message, exchange)
   return columns
 end
 
--- Appends messages to the log and returns the sequences of the first one, 0 without messages, and of the last one.
+-- Appends messages to the log after sequence `seq`, and returns the sequences of the first one, 0 without messages, and
+-- of the last one. The caller writes the latter to META as `next_seq`.
 -- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
 -- sequences and epochs start again; other scopes tell the old conversation from the new one by this time.
-local function append(messages, exchange)
-  local first, seq
+local function append(messages, exchange, seq)
+  local first
   for _, message in ipairs(messages) do
-    seq = redis.call('HINCRBY', META, 'next_seq', 1)
+    seq = seq + 1
     first = first or seq
     if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
-    redis.call('XADD', LOG, seq .. '-0', unpack(columns_of(message, exchange)))
+    redis.call('XADD', LOG, whole(seq) .. '-0', unpack(columns_of(message, exchange)))
   end
   return first or 0, seq
 end
