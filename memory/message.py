@@ -25,7 +25,8 @@ class Message:
     `photo` is Telegram's id of the picture that the text describes, "" if it describes none.
     `album` is Telegram's id of the album that it was sent in, "" for none.
     `used` names the memories whose text stood in the prompt of an answer: codes as of
-    `CallContext.used`, separated by spaces. It is in no prompt.
+    `CallContext.used`, separated by spaces. It is in no prompt. `edited_at` is when each of
+    `message_ids` was edited last (Unix seconds, 0 for never); it is empty if none was.
     """
 
     seq: int
@@ -47,6 +48,7 @@ class Message:
     used: str = ""
     photo: str = ""
     album: str = ""
+    edited_at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

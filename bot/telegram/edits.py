@@ -77,20 +77,26 @@ def is_about(message_id: int, body: bytes) -> bool:
 def with_edit(message: Message, edit: IncomingMessage) -> Message:
     """Return a stored message with the new words of an edit.
 
-    An edit of another message changes nothing, and neither does one of several messages whose
-    lengths are unknown because an older version stored them. What a photo shows stays.
+    An edit of another message changes nothing. Neither does one that arrives after a newer edit,
+    nor one of several messages whose lengths are unknown because an older version stored them.
+    What a photo shows stays.
     """
     ids = message.message_ids
     if edit.message_id not in ids or is_description(message):
         return message
+    at = ids.index(edit.message_id)
+    times = list(message.edited_at or (0 for _ in ids))
+    if edit.edited_at < times[at]:
+        return message
+    times[at] = edit.edited_at
     if len(ids) == 1:
-        return replace(message, text=edit.text)
+        return replace(message, text=edit.text, edited_at=tuple(times))
     texts = texts_of(message)
     if not texts:
         return message
-    texts[ids.index(edit.message_id)] = edit.text
+    texts[at] = edit.text
     text, lengths = joined(texts)
-    return replace(message, text=text, lengths=lengths)
+    return replace(message, text=text, lengths=lengths, edited_at=tuple(times))
 
 
 def is_description(message: Message) -> bool:

@@ -151,6 +151,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
     texts = [update for update in updates if update.kind in _WITH_TEXT]
     text, lengths = joined([each.text if each in texts else None for each in updates])
     first, last = updates[0], updates[-1]
+    edited_at = tuple(update.edited_at for update in updates)
     return Message(
         seq=0,
         exchange=0,
@@ -169,6 +170,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
         photo=_photo_of(first),
         album=next((each.album for each in texts if each.album), ""),
+        edited_at=edited_at if any(edited_at) else (),
     )
 
 

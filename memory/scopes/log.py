@@ -47,6 +47,7 @@ def stored_fields(message: Message) -> dict[str, str]:
         **({"replied_to": str(message.replied_to)} if message.replied_to else {}),
         **({"used": message.used} if message.used else {}),
         **({"photo": message.photo} if message.photo else {}),
+        **({"edited_at": ",".join(map(str, message.edited_at))} if message.edited_at else {}),
         **({"album": message.album} if message.album else {}),
     }
 
@@ -95,6 +96,7 @@ def _rare(fields: Mapping[bytes, bytes]) -> dict[str, Any]:
         "replied_to": int(fields.get(b"p", 0)),
         "used": fields.get(b"w", b"").decode(),
         "photo": fields.get(b"h", b"").decode(),
+        "edited_at": _numbers(fields.get(b"e", b"")),
         "album": fields.get(b"a", b"").decode(),
     }
 

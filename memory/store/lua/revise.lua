@@ -7,7 +7,7 @@
 --   instead: id and kind of a record, and the number of the argument that holds its new content
 --   added: kind of a new entry, and the number of the argument that holds its content
 --   fields: a field -> its new value ('' for none)
---   rewritten: `seq`, `text`, `tokens` and `lengths` of a message that gets a new text; absent without one
+--   rewritten: `seq`, `text`, `tokens`, `lengths`, `edited_at` of a message that gets a new text; absent without one
 --   entry: the number of the argument that holds an entry of the mailbox; the next one is its new form. Absent
 --   without one. If the entry is gone or has changed, nothing happens.
 -- Answers a JSON object: `outcome`, and the counts of the receipt as `counts`.
@@ -39,11 +39,13 @@ end
 
 -- Returns the fields of a message with another text, and with the numbers that belong to that text.
 local function with_text(fields, message)
-  local new = {t = message.text, k = message.tokens, l = message.lengths}
-  local changed = {}
+  local new = {t = message.text, k = message.tokens, l = message.lengths, e = message.edited_at}
+  local changed, had_edit = {}, false
   for i = 1, #fields, 2 do
     changed[i], changed[i + 1] = fields[i], new[fields[i]] or fields[i + 1]
+    had_edit = had_edit or fields[i] == 'e'
   end
+  if new.e and not had_edit then changed[#changed + 1] = 'e'; changed[#changed + 1] = new.e end
   return changed
 end
 

@@ -74,6 +74,10 @@ def test_a_question_that_is_answered_again_gets_new_words_too() -> None:
 def test_only_the_edited_part_of_a_joined_text_changes() -> None:
     after = with_edit(STORED, EDIT)
     assert (after.text, after.lengths) == ("one\nnew words\nthree", (3, 9, 5))
+    assert after.edited_at == (0, 60, 0)
+    older = replace(EDIT, text="older", edited_at=59)
+    assert with_edit(after, older) == after
+    assert with_edit(after, replace(older, message_id=12)).text == "one\nnew words\nolder"
     silent = replace(STORED, text="one\nthree", lengths=(3, -1, 5))
     assert with_edit(silent, EDIT).text == "one\nnew words\nthree"
     assert with_edit(replace(STORED, lengths=()), EDIT).text == STORED.text

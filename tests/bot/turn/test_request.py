@@ -43,13 +43,15 @@ async def test_joined_messages_have_the_time_of_the_first(
     memory: Memory, tokens: TokenCounter
 ) -> None:
     """A `/forget` between two joined messages has to erase both, because it covers the first."""
-    for message in (said(1, "my secret", 1_000), said(2, "hello", 1_003)):
+    edited = replace(said(2, "hello", 1_003), edited_at=1_004)
+    for message in (said(1, "my secret", 1_000), edited):
         entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
         await memory.mailbox.put(HERE, entry)
     request = unpack(await take(memory), tokens)
     assert [update.text for update in request.updates] == ["my secret", "hello"]
     assert (request.message.text, request.message.sent_at) == ("my secret\nhello", 1_000)
     assert request.message.message_ids == (101, 102)
+    assert request.message.edited_at == (0, 1_004)
 
 
 async def test_forwarded_messages_stay_apart_from_the_comment_sent_with_them(

@@ -186,3 +186,21 @@ async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Me
     revising = Revising(memory)
     assert await revising(RETRY, 9) is None
     assert revising.request.message.text == "old words"
+
+
+@pytest.mark.parametrize("is_newest", [True, False])
+async def test_an_edit_that_arrives_after_a_newer_one_changes_nothing(
+    memory: Memory, *, is_newest: bool
+) -> None:
+    await tell(memory, words())
+    if not is_newest:
+        await tell(memory, words("later", 13))
+    revising = Revising(memory)
+    asks_again = await revising(replace(EDIT, text="newest words"), 10) is None
+    if asks_again:
+        await revising.close()
+    assert asks_again is is_newest
+    outbox = await revising(replace(EDIT, edited_at=EDIT.edited_at - 1), 9)
+    assert outbox
+    assert outbox.parts == ()
+    assert (await texts(memory))[0] == "newest words"

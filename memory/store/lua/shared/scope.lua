@@ -127,7 +127,8 @@ local function columns_of(message, exchange)
   local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
     'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
   for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen},
-    {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}, {'h', message.photo}, {'a', message.album}}) do
+    {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}, {'h', message.photo}, {'a', message.album},
+    {'e', message.edited_at}}) do
     if each[2] then
       columns[#columns + 1] = each[1]
       columns[#columns + 1] = each[2]
