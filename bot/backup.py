@@ -28,6 +28,8 @@ _SENTENCES: dict[Outcome, str] = {
     "expired": "not restored: older than MEMORY_TTL_DAYS",
 }
 _PROGRESS_S = 1.0
+NOTHING_THERE = 3
+"""The exit status of restoring files without memory; 1 is a refusal, and 2 a wrong command."""
 
 
 def run_backup(settings: Settings, options: argparse.Namespace) -> int:
@@ -48,7 +50,10 @@ def run_backup(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def run_restore(settings: Settings, options: argparse.Namespace) -> int:
-    """Restore files; return the exit status. Nothing is written before all of them were checked."""
+    """Restore files; return the exit status, `NOTHING_THERE` if they hold no memory.
+
+    Nothing is written before all of them were checked.
+    """
     bot_id = _bot_id(settings)
     try:
         readers = [BackupReader(path) for path in options.files]
@@ -58,6 +63,9 @@ def run_restore(settings: Settings, options: argparse.Namespace) -> int:
             counts = asyncio.run(_restore(settings, redis, bot_id, readers, total))
     except (BackupRefused, EmbeddedBusy, OSError) as error:
         return _refused(settings, error)
+    if not total:
+        sys.stdout.write("nothing to restore: no conversation, person or namespace is in there\n")
+        return NOTHING_THERE
     for outcome, sentence in _SENTENCES.items():
         if counts[outcome]:
             sys.stdout.write(f"{counts[outcome]} {sentence}\n")
