@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
+from typing import Self
 
 from memory.store.embedded import die_with_parent, valkey_binary
 
@@ -36,6 +37,13 @@ class ValkeyServer:
         binary = os.environ.get("RICORDO_TEST_REDIS") or str(valkey_binary())
         self._command = [binary, "--bind", HOST, "--port", str(self.port), "--dir", str(folder)]
         self._command += ["--save", "", "--appendonly", "no", *options]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def url(self) -> str:

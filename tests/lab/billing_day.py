@@ -49,15 +49,10 @@ class Pausing:
 
 async def compare(turns: int, people: int, kills: int, *, anywhere: bool) -> dict[str, int]:
     """Return both sums and their difference."""
-    with tempfile.TemporaryDirectory() as folder:
-        valkey = ValkeyServer(Path(folder))
-        valkey.start()
-        try:
-            async with open_rig(valkey.url, Path(folder), "webhook") as rig:
-                settled_s = 0 if anywhere else _SETTLED_S
-                return await _talk(rig, turns, people, settled_s, kills)
-        finally:
-            valkey.stop()
+    with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as valkey:
+        async with open_rig(valkey.url, Path(folder), "webhook") as rig:
+            settled_s = 0 if anywhere else _SETTLED_S
+            return await _talk(rig, turns, people, settled_s, kills)
 
 
 async def _talk(rig: Rig, turns: int, people: int, settled_s: float, kills: int) -> dict[str, int]:

@@ -58,9 +58,7 @@ async def corrected_and_deleted(turns: int, folder: Path) -> int:
 
     Raise `AssertionError` if a prompt has it.
     """
-    valkey = ValkeyServer(folder)
-    valkey.start()
-    try:
+    with ValkeyServer(folder) as valkey:
         async with open_rig(valkey.url, folder, "webhook") as rig:
             model = remember_with(rig)
             await rig.start(
@@ -83,8 +81,6 @@ async def corrected_and_deleted(turns: int, folder: Path) -> int:
             later = main_requests(rig)[before:]
             _check(later)
             return len(later)
-    finally:
-        valkey.stop()
 
 
 async def _correct(rig: Rig, person: Person, chat: Chat) -> None:

@@ -140,13 +140,8 @@ def main(sizes: Sequence[int]) -> None:
     sys.setswitchinterval(_THREAD_TURN_S)
     gc.enable()  # which the import of the bot's command line has switched off
     for size in sizes:
-        with tempfile.TemporaryDirectory() as scratch:
-            server = ValkeyServer(Path(scratch))
-            server.start()
-            try:
-                figures = asyncio.run(measure(size, server.url))
-            finally:
-                server.stop()
+        with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
+            figures = asyncio.run(measure(size, server.url))
         sys.stdout.write(json.dumps(figures) + "\n")
         sys.stdout.flush()
 

@@ -123,13 +123,8 @@ def main(folders: Sequence[str]) -> None:
     """Measure each folder on a new Valkey."""
     entries = []
     for folder in folders:
-        with tempfile.TemporaryDirectory() as scratch:
-            server = ValkeyServer(Path(scratch))
-            server.start()
-            try:
-                entries += asyncio.run(measure(Path(folder), server.url))
-            finally:
-                server.stop()
+        with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
+            entries += asyncio.run(measure(Path(folder), server.url))
     sys.stdout.write(json.dumps(entries, indent=1) + "\n")
 
 

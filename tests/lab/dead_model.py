@@ -28,24 +28,19 @@ _WELL_AGAIN_S = 45.0
 
 async def measure(minutes: float, people: int, *, silent: bool) -> dict[str, object]:
     """Return how long answers took, and how often each model was asked."""
-    with tempfile.TemporaryDirectory() as folder:
-        valkey = ValkeyServer(Path(folder))
-        valkey.start()
-        try:
-            async with (
-                ModelApiServer(Scripted(Reply("Spare.", delay_s=OWN_S))) as spare,
-                open_rig(valkey.url, Path(folder), "webhook") as rig,
-            ):
-                rig.model.faults.add(Break.HANG if silent else server_error(), times=None)
-                await rig.start(
-                    fallback_model="spare",
-                    fallback_base_url=spare.base_url,
-                    model_timeout_s=10,
-                    openai_embedding_model="off",
-                )
-                return await _talk(rig, spare, minutes, people)
-        finally:
-            valkey.stop()
+    with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as valkey:
+        async with (
+            ModelApiServer(Scripted(Reply("Spare.", delay_s=OWN_S))) as spare,
+            open_rig(valkey.url, Path(folder), "webhook") as rig,
+        ):
+            rig.model.faults.add(Break.HANG if silent else server_error(), times=None)
+            await rig.start(
+                fallback_model="spare",
+                fallback_base_url=spare.base_url,
+                model_timeout_s=10,
+                openai_embedding_model="off",
+            )
+            return await _talk(rig, spare, minutes, people)
 
 
 async def _talk(rig: Rig, spare: ModelApiServer, minutes: float, people: int) -> dict[str, object]:

@@ -145,13 +145,8 @@ def main() -> int:
     if parser.parse_args().embed:
         embed()
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        server = ValkeyServer(Path(folder))
-        server.start()
-        try:
-            figures = asyncio.run(measure(server.url))
-        finally:
-            server.stop()
+    with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as server:
+        figures = asyncio.run(measure(server.url))
     sys.stdout.write(json.dumps(figures, ensure_ascii=False, indent=1) + "\n")
     return 0
 

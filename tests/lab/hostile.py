@@ -228,16 +228,12 @@ async def run(folder: Path, share: int) -> None:
     await answers()
     await pages()
     await files()
-    server = ValkeyServer(folder)
-    server.start()
-    try:
+    with ValkeyServer(folder) as server:
         (folder / "presses").mkdir()
         forged, replayed = await presses(server.url, folder / "presses", 4_000 // share)
         say("forged presses", forged)
         say("replays by others", replayed)
         await waits(server, folder)
-    finally:
-        server.stop()
 
 
 def main() -> None:

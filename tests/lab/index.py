@@ -235,13 +235,8 @@ def milliseconds(taken: Sequence[float]) -> dict[str, float]:
 def main(sizes: Sequence[int]) -> None:
     """Measure each length on a Valkey of its own."""
     for size in sizes:
-        with tempfile.TemporaryDirectory() as scratch:
-            server = ValkeyServer(Path(scratch))
-            server.start()
-            try:
-                figures = asyncio.run(measure(size, server.url))
-            finally:
-                server.stop()
+        with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
+            figures = asyncio.run(measure(size, server.url))
         sys.stdout.write(json.dumps(figures) + "\n")
         sys.stdout.flush()
 

@@ -18,14 +18,9 @@ from tests.valkey import ValkeyServer
 
 async def play(people: int) -> None:
     """Run the test with so many people; raise `AssertionError` if a secret was seen elsewhere."""
-    with tempfile.TemporaryDirectory() as folder:
-        valkey = ValkeyServer(Path(folder))
-        valkey.start()
-        try:
-            async with open_rig(valkey.url, Path(folder), "webhook") as rig:
-                await tell_ask_and_forget(rig, people, groups=people // 10, topics=people // 20)
-        finally:
-            valkey.stop()
+    with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as valkey:
+        async with open_rig(valkey.url, Path(folder), "webhook") as rig:
+            await tell_ask_and_forget(rig, people, groups=people // 10, topics=people // 20)
 
 
 def main() -> int:

@@ -107,27 +107,22 @@ def _milliseconds(seconds: list[float]) -> dict[str, float]:
 
 async def main() -> None:
     """Measure on a new Valkey."""
-    with tempfile.TemporaryDirectory() as scratch:
-        valkey = ValkeyServer(Path(scratch))
-        valkey.start()
-        try:
-            answers = TimedModel()
-            model = ModelApiServer(answers, dialect=Dialect(api_key=KEY))
-            async with BotApiServer() as telegram, model:
-                world = World(telegram, model, valkey, Path(scratch))
-                lexical = replace(world, embeddings="off")
-                bots = {
-                    "ricordo": (world, "bot"),
-                    "without_embedding": (lexical, "bot"),
-                    "without_memory": (world, "tests.lab.baseline_bot"),
-                }
-                figures: dict[str, object] = {}
-                for number, (name, (around, module)) in enumerate(bots.items()):
-                    [(person, chat)] = around.people(1_000 + number, 1)
-                    async with running(around, module, valkey.url):
-                        figures[name] = await talk(around, answers, person, chat)
-        finally:
-            valkey.stop()
+    with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as valkey:
+        answers = TimedModel()
+        model = ModelApiServer(answers, dialect=Dialect(api_key=KEY))
+        async with BotApiServer() as telegram, model:
+            world = World(telegram, model, valkey, Path(scratch))
+            lexical = replace(world, embeddings="off")
+            bots = {
+                "ricordo": (world, "bot"),
+                "without_embedding": (lexical, "bot"),
+                "without_memory": (world, "tests.lab.baseline_bot"),
+            }
+            figures: dict[str, object] = {}
+            for number, (name, (around, module)) in enumerate(bots.items()):
+                [(person, chat)] = around.people(1_000 + number, 1)
+                async with running(around, module, valkey.url):
+                    figures[name] = await talk(around, answers, person, chat)
     figures["load_average"] = os.getloadavg()[0]
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
 

@@ -73,17 +73,12 @@ class Run:
 
 async def run(settings: Settings, exchanges: Sequence[Exchange], tokens: TokenCounter) -> Run:
     """Run all exchanges on a new Valkey, the last ones without pauses."""
-    with tempfile.TemporaryDirectory() as scratch:
-        server = ValkeyServer(Path(scratch))
-        server.start()
-        try:
-            async with talking(settings, tokens, server.url) as (talk, tape):
-                seconds = [await talk.exchange(each) for each in exchanges[:TURNS]]
-                await talk.finish()
-                measured = len(tape.requests)
-                in_a_row = await talk.in_a_row(exchanges[TURNS:])
-        finally:
-            server.stop()
+    with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
+        async with talking(settings, tokens, server.url) as (talk, tape):
+            seconds = [await talk.exchange(each) for each in exchanges[:TURNS]]
+            await talk.finish()
+            measured = len(tape.requests)
+            in_a_row = await talk.in_a_row(exchanges[TURNS:])
     return Run(bills(tape.requests[:measured], tokens), seconds, in_a_row)
 
 

@@ -132,14 +132,9 @@ def habits(sources: list[Source]) -> dict[str, object]:
 
 async def way_of_a_message() -> dict[str, object]:
     """Send one text to a warm bot; return what it passed before the reply was committed."""
-    with tempfile.TemporaryDirectory() as folder:
-        valkey = ValkeyServer(Path(folder))
-        valkey.start()
-        try:
-            async with BotApiServer() as telegram, ModelApiServer(Model()) as model:
-                return await _way(World(telegram, model, valkey, Path(folder)))
-        finally:
-            valkey.stop()
+    with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as valkey:
+        async with BotApiServer() as telegram, ModelApiServer(Model()) as model:
+            return await _way(World(telegram, model, valkey, Path(folder)))
 
 
 async def _way(world: World) -> dict[str, object]:

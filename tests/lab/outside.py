@@ -166,22 +166,17 @@ async def measure(route: Route, address: str) -> tuple[str, bool]:
 @asynccontextmanager
 async def bot_on(route: Route, address: str) -> AsyncIterator[Rig]:
     """Yield a running bot that asks the server at `address`."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = ValkeyServer(Path(folder))
-        store.start()
-        try:
-            async with open_rig(store.url, Path(folder)) as rig:
-                await rig.start(
-                    openai_base_url=f"{address}/v1",
-                    openai_api=route.api,
-                    openai_model=route.model,
-                    openai_embedding_model=EMBEDDINGS,
-                    learn="off" if route.only_answers else "state",
-                    learn_every_turns=1,
-                )
-                yield rig
-        finally:
-            store.stop()
+    with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as store:
+        async with open_rig(store.url, Path(folder)) as rig:
+            await rig.start(
+                openai_base_url=f"{address}/v1",
+                openai_api=route.api,
+                openai_model=route.model,
+                openai_embedding_model=EMBEDDINGS,
+                learn="off" if route.only_answers else "state",
+                learn_every_turns=1,
+            )
+            yield rig
 
 
 async def talk(rig: Rig, *, only_answers: bool) -> list[bool | None]:

@@ -224,13 +224,8 @@ def report(folder: Path, peers: Sequence[str]) -> None:
             say(line(peer, versions, measured(python, peer, conversations, tokens)))
         except PeerFailed as reason:
             sys.stderr.write(f"{peer} is left out: {reason}\n")
-    with tempfile.TemporaryDirectory() as scratch:
-        server = ValkeyServer(Path(scratch))
-        server.start()
-        try:
-            packed, whole = asyncio.run(ours(conversations, tokens, server.url))
-        finally:
-            server.stop()
+    with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
+        packed, whole = asyncio.run(ours(conversations, tokens, server.url))
     say(line("ricordo, whole messages", "", whole))
     say(line("ricordo", "", packed))
 

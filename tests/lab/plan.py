@@ -63,13 +63,11 @@ async def measure(redis: str, dimensions: int) -> dict[str, object]:
 
 def main(dimensions: int = 512, plan_mb: int = 25) -> None:
     """Measure on a Valkey of its own."""
-    with tempfile.TemporaryDirectory() as scratch:
-        server = ValkeyServer(Path(scratch), "--maxmemory", f"{plan_mb}mb")
-        server.start()
-        try:
-            figures = asyncio.run(measure(server.url, dimensions))
-        finally:
-            server.stop()
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        ValkeyServer(Path(scratch), "--maxmemory", f"{plan_mb}mb") as server,
+    ):
+        figures = asyncio.run(measure(server.url, dimensions))
     sys.stdout.write(json.dumps(figures) + "\n")
 
 

@@ -149,13 +149,8 @@ def percent(shares: Sequence[float]) -> float:
 def main(folders: Sequence[str]) -> None:
     """Measure each folder on a new Valkey."""
     for folder in folders:
-        with tempfile.TemporaryDirectory() as scratch:
-            server = ValkeyServer(Path(scratch))
-            server.start()
-            try:
-                figures = asyncio.run(measure(Path(folder), server.url))
-            finally:
-                server.stop()
+        with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
+            figures = asyncio.run(measure(Path(folder), server.url))
         sys.stdout.write(json.dumps(figures) + "\n")
 
 

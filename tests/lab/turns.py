@@ -233,16 +233,11 @@ async def measure(world: World, answers: Model) -> dict[str, object]:
 
 async def main() -> None:
     """Measure on a new Valkey."""
-    with tempfile.TemporaryDirectory() as scratch:
-        valkey = ValkeyServer(Path(scratch))
-        valkey.start()
-        try:
-            answers = Model()
-            model = ModelApiServer(answers, dialect=Dialect(api_key=KEY))
-            async with BotApiServer() as telegram, model:
-                figures = await measure(World(telegram, model, valkey, Path(scratch)), answers)
-        finally:
-            valkey.stop()
+    with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as valkey:
+        answers = Model()
+        model = ModelApiServer(answers, dialect=Dialect(api_key=KEY))
+        async with BotApiServer() as telegram, model:
+            figures = await measure(World(telegram, model, valkey, Path(scratch)), answers)
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
 
 

@@ -93,13 +93,9 @@ async def _resuming(scene: Scene) -> AsyncIterator[None]:
     """Do the same as `scene.resuming` for a stopped Redis: read its data from a copy."""
     with TemporaryDirectory() as folder:
         shutil.copytree(scene.redis.folder, folder, dirs_exist_ok=True)
-        copy = ValkeyServer(Path(folder), "--appendonly", "yes")
-        copy.start()
-        try:
+        with ValkeyServer(Path(folder), "--appendonly", "yes") as copy:
             async with scene.resuming(copy.url):
                 yield
-        finally:
-            copy.stop()
 
 
 FAULTS = (
