@@ -4,7 +4,7 @@ Input that the model refuses is given again in smaller pieces. An exchange that 
 again is skipped, so that learning goes on after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -24,7 +24,8 @@ from memory.learning.due import batch_of, due, due_in, first_session
 from memory.learning.progress import Progress, progress_of
 from memory.learning.request import batch_input, instructions
 from memory.learning.waiting_questions import new_cards
-from memory.scopes.changes import Write
+from memory.scopes.changes import Write, first_written, together
+from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.topic_facts import split_by_place
 from memory.store.store import Store
@@ -40,6 +41,10 @@ _ALONE_AFTER = 2
 _SKIP_AFTER = 2
 """An exchange is skipped only after this many failed rounds of the conversation. Before, the model
 itself may be the cause, and would then refuse everything."""
+
+
+Parts = Mapping[LearningBehavior, tuple[Batch, Learned | PartRejected]]
+"""What each behavior was given, and what it learned from it."""
 
 
 class BatchLearner:
@@ -60,8 +65,8 @@ class BatchLearner:
 
     async def learn(
         self, model: InternalModel, progress: Progress, failures: int
-    ) -> tuple[int, int, float]:
-        """Return the number of calls, of entries written, and in how many seconds more is due.
+    ) -> tuple[Progress, int, int, float]:
+        """Return the new progress, the calls, the entries written, and in how many s more is due.
 
         After `failures` of the conversation the first call is for one exchange and one behavior.
         Raise `InternalModelUnavailable` or `NotWritten`.
@@ -69,11 +74,10 @@ class BatchLearner:
         calls = entries = 0
         max_exchanges = 0 if failures else inf
         while True:
-            progress = await progress_of(self._scopes, progress.conversation, progress.session)
             waiting = await self._waiting(progress)
             learners = due(progress, waiting)
             if not learners:
-                return calls, entries, due_in(progress, waiting)
+                return progress, calls, entries, due_in(progress, waiting)
             alone = [each for each in learners if progress.failures(each).count >= _ALONE_AFTER]
             asked = (alone or learners)[:1] if alone or max_exchanges < 1 else learners
             batches = {
@@ -91,16 +95,21 @@ class BatchLearner:
                 if longest == len(asked) == 1:
                     if failures < _SKIP_AFTER:
                         raise
-                    await self._skip(progress, asked[0], batches[asked[0]])
+                    progress = await self._skip(progress, asked[0], batches[asked[0]])
                 continue
             max_exchanges = inf
-            for each, batch in batches.items():
-                entries += await self._write_part(progress, each, batch, answer.get(each.name))
+            parts = {
+                each: (batch, self._learned(progress, each, batch, answer.get(each.name)))
+                for each, batch in batches.items()
+            }
+            progress = await self._write(progress, parts)
+            learned = (part for _, part in parts.values() if isinstance(part, Learned))
+            entries += sum(len(each.entries) for each in learned)
 
     async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
         """Return what each behavior has not learned yet; those that are up to date are left out."""
         watermarks = {each: progress.watermark(each) for each in self._within(progress)}
-        newer_by_watermark = await answered_after(self._store, progress.here, watermarks.values())
+        newer_by_watermark = await answered_after(self._store, progress, watermarks.values())
         waiting = {}
         for behavior, watermark in watermarks.items():
             if newer := newer_by_watermark[watermark]:
@@ -113,47 +122,63 @@ class BatchLearner:
         """Return the behaviors that run in the conversation."""
         return [each for each in self._behaviors if each.reach.covers(progress.conversation)]
 
-    async def _write_part(
+    def _learned(
         self, progress: Progress, behavior: LearningBehavior, batch: Batch, raw: object
-    ) -> int:
-        """Write what a behavior learned from its part; return the number of entries."""
+    ) -> Learned | PartRejected:
+        """Return what a behavior learned from its part of the answer, or why it is not kept."""
         try:
             learned = behavior.learn(batch, self._shape.validate(behavior.name, raw))
             _check_size(learned)
         except (PartInvalid, PartRejected) as error:
             told = error.tell if isinstance(error, PartRejected) else ""
             log.warning("part rejected", behavior=behavior.name, reason=str(error), told=told)
-            write = progress.after_failure(behavior, told)
-            await self._scopes.write(progress.target(behavior), write)
-            return 0
+            return PartRejected(str(error), told)
         is_untrusted = batch.holds_untrusted or progress.state(behavior).is_untrusted
-        learned = replace(learned, is_untrusted=learned.is_untrusted or is_untrusted)
-        mode = mode_in(progress.facts)
-        if mode == "ask" and (cards := new_cards(learned.entries, progress.here, progress.now)):
-            await self._scopes.write(progress.here, Write(fields=cards))
-        if mode != "auto":
-            learned = replace(learned, entries=unasked(learned.entries))
-        await self._write(progress, behavior, batch, learned)
-        return len(learned.entries)
+        return replace(learned, is_untrusted=learned.is_untrusted or is_untrusted)
 
-    async def _skip(self, progress: Progress, behavior: LearningBehavior, batch: Batch) -> None:
+    async def _skip(self, progress: Progress, behavior: LearningBehavior, batch: Batch) -> Progress:
         log.warning(
             "exchange skipped in learning", behavior=behavior.name, messages=len(batch.messages)
         )
-        await self._write(progress, behavior, batch, Learned())
+        return await self._write(progress, {behavior: (batch, Learned())})
 
-    async def _write(
-        self, progress: Progress, behavior: LearningBehavior, batch: Batch, learned: Learned
-    ) -> None:
-        general, topic = split_by_place(learned.entries)
-        if topic:  # The watermark moves with the next step. A repeat finds these facts known.
-            await self._scopes.write(progress.here, Write(topic))
-            learned = replace(learned, entries=general)
-        learned_up_to = learned.learned_up_to or batch.messages[-1].seq
-        others = [each for each in self._within(progress) if each is not behavior]
-        learned_by_all = progress.learned_by_all(others, learned_up_to)
-        write = progress.after(behavior, learned, learned_up_to, learned_by_all)
-        await self._scopes.write(progress.target(behavior), write)
+    async def _write(self, progress: Progress, parts: Parts) -> Progress:
+        """Write what was learned in one step for each scope; return the new progress."""
+        here, mode = progress.here, mode_in(progress.facts)
+        writes: dict[ScopeMemory, list[Write]] = {}
+        watermarks: dict[LearningBehavior, int] = {}
+        for behavior, (batch, part) in parts.items():
+            target = progress.target(behavior)
+            if isinstance(part, PartRejected):
+                write = progress.after_failure(behavior, part.tell)
+            else:
+                entries = part.entries if mode == "auto" else unasked(part.entries)
+                cards = new_cards(part.entries, here, progress.now) if mode == "ask" else ()
+                general, topic = split_by_place(entries)
+                if topic or cards:
+                    # The watermark moves with the next step. A repeat finds these facts known.
+                    await self._scopes.write(here, Write(topic, cards))
+                learned_up_to = part.learned_up_to or batch.messages[-1].seq
+                if target is here:
+                    watermarks[behavior] = learned_up_to
+                write = progress.after(behavior, replace(part, entries=general), learned_up_to)
+            writes.setdefault(target, []).append(write)
+        if watermarks:
+            by_all = min(
+                watermarks.get(each, progress.watermark(each)) for each in self._within(progress)
+            )
+            writes[here].append(Write(removed=progress.digests_until(by_all)))
+        commands = [
+            command
+            for target, each in writes.items()
+            for command in self._scopes.writing(target, together(each))
+        ]
+        progress, replies = await progress_of(
+            self._store, self._scopes, progress.conversation, *commands
+        )
+        for answer in replies[1::2]:
+            first_written(answer)
+        return progress
 
 
 def _check_size(learned: Learned) -> None:

@@ -15,9 +15,6 @@ from time import time
 import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
-from memory.behaviors.learning_mode import mode_in
-from memory.erasure.correcting import Correcting
-from memory.erasure.pause import MemorySwitch
 from memory.learning.batch_learner import BatchLearner
 from memory.learning.consent import WithDomain
 from memory.learning.due import LearningBackoff
@@ -26,9 +23,9 @@ from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.learning.waiting_questions import expire_in
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.fields import Digest
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.commands import Command, ScriptCall
 from memory.store.errors import MemoryFailure, StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -93,8 +90,7 @@ class ConversationLearner:
         self._model = config.model
         self._model_name = config.model_name
         self._behaviors = tuple(config.behaviors)
-        correcting, switch = Correcting(store, scopes), MemorySwitch(store)
-        self._writer = ToolWriter(scopes, correcting, switch, config.with_domain)
+        self._writer = ToolWriter(store, scopes, config.with_domain)
         self._batches = BatchLearner(store, scopes, tokens, self._behaviors)
 
     async def learn(self, conversation: Scope) -> LearningRound:
@@ -104,51 +100,54 @@ class ConversationLearner:
         model is done. What was written stays. A due time is stored for the next attempt; each
         failure of the conversation doubles the wait.
         """
-        keys, token = self._store.keys, token_hex(16)
-        lease = keys.learner(conversation)
-        if not await self._store.scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS}):
-            # The process that holds the lease may be dead, so look again soon.
-            due = time() + _BUSY_AGAIN_S
-            await self._store.client.call("ZADD", keys.learning, "LT", due, conversation.tag)
-            raise LearnerBusy(conversation.tag)
+        scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
+        lease = [self._store.keys.learner(conversation)]
+        finish: list[Command | ScriptCall] = [scripts["unlease"].command(lease, {"token": token})]
         renewing = asyncio.create_task(self._renew(lease, token))
         try:
-            noted = await self._store.client.call("ZSCORE", keys.learning, conversation.tag)
-            done, due_in_s, failures = await self._learn(conversation)
+            progress, (is_held, noted) = await progress_of(
+                self._store,
+                self._scopes,
+                conversation,
+                scripts["lease"].command(lease, {"token": token, "ttl_ms": _LEASE_MS}),
+                ("ZSCORE", learning, conversation.tag),
+            )
+            if not is_held:
+                # The process that holds the lease may be dead, so look again soon.
+                due = time() + _BUSY_AGAIN_S
+                finish = [("ZADD", learning, "LT", due, conversation.tag)]
+                raise LearnerBusy(conversation.tag)
+            done, due_in_s, failures = await self._learn(progress)
             if noted is not None:
-                await self._schedule(conversation, repr(noted), due_in_s)
+                finish.insert(0, self._scheduling(conversation, repr(noted), due_in_s))
+            if progress.facts is not progress.here and progress.facts.newest:
+                finish = [*self._scopes.touching(conversation.facts_scope), *finish]
             if failures:
                 raise failures[0]
             return done
         finally:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
-            await asyncio.shield(self._store.scripts["unlease"]([lease], {"token": token}))
+            await asyncio.shield(self._store.client.pipeline(finish))
 
-    async def _renew(self, lease: str, token: str) -> None:
+    async def _renew(self, lease: Sequence[str], token: str) -> None:
         while True:
             await asyncio.sleep(_RENEW_S)
             with suppress(StoreError):
-                await self._store.scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS})
+                await self._store.scripts["lease"](lease, {"token": token, "ttl_ms": _LEASE_MS})
 
-    async def _schedule(self, conversation: Scope, score: str, due_in_s: float) -> None:
-        """Store when more is due, unless the stored due time has changed from `score`."""
-        learning, tag = [self._store.keys.learning], conversation.tag
+    def _scheduling(self, conversation: Scope, score: str, due_in_s: float) -> ScriptCall:
+        """Return what stores when more is due, unless the due time has changed from `score`."""
+        learning, known = [self._store.keys.learning], {"member": conversation.tag, "score": score}
         if isfinite(due_in_s):
-            due = time() + due_in_s
-            request = {"member": tag, "score": score, "next": due}
-            await self._store.scripts["postpone"](learning, request)
-        else:
-            await self._store.scripts["take_due"](learning, {"member": tag, "score": score})
+            request = known | {"next": time() + due_in_s}
+            return self._store.scripts["postpone"].command(learning, request)
+        return self._store.scripts["take_due"].command(learning, known)
 
     async def _learn(
-        self, conversation: Scope
+        self, progress: Progress
     ) -> tuple[LearningRound, float, Sequence[ModelTrouble]]:
         """Return what was done, in how many seconds more is due, and which models failed."""
-        meta = self._store.keys.scope(conversation).meta
-        session, off_at = await self._store.client.call("HMGET", meta, "session", "off_at")
-        is_off = off_at is not None
-        progress = await progress_of(self._scopes, conversation, int(session or 0))
         newest = progress.facts.newest
         done, due_in_s = LearningRound(), inf
         no_vectors: list[ModelTrouble] = []
@@ -157,40 +156,35 @@ class ConversationLearner:
         vectors = self._vectors if embedding.is_over(progress.now) else None
         model = self._model if asking.is_over(progress.now) else None
         try:
-            drop_in_s = await self._writer.carry_out(progress, is_off=is_off)
+            progress = await self._writer.carry_out(progress)
+            is_off = progress.here.is_off
             if vectors is not None and not is_off:
                 with _collected(no_vectors):
-                    done = replace(done, messages=await vectors.learn_messages(conversation))
+                    done = replace(done, messages=await vectors.learn_messages(progress))
             if model is not None and self._behaviors and not is_off:
                 with _collected(no_answer):
-                    calls, entries, due_in_s = await self._batches.learn(
+                    progress, calls, entries, due_in_s = await self._batches.learn(
                         model, progress, asking.failures
                     )
                     done = replace(done, calls=calls, entries=entries)
-                    if mode_in(progress.facts) == "ask":
-                        here = await self._scopes.read(conversation)
-                        drop_in_s = min(drop_in_s, expire_in(here, progress.now))
-            await self._drop_unwanted_digests(conversation)
-            if progress.facts is not progress.here and progress.facts.newest:
-                await self._scopes.touch(progress.facts.scope)
+            await self._drop_unwanted_digests(progress)
             if vectors is not None:
-                for scope in dict.fromkeys((conversation, conversation.facts_scope)):
+                for scope_memory in dict.fromkeys((progress.here, progress.facts)):
                     with _collected(no_vectors):
-                        more = await vectors.learn_records(scope)
+                        more = await vectors.learn_records(scope_memory)
                         done = replace(done, records=done.records + more)
             again_in_s = (
                 await self._settle(progress, embedding, no_vectors),
                 await self._settle(progress, asking, no_answer),
-                await self._look_again_in(progress.facts.scope, newest),
+                _LOOK_AGAIN_S if progress.facts.newest > newest else inf,
+                expire_in(progress.here, progress.now),
             )
         except NotWritten as refusal:
-            log.info("learning starts again", conversation=conversation.tag, why=str(refusal))
+            log.info(
+                "learning starts again", conversation=progress.conversation.tag, why=str(refusal)
+            )
             return done, _REFUSED_AGAIN_S, ()
-        return done, min(due_in_s, drop_in_s, *again_in_s), (*no_answer, *no_vectors)
-
-    async def _look_again_in(self, facts: Scope, newest: int) -> float:
-        """Return in how many seconds to look again, infinity without a newer record."""
-        return _LOOK_AGAIN_S if (await self._scopes.current(facts)).newest > newest else inf
+        return done, min(due_in_s, *again_in_s), (*no_answer, *no_vectors)
 
     def _backoffs(self, progress: Progress) -> tuple[LearningBackoff, LearningBackoff]:
         """Return how long the conversation waits for embeddings, and for model calls."""
@@ -217,14 +211,11 @@ class ConversationLearner:
             await self._scopes.write(here, Write(fields=fields))
         return pause_s
 
-    async def _drop_unwanted_digests(self, conversation: Scope) -> None:
+    async def _drop_unwanted_digests(self, progress: Progress) -> None:
         """Remove the digests if no behavior learns from them."""
-        here = (each for each in self._behaviors if each.reach.covers(conversation))
-        if not all(each.is_personal for each in here):
-            return
-        progress = await progress_of(self._scopes, conversation, 0)
-        if progress.digests:
-            unwanted = [digest.name for digest in progress.here.all(Digest)]
+        here = (each for each in self._behaviors if each.reach.covers(progress.conversation))
+        if progress.digests and all(each.is_personal for each in here):
+            unwanted = progress.digests_until(max(progress.digests))
             await self._scopes.write(progress.here, Write(removed=unwanted))
 
 

@@ -9,7 +9,9 @@ from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
+from memory.message import Message
 from memory.scopes.changes import Write
+from memory.scopes.delta import Delta
 from memory.scopes.field import Field
 from memory.scopes.fields import (
     STATE_LEARNER,
@@ -19,12 +21,29 @@ from memory.scopes.fields import (
     StateUntrusted,
     Watermark,
 )
+from memory.scopes.log import message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.keys import Scope
+from memory.store.store import Store
 
 _FIRST_PAUSE_S = 60
 _MAX_PAUSE_S = 86_400
+_MAX_NEW = 1_000
+_MAX_SAID = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vectors of messages that are stored: up to the message `last`, all with `fingerprint`.
+
+    `is_unwanted`: vectors were dropped because Redis was full, and no more are to be stored.
+    """
+
+    last: int
+    fingerprint: str
+    is_unwanted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +52,8 @@ class Progress:
 
     `here`: its scope memory. `facts`: in private chats that of the person, else the same object.
     `session`: messages up to this sequence belong to sessions that `/new` ended. `now`: Unix
-    seconds.
+    seconds. `said`: the newest messages, oldest first, without a gap; empty if this process has
+    read none, or while memory is off.
     """
 
     conversation: Scope
@@ -41,6 +61,14 @@ class Progress:
     facts: ScopeMemory
     session: int
     now: float
+    said: Sequence[Message]
+    embedded: Embedded
+
+    def said_after(self, seq: int) -> Sequence[Message] | None:
+        """Return all messages after this sequence; None if the store must be asked for them."""
+        if not self.said or self.said[0].seq > seq + 1:
+            return None
+        return [message for message in self.said if message.seq > seq]
 
     def target(self, behavior: LearningBehavior) -> ScopeMemory:
         """Return the scope memory that a behavior writes to."""
@@ -66,13 +94,8 @@ class Progress:
         """What tools did in turns that are not learned yet, by the sequence of the answer."""
         return {digest.seq: digest.text for digest in self.here.all(Digest)}
 
-    def after(
-        self, behavior: LearningBehavior, learned: Learned, learned_up_to: int, by_all: int
-    ) -> Write:
-        """Return what to write after a behavior has learned.
-
-        `learned_up_to`: the new watermark. `by_all`: digests up to this sequence go.
-        """
+    def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
+        """Return what to write after a behavior has learned up to this sequence."""
         learner, target = self._learner(behavior), self.target(behavior)
         fields: list[Field] = [Watermark(learner, learned_up_to), Failures(learner)]
         if learned.state is not None and behavior.name == STATE_LEARNER:
@@ -82,9 +105,7 @@ class Progress:
             last = learned_up_to if target is self.here else 0
             state = BehaviorState(behavior.name, learned.state, last, is_untrusted)
             fields.append(state)
-        removed = [each.name for each in self.here.all(Digest) if each.seq <= by_all]
-        write = Write(learned.entries, fields, removed if target is self.here else ())
-        return self._from_here(write, target)
+        return self._from_here(Write(learned.entries, fields), target)
 
     def after_failure(self, behavior: LearningBehavior, told: str = "") -> Write:
         """Return what to write after a bad part; each one doubles the wait.
@@ -96,9 +117,9 @@ class Progress:
         more = replace(failures, count=failures.count + 1, again_at=self.now + pause_s, told=told)
         return self._from_here(Write(fields=[more]), self.target(behavior))
 
-    def learned_by_all(self, behaviors: Sequence[LearningBehavior], learned_up_to: int) -> int:
-        """Return up to which message `behaviors` and one with this watermark have learned."""
-        return min([learned_up_to, *map(self.watermark, behaviors)])
+    def digests_until(self, seq: int) -> list[str]:
+        """Return the names of the digests up to a message, which is learned by all."""
+        return [each.name for each in self.here.all(Digest) if each.seq <= seq]
 
     def _learner(self, behavior: LearningBehavior) -> str:
         scope, generation = self.target(behavior).scope, self.here.generation
@@ -110,12 +131,47 @@ class Progress:
         return replace(writing, learned_from=self.here)
 
 
-async def progress_of(scopes: Scopes, conversation: Scope, session: int) -> Progress:
-    """Read the present progress of a conversation."""
-    here = await scopes.read(conversation)
-    scope = conversation.facts_scope
-    facts = here if scope == conversation else await scopes.read(scope)
-    return Progress(conversation, here, facts, session, time())
+async def progress_of(
+    store: Store, scopes: Scopes, conversation: Scope, *first: Command | ScriptCall
+) -> tuple[Progress, Sequence[Reply]]:
+    """Send commands and read a conversation in one round trip; return also the replies to `first`.
+
+    The facts are read before the messages, and an erasure takes the messages first. So nothing that
+    rests on an erased message is written to the facts, because their version has changed.
+    """
+    keys, replies = store.keys.scope(conversation), None
+    others = [scope for scope in [conversation.facts_scope] if scope != conversation]
+    while True:
+        held = scopes.cursor(conversation)
+        after = {"after": held.message} if held.message else {}
+        request = {"cursor": held.of_records, "max": _MAX_NEW, **after}
+        wanted = (*keys.of_records, keys.log, keys.vectors)
+        reading = store.scripts["read_unlearned"].command(wanted, request)
+        *read, unlearned = await store.client.pipeline(
+            [*first, *map(scopes.reading, others), reading]
+        )
+        replies = read[: len(first)] if replies is None else replies
+        answers = zip((*others, conversation), (*read[len(first) :], unlearned[0]), strict=True)
+        deltas = {scope: Delta.of(answer) for scope, answer in answers}
+        read_scopes = [scopes.join(scope, delta, _MAX_NEW) for scope, delta in deltas.items()]
+        if all(each.is_whole for each in read_scopes):
+            break
+        first = ()
+        for each in read_scopes:
+            await scopes.read(each.scope)
+    here = read_scopes[-1]
+    _, last, fingerprint, is_unwanted, newer = unlearned
+    known = [each for each in here.messages.messages[-_MAX_SAID:] if each.seq <= held.message]
+    messages = [message_of(entry, paired(columns)) for entry, columns in newer]
+    return Progress(
+        conversation=conversation,
+        here=here,
+        facts=read_scopes[0],
+        session=deltas[conversation].session,
+        now=time(),
+        said=() if deltas[conversation].is_off else (*known, *messages),
+        embedded=Embedded(seq_of(last or b"0"), fingerprint.decode(), bool(is_unwanted)),
+    ), replies
 
 
 def watermark_place(

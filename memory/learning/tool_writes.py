@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from memory.behaviors.behavior_store import Kept
 from memory.erasure.correcting import Correcting
-from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain
-from memory.learning.progress import Progress
-from memory.learning.waiting_questions import expire_in, expired, questions, remembered
+from memory.learning.progress import Progress, progress_of
+from memory.learning.waiting_questions import expired, questions, remembered
 from memory.scopes.amendments import Checked
-from memory.scopes.changes import Write
+from memory.scopes.changes import Write, first_written
 from memory.scopes.entries import ScopeEntry
 from memory.scopes.field import Field
 from memory.scopes.fields import State, ToolWrites, Written
@@ -22,6 +21,7 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
 from memory.scopes.topic_facts import known_facts, split_by_place
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
+from memory.store.store import Store
 
 
 def without_domain(state: str, _: str) -> str:
@@ -37,41 +37,44 @@ class ToolWriter:
 
     def __init__(
         self,
+        store: Store,
         scopes: Scopes,
-        correcting: Correcting,
-        switch: MemorySwitch,
         with_domain: WithDomain,
     ) -> None:
+        self._store = store
         self._scopes = scopes
-        self._correcting = correcting
-        self._switch = switch
+        self._correcting = Correcting(store, scopes)
         self._with_domain = with_domain
 
-    async def carry_out(self, progress: Progress, *, is_off: bool) -> float:
-        """Carry out the waiting writes of a conversation, oldest turn first.
+    async def carry_out(self, progress: Progress) -> Progress:
+        """Carry out the waiting writes of a conversation, oldest turn first; drop old questions.
 
-        A repeat changes nothing. If memory `is_off`, nothing is stored, but facts are erased.
-        Return the seconds until the next question expires; infinity if none waits. Raise
-        `NotWritten` if something was erased meanwhile; the remaining writes wait.
+        A repeat changes nothing. If memory is off, nothing is stored, but facts are erased. Return
+        the progress as it is then. Raise `NotWritten` if something was erased meanwhile; the
+        remaining writes wait.
         """
-        turns = [each.turn for each in progress.here.all(ToolWrites)]
-        # Memory may have been turned off since `is_off` was read.
-        is_off = is_off or (bool(turns) and await self._switch.is_off(progress.conversation))
+        here = progress.here
+        turns = [each.turn for each in here.all(ToolWrites)]
         for turn in sorted(turns, key=int):
             await self._forget(progress, turn)
-            await self._remember(progress, turn, is_off=is_off)
-        here = await self._scopes.read(progress.conversation)
-        if old := expired(here, progress.now):
-            await self._scopes.write(here, Write(removed=old))
-            here = await self._scopes.read(progress.conversation)
-        return expire_in(here, progress.now)
+            await self._remember(progress, turn)
+        if turns:
+            here = await self._scopes.read(here.scope)
+        old = expired(here, progress.now)
+        if not turns and not old:
+            return progress
+        removing = self._scopes.writing(here, Write(removed=old)) if old else []
+        progress, replies = await progress_of(self._store, self._scopes, here.scope, *removing)
+        for answer in replies[1:]:
+            first_written(answer)
+        return progress
 
     async def _forget(self, progress: Progress, turn: str) -> None:
         for write in _waiting(progress.here, turn).writes:
             if isinstance(write, ForgetRecord) and not write.asks_first:
                 await self._correcting.delete_fact(progress.conversation, write.record_id)
 
-    async def _remember(self, progress: Progress, turn: str, *, is_off: bool) -> None:
+    async def _remember(self, progress: Progress, turn: str) -> None:
         # Read the facts first. An erasure that removes a waiting write then also refuses this one.
         facts = await self._scopes.read(progress.conversation.facts_scope)
         here = await self._scopes.read(progress.conversation)
@@ -80,7 +83,7 @@ class ToolWriter:
         entries: list[ScopeEntry] = []
         state = here.state
         for write in waiting.writes:
-            if is_off and not isinstance(write, ForgetRecord):
+            if here.is_off and not isinstance(write, ForgetRecord):
                 continue
             if isinstance(write, Keep):
                 fields.append(Kept(write.behavior, write.name, waiting.seq, write.text))

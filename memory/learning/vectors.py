@@ -3,70 +3,40 @@
 It continues after the newest stored vector, so a crash only delays it. No turn waits for it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
 
+from memory.learning.progress import Progress
+from memory.message import Message
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
-from memory.scopes.entries import Record, read
-from memory.scopes.log import message_of, packed, seq_of, version_of
+from memory.scopes.log import message_of, packed
+from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search import message_search
 from memory.search.embeddings import Embedder
-from memory.store.commands import Command
 from memory.store.keys import Scope
-from memory.store.scope_keys import ScopeKeys
 from memory.store.store import Store
 
 _BATCH = 128
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Stream:
-    """One kind of stream: its keys, its field in `meta`, and the text of an entry to embed.
+    """A stream that gets vectors with `fingerprint`; entries up to `last` have such vectors.
 
-    `text_of` returns "" for an entry that gets no vector. `until` names the field of `meta` with
-    the last id to embed. If it is "", or if there is no such field, all entries are embedded.
+    `before` is the fingerprint of the vectors that are stored, "" if there are none.
     """
 
     name: str
-    recipe: str
-    fingerprint_field: str
-    until: str
-    texts: Callable[[ScopeKeys], str]
-    vectors: Callable[[ScopeKeys], str]
-    text_of: Callable[[bytes, Mapping[bytes, bytes]], str]
+    of: ScopeMemory
+    fingerprint: str
+    before: str
+    last: int
 
-
-def _message_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
-    message = message_of(entry, fields)
-    return "" if message.is_refused else message_search.embedded_text(message)
-
-
-def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
-    record = read(seq_of(entry), fields[b"k"].decode(), fields[b"j"])
-    return record.embedded_text if isinstance(record, Record) else ""
-
-
-_MESSAGES = _Stream(
-    name="messages",
-    recipe=message_search.RECIPE,
-    fingerprint_field="vector_fingerprint",
-    until="off_at",
-    texts=lambda keys: keys.log,
-    vectors=lambda keys: keys.vectors,
-    text_of=_message_text,
-)
-_RECORDS = _Stream(
-    name="records",
-    recipe=scope_memory.RECIPE,
-    fingerprint_field="record_vector_fingerprint",
-    until="",
-    texts=lambda keys: keys.records,
-    vectors=lambda keys: keys.record_vectors,
-    text_of=_record_text,
-)
+    def __post_init__(self) -> None:
+        if self.before != self.fingerprint:
+            self.last = 0
 
 
 class VectorLearner:
@@ -84,7 +54,7 @@ class VectorLearner:
         """The embedding model and its dimensions."""
         return self._embedder.fingerprint
 
-    async def learn_messages(self, conversation: Scope) -> int:
+    async def learn_messages(self, progress: Progress) -> int:
         """Embed and store the messages that have no vector yet; return how many.
 
         It is safe to repeat and to run twice at the same time. If the stored vectors are of another
@@ -93,59 +63,65 @@ class VectorLearner:
 
         Raise `NotWritten` if something was erased or another model's vectors were stored meanwhile,
         and `EmbeddingsUnavailable` if the model fails. The vectors stored so far remain, and the
-        next call continues after them.
+        next round continues after them.
         """
-        meta = self._keys.scope(conversation).meta
-        if await self._client.call("HEXISTS", meta, "lexical_only"):
+        here, embedded = progress.here, progress.embedded
+        if embedded.is_unwanted:
             return 0
-        return await self._learn(conversation, _MESSAGES)
+        fingerprint = fingerprint_of(self._embedder, message_search.RECIPE)
+        stream = _Stream("messages", here, fingerprint, embedded.fingerprint, embedded.last)
+        said = progress.said_after(stream.last)
+        if said is not None:
+            return await self._embed(stream, map(_text_of, said))
+        learned, last = 0, stream.last
+        while page := await self._page(here.scope, last):
+            learned += await self._embed(stream, map(_text_of, page))
+            last = page[-1].seq
+        return learned
 
-    async def learn_records(self, scope: Scope) -> int:
+    async def learn_records(self, scope: ScopeMemory) -> int:
         """Embed the records of a scope in the same way; return how many. Raise the same errors."""
-        return await self._learn(scope, _RECORDS)
+        fingerprint = fingerprint_of(self._embedder, scope_memory.RECIPE)
+        stream = _Stream("records", scope, fingerprint, scope.fingerprint, scope.vectors.newest)
+        new = (each for each in scope.records if each.id > stream.last)
+        return await self._embed(stream, ((each.id, each.embedded_text) for each in new))
 
-    async def _learn(self, scope: Scope, stream: _Stream) -> int:
-        keys, script = self._keys.scope(scope), self._scripts["learn_vectors"]
-        fingerprint = fingerprint_of(self._embedder, stream.recipe)
-        learned = 0
-        while True:
-            meta, newest = await self._client.pipeline(
-                [
-                    ("HMGET", keys.meta, "epoch", "erasure", stream.fingerprint_field),
-                    ("XREVRANGE", stream.vectors(keys), "+", "-", "COUNT", 1),
-                ]
-            )
-            epoch, erasure = version_of(meta)
+    async def _embed(self, stream: _Stream, entries: Iterable[tuple[int, str]]) -> int:
+        """Embed and store entries, except those without a text; return how many."""
+        keys, (epoch, erasure) = self._keys.scope(stream.of.scope), stream.of.version
+        texts = [(entry_id, text) for entry_id, text in entries if text]
+        for start in range(0, len(texts), _BATCH):
+            ids, batch = zip(*texts[start : start + _BATCH], strict=True)
+            rows = await self._embedder.embed(batch)
             request = {
                 "stream": stream.name,
                 "epoch": epoch,
                 "erasure": erasure,
-                "fingerprint": fingerprint,
+                "fingerprint": stream.fingerprint,
+                "before": stream.before,
+                "after": stream.last,
+                "ids": ids,
                 "ttl_s": self._ttl_s,
             }
-            is_other = meta[2] != fingerprint.encode()
-            last = seq_of(newest[0][0]) if newest and not is_other else 0
-            batch = await self._batch(keys, last, stream)
-            if not batch:
-                return learned
-            if is_other:
-                await script(keys.all, request)
-                continue
-            rows = await self._embedder.embed([text for _, text in batch])
-            request |= {"after": last, "ids": [entry_id for entry_id, _ in batch]}
-            if await script(keys.all, request, *map(packed, rows)) != b"ok":
-                raise NotWritten(scope.tag)
-            learned += len(batch)
+            answer = await self._scripts["learn_vectors"](keys.all, request, *map(packed, rows))
+            if answer != b"ok":
+                raise NotWritten(stream.of.scope.tag)
+            stream.before, stream.last = stream.fingerprint, ids[-1]
+        return len(texts)
 
-    async def _batch(self, keys: ScopeKeys, last: int, stream: _Stream) -> list[tuple[int, str]]:
-        """Return id and text of the next entries to embed."""
-        while True:
-            page: Command = ("XRANGE", stream.texts(keys), f"({last}-0", "+", "COUNT", _BATCH)
-            bound: list[Command] = [("HGET", keys.meta, stream.until)] if stream.until else []
-            entries, *until = await self._client.pipeline([page, *bound])
-            texts = ((seq_of(entry), stream.text_of(entry, fields)) for entry, fields in entries)
-            end = int(until[0]) if any(until) else inf
-            batch = [(entry_id, text) for entry_id, text in texts if text and entry_id <= end]
-            if batch or not entries:
-                return batch
-            last = seq_of(entries[-1][0])
+    async def _page(self, conversation: Scope, last: int) -> Sequence[Message]:
+        """Return the next messages that were said while memory was on."""
+        keys = self._keys.scope(conversation)
+        page, off_at = await self._client.pipeline(
+            [
+                ("XRANGE", keys.log, f"({last}-0", "+", "COUNT", _BATCH),
+                ("HGET", keys.meta, "off_at"),
+            ]
+        )
+        messages = [message_of(entry, fields) for entry, fields in page]
+        return [each for each in messages if off_at is None or each.seq <= int(off_at)]
+
+
+def _text_of(message: Message) -> tuple[int, str]:
+    """Return the sequence of a message and what is embedded of it, "" for nothing."""
+    return message.seq, "" if message.is_refused else message_search.embedded_text(message)

@@ -7,6 +7,8 @@ Each is carried out completely or not at all.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from memory.message import Message
 from memory.scopes.entries import Record, ScopeEntry, written
 from memory.scopes.field import Field
@@ -76,6 +78,24 @@ def numbered(contents: list[Arg], entry: ScopeEntry) -> tuple[str, int]:
     kind, content = written(entry)
     contents.append(content)
     return kind, _FIRST_CONTENT + len(contents) - 1
+
+
+def together(writes: Sequence[Write]) -> Write:
+    """Return writes to one scope as one step; all rest on the same conversation."""
+    return Write(
+        [entry for write in writes for entry in write.entries],
+        [field for write in writes for field in write.fields],
+        [name for write in writes for name in write.removed],
+        writes[0].learned_from,
+    )
+
+
+def first_written(answer: bytes) -> int:
+    """Read the answer to a write: the first entry's id, 0 without entries; raise `NotWritten`."""
+    read = orjson.loads(answer)
+    if read["outcome"] != "written":
+        raise NotWritten(read["outcome"])
+    return int(read["first"])
 
 
 @dataclass(frozen=True, slots=True)

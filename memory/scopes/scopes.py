@@ -3,21 +3,28 @@
 Redis has the truth. What a process has read is valid only for the version that it was read under.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, tzinfo
 from time import time
-from typing import Any
 
 import orjson
 
 from memory.scopes.cache import ScopeCache
-from memory.scopes.changes import NotWritten, Receipt, Revision, Write, new_values, numbered
+from memory.scopes.changes import (
+    NotWritten,
+    Receipt,
+    Revision,
+    Write,
+    first_written,
+    new_values,
+    numbered,
+)
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors
-from memory.store.commands import Arg
+from memory.store.commands import Arg, Command, ScriptCall
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -75,12 +82,16 @@ class Scopes:
         self._cache.keep(scope_memory)
         return scope_memory
 
+    def reading(self, scope: Scope) -> ScriptCall:
+        """Return the call that reads what is new in a scope, for a pipeline."""
+        request = {"cursor": self.cursor(scope).of_records, "max": _PAGE}
+        return self._scripts["read_scope"].command(self._keys.scope(scope).of_records, request)
+
     async def read(self, scope: Scope) -> ScopeMemory:
         """Read the fields and records of a scope, as they are stored now."""
         while True:
             before = self.cursor(scope)
-            request = {"cursor": before.of_records, "max": _PAGE}
-            answer = await self._scripts["read_scope"](self._keys.scope(scope).of_records, request)
+            [answer] = await self._client.pipeline([self.reading(scope)])
             scope_memory = self.join(scope, Delta.of(answer), _PAGE)
             if scope_memory.is_whole:
                 return scope_memory
@@ -142,6 +153,11 @@ class Scopes:
         Raise `NotWritten` if something was erased in the scope since it was read, or if a field
         does not have its expected value.
         """
+        *_, answer = await self._client.pipeline(self.writing(scope_memory, write))
+        return first_written(answer)
+
+    def writing(self, scope_memory: ScopeMemory, write: Write) -> list[Command | ScriptCall]:
+        """Return the two commands of a write, for a pipeline; `first_written` reads the answer."""
         scope, source = scope_memory.scope, write.learned_from
         epoch, erasure = scope_memory.version
         contents: list[Arg] = []
@@ -157,12 +173,8 @@ class Scopes:
         }
         if source:
             wanted["learned_from"] = (source.scope.tag, source.epoch)
-        await self._index(scope)
-        answer = await self._called("write", scope, wanted, contents)
-        if answer["outcome"] != "written":
-            raise NotWritten(answer["outcome"])
-        first: int = answer["first"]
-        return first
+        keys = self._keys.scope(scope).all
+        return [self._index(scope), self._scripts["write"].command(keys, wanted, *contents)]
 
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
         """Erase and change parts of a scope in one step; an open turn starts again.
@@ -194,7 +206,8 @@ class Scopes:
             contents += revision.entry
             wanted["entry"] = len(contents)
         is_noted = await self._note(scope_memory, revision)
-        answer = await self._called("revise", scope, wanted, contents)
+        keys = self._keys.scope(scope).all
+        answer = orjson.loads(await self._scripts["revise"](keys, wanted, *contents))
         self._cache.drop(scope)
         if answer["outcome"] == "gone":
             raise LeaseLost(scope.tag)
@@ -217,10 +230,10 @@ class Scopes:
         await self._scripts["cut"](self._keys.scope(scope).all, request)
         return epoch
 
-    async def touch(self, scope: Scope) -> None:
-        """Renew the expiry of a scope, as learning something would."""
-        await self._index(scope)
-        await self._scripts["touch"](self._keys.scope(scope).all, {"ttl_s": self._ttl_s})
+    def touching(self, scope: Scope) -> list[Command | ScriptCall]:
+        """Return the commands that renew the expiry of a scope, as learning something would."""
+        touch = self._scripts["touch"].command(self._keys.scope(scope).all, {"ttl_s": self._ttl_s})
+        return [self._index(scope), touch]
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision takes; return false if Redis is full."""
@@ -231,14 +244,6 @@ class Scopes:
                 return True  # it is refused, or a repeat
         return await self._journal.note_parts(scope, after, revision.taken)
 
-    async def _index(self, scope: Scope) -> None:
-        """Add the scope to the index that erasures read; call it before anything is stored."""
-        await self._client.call("ZADD", self._keys.index_of(scope), int(time()), scope.tag)
-
-    async def _called(
-        self, name: str, scope: Scope, wanted: Mapping[str, object], contents: Sequence[Arg]
-    ) -> dict[str, Any]:
-        keys = self._keys.scope(scope).all
-        answer = await self._scripts[name](keys, (orjson.dumps(wanted), *contents))
-        read: dict[str, Any] = orjson.loads(answer)
-        return read
+    def _index(self, scope: Scope) -> Command:
+        """Add the scope to the index that erasures read; to be sent before anything is stored."""
+        return ("ZADD", self._keys.index_of(scope), int(time()), scope.tag)

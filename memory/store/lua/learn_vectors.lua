@@ -1,8 +1,8 @@
 -- Uses: scope
--- ARGV[1], a JSON object: `stream`, 'messages' or 'records'; `epoch`, `erasure`; `fingerprint` of the model; `ttl_s`;
--- for a batch also `after`, the last id that had a vector when the batch was made, and `ids`, ascending. The packed
--- vectors of the ids follow as ARGV[2] and so on.
--- The vectors of a stream are of one model and have no gaps. Without a batch, vectors of another model are dropped.
+-- ARGV[1], a JSON object: `stream`, 'messages' or 'records'; `epoch`, `erasure`; `fingerprint` of the model; `before`, the
+-- fingerprint of the stored vectors when the batch was made; `after`, the last id that had a vector of the model then;
+-- `ids`, ascending; `ttl_s`. The packed vectors of the ids follow as ARGV[2] and so on.
+-- The vectors of a stream are of one model and have no gaps. The first batch of another model replaces all vectors.
 -- A batch that does not continue what is stored is refused. Vectors of another length drop all: the model changed
 -- behind its name.
 local request = cjson.decode(ARGV[1])
@@ -12,18 +12,16 @@ local epoch, erasure, _, _, is_lexical_only, fingerprint = read_meta('lexical_on
 epoch, erasure = epoch or '0', erasure or '0'
 if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end
 if ROWS == VEC and is_lexical_only then return 'refused' end
-local is_other = fingerprint ~= request.fingerprint
-if not request.ids then
-  if is_other then
-    redis.call('UNLINK', ROWS)
-    redis.call('HSET', META, FINGERPRINT, request.fingerprint)
-    touch(request.ttl_s)
-  end
-  return 'ok'
+if fingerprint ~= request.fingerprint then
+  if (fingerprint or '') ~= request.before then return 'refused' end
+  redis.call('UNLINK', ROWS)
+  redis.call('HDEL', META, 'expiring')
+  redis.call('HSET', META, FINGERPRINT, request.fingerprint)
+  expiry = nil
 end
 local last = redis.call('XREVRANGE', ROWS, '+', '-', 'COUNT', 1)[1]
 local last_id = last and tonumber(string.match(last[1], '^%d+')) or 0
-if is_other or last_id < request.after then return 'refused' end
+if last_id < request.after then return 'refused' end
 if last and #last[2][2] ~= #ARGV[2] then
   redis.call('UNLINK', ROWS)
   redis.call('HDEL', META, 'expiring')

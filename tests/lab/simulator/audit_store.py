@@ -21,7 +21,7 @@ _MARKING = frozenset({"outbox", "sending", "set_aside"})
 _ERASING = frozenset({"clear", "wipe", "erase_person", "revise", "drop_entry"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"superseded")
-_READING = frozenset({"read_scope"})
+_READING = frozenset({"read_scope", "read_unlearned"})
 _REMOVES_WAKE_UPS = frozenset(
     {"ack", "remove_consumers", "take_due", "DEL", "XACK", "XDEL", "ZREM"}
 )

@@ -85,10 +85,10 @@ class OldDays:
             "fingerprint": fingerprint,
             "ttl_s": self._memory.store.ttl_s,
         }
-        assert await learn(keys, request) == b"ok"
         for start in range(0, len(seqs), _BATCH):
             part = seqs[start : start + _BATCH]
-            batch = {"after": part.start - 1, "ids": list(part)}
+            before = fingerprint if start else ""
+            batch = {"before": before, "after": part.start - 1, "ids": list(part)}
             rows = [row for _, row in zip(part, self._rows, strict=False)]
             assert await learn(keys, request | batch, *rows) == b"ok"
 

@@ -1,0 +1,12 @@
+-- Uses: scope, delta
+-- ARGV[1], a JSON object: `cursor` and `max`, as `read_delta` takes them, without messages; `after`, the sequence of a
+-- message, absent if no messages are wanted.
+-- Reads what a round of learning needs of a conversation. Answers a list: the answer of `read_delta`; the id of the
+-- last message that has a vector, the fingerprint of the vectors, and '1' if there must be none, each '' if there is
+-- none; the messages after `after`, oldest first.
+local request = cjson.decode(ARGV[1])
+local last = redis.call('XREVRANGE', VEC, '+', '-', 'COUNT', 1)[1]
+local _, _, _, _, fingerprint, is_lexical_only = read_meta('vector_fingerprint', 'lexical_only')
+local messages = request.after and redis.call('XRANGE', LOG, '(' .. request.after .. '-0', '+', 'COUNT', request.max)
+local delta = read_delta(request.cursor, request.max)
+return {delta, last and last[1] or '', fingerprint or '', is_lexical_only or '', messages or {}}
