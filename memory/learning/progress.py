@@ -97,7 +97,9 @@ class Progress:
     def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
         """Return what to write after a behavior has learned up to this sequence."""
         learner, target = self._learner(behavior), self.target(behavior)
-        fields: list[Field] = [Watermark(learner, learned_up_to), Failures(learner)]
+        fields: list[Field] = [Watermark(learner, learned_up_to)]
+        if self.failures(behavior).count:
+            fields.append(Failures(learner))
         if learned.state is not None and behavior.name == STATE_LEARNER:
             fields += (State(learned.state), StateUntrusted(learned.is_untrusted))
         elif learned.state is not None:
@@ -158,7 +160,8 @@ async def progress_of(
             break
         first = ()
         for each in read_scopes:
-            await scopes.read(each.scope)
+            if not each.is_whole:  # it has its first vectors, or it is too long for one page
+                await scopes.read(each.scope)
     here = read_scopes[-1]
     _, last, fingerprint, is_unwanted, newer = unlearned
     known = [each for each in here.messages.messages[-_MAX_SAID:] if each.seq <= held.message]

@@ -103,7 +103,8 @@ class VectorLearner:
                 "ids": ids,
                 "ttl_s": self._ttl_s,
             }
-            answer = await self._scripts["learn_vectors"](keys.all, request, *map(packed, rows))
+            learn = self._scripts["learn_vectors"]
+            answer = await learn(keys.of_writes, request, *map(packed, rows))
             if answer != b"ok":
                 raise NotWritten(stream.of.scope.tag)
             stream.before, stream.last = stream.fingerprint, ids[-1]

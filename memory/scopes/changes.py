@@ -4,8 +4,9 @@ A `Write` adds what was learned. A `Revision` erases parts of the scope and all 
 Each is carried out completely or not at all.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha1
 
 import orjson
 
@@ -18,6 +19,8 @@ from memory.store.errors import Outdated
 
 _FIRST_CONTENT = 2
 """A script's first argument is a JSON object; contents follow it."""
+
+_MAX_SENT = 64
 
 
 class NotWritten(Outdated):
@@ -71,6 +74,13 @@ class Revision:
 def new_values(change: Write | Revision) -> dict[str, str]:
     """Return the new values of all changed fields by name, "" for removed ones."""
     return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
+
+
+def expected(stored: str) -> str | Mapping[str, str]:
+    """Return what a script compares with a field's value; a long one is not sent whole."""
+    if len(stored) <= _MAX_SENT:
+        return stored
+    return {"sha1": sha1(stored.encode()).hexdigest()}  # noqa: S324 - all that Redis has
 
 
 def numbered(contents: list[Arg], entry: ScopeEntry) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from memory.scopes.changes import (
     Receipt,
     Revision,
     Write,
+    expected,
     first_written,
     new_values,
     numbered,
@@ -166,14 +167,14 @@ class Scopes:
             "erasure": erasure,
             "ttl_s": self._ttl_s,
             "fields": {
-                name: (scope_memory.fields.get(name, ""), value)
+                name: (expected(scope_memory.fields.get(name, "")), value)
                 for name, value in new_values(write).items()
             },
             "entries": [numbered(contents, entry) for entry in write.entries],
         }
         if source:
             wanted["learned_from"] = (source.scope.tag, source.epoch)
-        keys = self._keys.scope(scope).all
+        keys = self._keys.scope(scope).of_writes
         return [self._index(scope), self._scripts["write"].command(keys, wanted, *contents)]
 
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
@@ -232,8 +233,8 @@ class Scopes:
 
     def touching(self, scope: Scope) -> list[Command | ScriptCall]:
         """Return the commands that renew the expiry of a scope, as learning something would."""
-        touch = self._scripts["touch"].command(self._keys.scope(scope).all, {"ttl_s": self._ttl_s})
-        return [self._index(scope), touch]
+        keys = self._keys.scope(scope).of_writes
+        return [self._index(scope), self._scripts["touch"].command(keys, {"ttl_s": self._ttl_s})]
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision takes; return false if Redis is full."""

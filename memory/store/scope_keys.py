@@ -51,3 +51,11 @@ class ScopeKeys:
     def of_records(self) -> tuple[str, ...]:
         """Return the keys of what was learned, for a reader."""
         return self.meta, self.learned, self.records, self.record_vectors
+
+    @property
+    def of_writes(self) -> tuple[str, ...]:
+        """Return the keys of what was learned and of all else that expires with it."""
+        return (
+            *(*self.of_records, self.turn, self.mailbox, self.seen, self.log, self.vectors),
+            self.dead_letters,
+        )

@@ -67,6 +67,8 @@ class WireTap:
     async def __aexit__(self, *_: object) -> None:
         assert self._server
         self._server.close()
+        if self._lines:  # a client that has just closed its connections is still on the way out
+            await asyncio.wait(self._lines, timeout=1)
         for line in self._lines:
             line.cancel()
         await asyncio.gather(*self._lines, return_exceptions=True)

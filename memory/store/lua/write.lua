@@ -3,10 +3,13 @@
 --   epoch, erasure: the versions under which this was decided
 --   ttl_s
 --   learned_from: tag and epoch of the conversation that this rests on; absent if it is this scope
---   fields: a field -> the value that is expected and the value that it gets ('' for none)
+--   fields: a field -> the value that is expected, or of a long one {sha1}, and the value that it gets ('' for none)
 --   entries: kind of an entry and the number of the argument that holds its content
 -- Answers a JSON object: `outcome`, and the id of the first entry as `first` (0 without entries).
 local wanted = cjson.decode(ARGV[1])
+local function is_expected(value, expected)
+  return value == expected or type(expected) == 'table' and redis.sha1hex(value) == expected.sha1
+end
 local function outcome(why, first) return cjson.encode({outcome = why, first = first or 0}) end
 
 local epoch, erasure = versions()
@@ -23,7 +26,7 @@ for name, values in pairs(wanted.fields) do
 end
 local present = #names > 0 and redis.call('HMGET', LEARNED, unpack(names)) or {}
 for i, name in ipairs(names) do
-  if (present[i] or '') ~= wanted.fields[name][1] then return outcome('stale') end
+  if not is_expected(present[i] or '', wanted.fields[name][1]) then return outcome('stale') end
 end
 set_fields(new)
 local first, written = 0, {}

@@ -1,0 +1,80 @@
+"""What a round of learning costs Redis after a turn, with the behaviors and settings of the bot."""
+
+from collections import Counter
+from dataclasses import dataclass
+from statistics import median
+
+import pytest
+
+from config.settings import Settings
+from memory.learning.learner import LearningRound
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.sessions import conversation, made_up_topics
+from tests.lab.talking import talking
+from tests.lab.wire_tap import WireTap
+from tests.valkey import ValkeyServer
+
+TURNS, WARM_FROM = 24, 8
+VECTOR_BYTES = 268
+"""256 dimensions, a scale, and what the protocol adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of a round; `nbytes` are those of both directions without the vectors."""
+
+    is_asked: bool
+    trips: int
+    nbytes: int
+    commands: int
+
+
+def commands_of(server: ValkeyServer) -> int:
+    """Return how many commands the server has carried out, those inside scripts included."""
+    calls: Counter[str] = Counter()
+    for line in server.ask("INFO commandstats").decode().splitlines():
+        name, _, figures = line.partition(":calls=")
+        if figures and "|" not in name:
+            calls[name] += int(figures.split(",")[0])
+    return calls.total() - calls["cmdstat_info"]
+
+
+@pytest.mark.timeout(60)
+async def test_a_round_takes_few_round_trips_bytes_and_commands(
+    valkey_server: ValkeyServer, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was 23 trips, 20 kB and 75 commands until November 2026; with a model call 31, 31, 112."""
+    valkey_server.ask("FLUSHALL")
+    costs: list[Cost] = []
+    settings = Settings(_env_file=None)
+    async with (
+        WireTap(valkey_server.port) as tap,
+        talking(settings, tokens, tap.url) as (talk, tape),
+    ):
+        learn = talk.memory.learn
+
+        async def counted(scope: Scope) -> LearningRound:
+            commands, begun = commands_of(valkey_server), len(tap.passed)
+            done = await learn(scope)
+            if tape.turn >= WARM_FROM:
+                trips = tap.passed[begun:]
+                vectors = VECTOR_BYTES * (done.messages + done.records)
+                nbytes = sum(trip.nbytes for trip in trips) - vectors
+                used = commands_of(valkey_server) - commands
+                costs.append(Cost(done.calls > 0, len(trips), nbytes, used))
+            return done
+
+        monkeypatch.setattr(talk.memory, "learn", counted)
+        for each in conversation(TURNS, "brisk", made_up_topics()):
+            await talk.exchange(each)
+    asked = [each for each in costs if each.is_asked]
+    others = [each for each in costs if not each.is_asked]
+    assert len(asked) > 2
+    assert len(others) > TURNS // 3
+    assert max(each.trips for each in costs) <= 6
+    assert median(each.trips for each in others) <= 3
+    assert median(each.nbytes for each in others) <= 4_500
+    assert median(each.nbytes for each in asked) <= 10_500
+    assert median(each.commands for each in others) <= 40
+    assert median(each.commands for each in asked) <= 80
