@@ -1,10 +1,9 @@
 """Counts every billed call in Redis exactly once; no turn waits for it.
 
 The call that gave the reply is counted in the round trip that stores the reply. A writer in the
-background counts all other calls: those of answers at once, because they count for quotas, the
-others after a few seconds together. A call is lost only if the process dies before the call is
-written. Servers report the tokens of a stream in its last chunk. So a stream that the server broke
-off counts nothing, and a stream that we cancelled counts an estimate.
+background counts all other calls at once. A call is lost only if the process dies before the call
+is written. Servers report the tokens of a stream in its last chunk. So a stream that the server
+broke off counts nothing, and a stream that we cancelled counts an estimate.
 """
 
 import asyncio
@@ -29,10 +28,8 @@ _MAX_BATCH = 50
 _PAUSE_S = 1.0
 _GRACE_S = 2.0
 _REPEATS_S = 300
-_REPLY_HELD_S = 0.05
+_HELD_S = 0.05
 """How long the call of a reply waits to be counted together with the reply."""
-_HELD_S = 5.0
-"""How long a call that counts for no quota waits to be counted together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,6 @@ class UsageRecorder:
     def __init__(self) -> None:
         self._waiting: asyncio.Queue[BilledCall] = asyncio.Queue()
         self._store: UsageStore | None = None
-        self._held: set[str] = set()
 
     def note(self, source: BillingSource, usage: Usage, *, is_last: bool = False) -> None:
         """Count a call if the server billed any tokens for it.
@@ -77,14 +73,11 @@ class UsageRecorder:
             return
         payer = _payer.get()
         call = BilledCall.now(source, tokens, payer.person, payer.conversation)
-        if self._store is None or (source.kind == "answer" and not is_last):
+        if is_last and self._store is not None:
+            self._store.hold(call)
+            asyncio.get_running_loop().call_later(_HELD_S, self._release, call.conversation)
+        else:
             self._waiting.put_nowait(call)
-            return
-        self._store.hold(call)
-        if is_last or call.conversation not in self._held:
-            held_s = _REPLY_HELD_S if is_last else _HELD_S
-            self._held.add(call.conversation)
-            asyncio.get_running_loop().call_later(held_s, self._release, call.conversation)
 
     def model_called(self, report: CallReport) -> None:
         """Count a call for the person and conversation of `billed_to`."""
@@ -99,10 +92,9 @@ class UsageRecorder:
         try:
             yield
         finally:
-            for conversation in tuple(self._held):
-                self._release(conversation)
             try:
                 async with asyncio.timeout(_GRACE_S):
+                    await asyncio.sleep(_HELD_S)
                     await self._waiting.join()
             except TimeoutError:
                 log.warning("calls not counted", calls=self._waiting.qsize())
@@ -110,8 +102,7 @@ class UsageRecorder:
             await asyncio.gather(writer, return_exceptions=True)
 
     def _release(self, conversation: str) -> None:
-        """Write the calls of a conversation that no reply has taken along."""
-        self._held.discard(conversation)
+        """Write the call of a reply that was not stored, because its turn or its write failed."""
         if self._store is not None:
             for call in self._store.release(conversation):
                 self._waiting.put_nowait(call)

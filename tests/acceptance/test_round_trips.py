@@ -10,15 +10,17 @@ from tests.valkey import ValkeyServer
 
 INTAKE = ["ZADD+spoke+intake", "XADD"]
 TURN = [
-    *("XREADGROUP", "acquire+read_scope"),
+    *("XREADGROUP", "acquire+read_scope", "count_usage"),
     *("count_usage+outbox", "ZADD+commit", "ack"),
 ]
 
 
-async def test_a_turn_takes_two_round_trips_at_intake_and_five_from_wake_up_to_acknowledgement(
+async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_acknowledgement(
     valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    """The person's facts come with the lease, and usage is counted with the reply.
+    """The person's facts come with the lease.
+
+    The reply does not wait for the third: it counts usage while the model works.
 
     Only the last turn is typical: the second one loads the first vectors of the conversation.
     """

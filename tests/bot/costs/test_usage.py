@@ -66,20 +66,3 @@ async def test_a_write_whose_answer_was_lost_counts_only_once(memory: Memory) ->
 
 def _now() -> float:
     return BilledCall.now(ANSWER, Tokens(), 0, "").at
-
-
-async def test_calls_of_learning_are_counted_in_one_write_with_the_next_reply(
-    memory: Memory,
-) -> None:
-    """A call for an answer is not held, because it counts for a quota."""
-    recorder = UsageRecorder()
-    async with recorder.writing(memory.usage):
-        with billed_to(CHAT):
-            recorder.note(BillingSource("internal", "m"), Usage(3))
-            recorder.note(BillingSource("embedding", "m"), Usage(2))
-            recorder.note(ANSWER, Usage(1))
-        held = memory.usage.release(CHAT.tag)
-        assert [call.tokens.total for call in held] == [3, 2]
-        for call in held:
-            memory.usage.hold(call)
-    assert together(await memory.usage.sums(_now())).total == 6
