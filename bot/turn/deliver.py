@@ -31,6 +31,7 @@ from bot.telegram.errors import (
 from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
 from bot.turn.patience import Patience
+from bot.turn.to_the_end import to_the_end
 from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import Superseded
 from memory.store.errors import LeaseLost
@@ -136,12 +137,7 @@ class Deliverer:
         After `Superseded` the part stays: the worker that goes on counts it as sent. Losing the
         lease also cancels the turn, so the step is shielded: its refusal is seen in any case.
         """
-        guarded = asyncio.ensure_future(self._guarded(chat_id, in_doubt, step))
-        try:
-            return await asyncio.shield(guarded)
-        except asyncio.CancelledError:
-            await asyncio.gather(guarded, return_exceptions=True)
-            raise
+        return await to_the_end(self._guarded(chat_id, in_doubt, step))
 
     async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
         try:
@@ -214,9 +210,13 @@ class Deliverer:
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
-            with suppress(TelegramError):
-                await self._delete(to.chat_id, await sending)
+            await to_the_end(self._take_back(to.chat_id, sending))
             raise
+
+    async def _take_back(self, chat_id: int, sending: Awaitable[int]) -> None:
+        """Delete a part as soon as it was sent."""
+        with suppress(TelegramError):
+            await self._delete(chat_id, await sending)
 
     async def _send_observed(self, to: Destination, part: Part) -> int:
         """Make the file that a part stands for, and send both; observers hear of the outcome."""

@@ -421,6 +421,29 @@ async def test_a_part_that_never_arrived_is_not_deleted_after_a_cancellation(
     assert deliver.telegram.deleted == []
 
 
+async def test_a_part_is_deleted_if_the_turn_is_cancelled_again_during_its_deletion(
+    deliver: Delivering,
+) -> None:
+    reached, gate = asyncio.Event(), asyncio.Event()
+
+    async def wait_there() -> None:
+        reached.set()
+        await gate.wait()
+
+    deliver.telegram.before_delete = wait_there
+    deliver.telegram.gate = asyncio.Event()
+    delivering = asyncio.create_task(deliver(ONE, TWO))
+    await deliver.telegram.asked.wait()
+    delivering.cancel()
+    deliver.telegram.gate.set()
+    await reached.wait()
+    delivering.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await delivering
+    assert deliver.telegram.deleted == [(CHAT, 100)]
+
+
 @pytest.mark.parametrize("where", ["step", "delete"])
 async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_known(
     deliver: Delivering, where: str
