@@ -10,6 +10,7 @@ import pytest
 from tests.lab.bots import ROOT
 from tests.lab.measures import Source, doubled_classes, doubled_stems, parameters, product
 
+pytestmark = pytest.mark.xdist_group("structure")  # so that one worker reads the sources, once
 MAX_FILE_LINES = 250
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5

@@ -92,15 +92,16 @@ _REDIS = Stage(redis_environment=FAKED, settings=_GATHERING)
 _REDIS_POLLED = Stage(intake="polling", redis_environment=FAKED)
 _ALL = Stage(from_scratch=True, settings=FAKED | _SLOW | _GATHERING, redis_environment=FAKED)
 
+# Those with 0 happen in the suite with another fault: forward and back again, back at a death.
 FAULTS = tuple(
     Fault(
         name, partial(strike, to_s=to_s), stage, len(to_s), sample, patience_s=90, missing=MISSING
     )
     for name, strike, to_s, stage, sample in (
-        ("clock of the bot: forward", _jump, _FORWARD, _BOT, 1),
-        ("clock of the bot: back", _jump, _FAR_BACK, _BOT, 0),
-        ("clock of Redis: forward", _jump, _FORWARD, _REDIS, 1),
-        ("clock of Redis: back", _jump, _BACK, _REDIS, 1),
+        ("clock of the bot: forward", _jump, _FORWARD, _BOT, 0),
+        ("clock of the bot: back", _jump, _FAR_BACK, _BOT, 1),
+        ("clock of Redis: forward", _jump, _FORWARD, _REDIS, 0),
+        ("clock of Redis: back", _jump, _BACK, _REDIS, 0),
         ("clock of Redis: forward and back again", _jump, _THERE_AND_BACK, _REDIS, 2),
         ("clock of both: back", _jump, _FAR_BACK, _ALL, 1),
         ("clock of Redis: back, at a kill -9", _jump_at_a_death, _BACK, _REDIS, 1),

@@ -128,7 +128,7 @@ FAULTS = (
         )
         for where, stage, at, rounds, sample in (
             ("", Stage(learns=True), MOMENTS, _KILLS, len(MOMENTS) - _EARLY),
-            (", polling", Stage(intake="polling"), _EARLY_FIRST, _KILLS, _EARLY + 1),
+            (", polling", Stage(intake="polling"), _EARLY_FIRST, _KILLS, _EARLY),
             (", web and workers", Stage(roles=MANY), MOMENTS, len(MOMENTS), 5),
             (", pollers and workers", POLLED_MANY, MOMENTS, len(MOMENTS), 0),
         )
@@ -155,7 +155,7 @@ FAULTS = (
         sample=0,
         patience_s=90,
     ),
-    Fault("SIGTERM with turns running", partial(_asked_to_stop, at=_WORKING), rounds=4, sample=4),
+    Fault("SIGTERM with turns running", partial(_asked_to_stop, at=_WORKING), rounds=4, sample=2),
     *(
         Fault(
             f"SIGTERM of {name}",

@@ -84,7 +84,7 @@ FAULTS = (
         _one_by_one(_SURVIVED),
         _STAGE,
         rounds=len(_SURVIVED),
-        sample=len(_SURVIVED),
+        sample=4,
         texts=0,
     ),
     Fault(
