@@ -7,7 +7,7 @@ import structlog
 
 from bot.commands.bot_command import Answer, BotCommand, ShownOnTop
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
@@ -94,12 +94,12 @@ class BroadcastCommand:
         nonce = await self._confirmations.ask(
             conversation, "broadcast", asked.sender.id, str(asked.replied_to)
         )
-        *before, last = self._say(language, "ask", chats=chats, days=ACTIVE_DAYS).parts
-        row = tuple(
+        question = self._say(language, "ask", chats=chats, days=ACTIVE_DAYS)
+        row = (
             Button(self._sentences.text(language, f"buttons.{verb}"), f"{verb}:{nonce}")
             for verb in (_SEND, _DONT_SEND)
         )
-        return Answer((*before, replace(last, buttons=(row,))))
+        return Answer(with_buttons(question.parts, *row))
 
     async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Store the announcement for the workers, who show its progress here."""

@@ -1,12 +1,11 @@
 """`/instructions`: shows, sets and removes how the bot should answer in one conversation."""
 
-from dataclasses import replace
 from hashlib import blake2b
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.chat_instructions import MAX_CHARS, ChatInstructions
 from memory.store.keys import Scope
@@ -56,10 +55,9 @@ class InstructionsCommand:
         text = await self._stored.read(conversation)
         if not text:
             return self._say(language, "none")
-        *before, last = self._say(language, "shown", text=text)
         label = self._sentences.text(language, "buttons.remove_instructions")
         button = Button(label, f"{self.verb}:{_digest(text)}")
-        return (*before, replace(last, buttons=((button,),)))
+        return with_buttons(self._say(language, "shown", text=text), button)
 
     def _say(self, language: str, key: str, **values: object) -> tuple[Part, ...]:
         return self._sentences.say(language, f"instructions.{key}", **values)

@@ -5,13 +5,13 @@ In private, in the language in which an operator last used a command.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import structlog
 
 from bot.commands.access import Operators
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.limits.alerts import CapacityAlert
@@ -48,13 +48,12 @@ class AdminNotices:
         log.warning("news for admins", kind=key.partition(".")[2], admins=len(languages))
         is_done = not languages
         for operator, language in languages.items():
-            *before, last = self._sentences.say(language, key, **values)
+            parts = self._sentences.say(language, key, **values)
             row = tuple(
                 Button(self._sentences.text(language, label), action)
                 for label, action in (buttons or {}).items()
             )
-            last = replace(last, buttons=(row,) if row else ())
-            is_done |= await self._send(operator, (*before, last))
+            is_done |= await self._send(operator, with_buttons(parts, *row))
         return is_done
 
     async def _send(self, operator: int, parts: Sequence[Part]) -> bool:

@@ -1,13 +1,11 @@
 """`/privacy`: what is stored, and the button that lets the operator look for an hour."""
 
-from dataclasses import replace
-
 import structlog
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from config.settings import Settings
 from memory.erasure.confirmations import NotConfirmed
@@ -62,6 +60,6 @@ class PrivacyCommand:
         if until:
             key, label, action = "privacy.looking", "buttons.end_look", _END
             values |= self._sentences.local(language, until, "")
-        *before, last = self._sentences.say(language, *self._keys, key, **values)
+        parts = self._sentences.say(language, *self._keys, key, **values)
         button = Button(self._sentences.text(language, label), f"{self.verb}:{action}")
-        return (*before, replace(last, buttons=((button,),)))
+        return with_buttons(parts, button)

@@ -1,11 +1,10 @@
 """Fixed sentences as parts to send, in a person's language."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
 
 
@@ -71,5 +70,4 @@ class Sentences:
                 self.text(language, "buttons.cancel"), ":".join(("cancel", nonce, verb, *detail))
             ),
         )
-        *before, last = self.say(language, key, **values)
-        return (*before, replace(last, buttons=(row,)))
+        return with_buttons(self.say(language, key, **values), *row)

@@ -7,7 +7,6 @@ passage that an earlier import has stored is not stored again, so a repeated tur
 """
 
 import asyncio
-from dataclasses import replace
 
 import orjson
 
@@ -24,7 +23,7 @@ from bot.documents.import_selection import (
     select,
     unreported,
 )
-from bot.reply.parts import Button
+from bot.reply.parts import Button, with_buttons
 from bot.telegram.updates import IncomingMessage, SentFile
 from memory.documents.library import Library, Origin, documents
 from memory.erasure.confirmations import Confirmations
@@ -98,14 +97,14 @@ class Imports:
         verbs = ["import", "dont_import"]
         if is_list and not file.pasted:
             verbs.insert(1, "read_document")
-        row = tuple(
+        row = (
             Button(self._sentences.text(language, f"buttons.{verb}"), f"{verb}:{nonce}")
             for verb in verbs
         )
-        *before, last = self._sentences.say(
+        preview = self._sentences.say(
             language, *_keys(found, is_list=is_list), **self._counts(language, found)
         )
-        return Answer((*before, replace(last, buttons=(row,))))
+        return Answer(with_buttons(preview, *row))
 
     async def store(
         self,

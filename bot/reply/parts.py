@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -74,6 +74,12 @@ class Part:
     quote: Quote | None = None
     force_reply: bool = False
     instead: str = ""
+
+
+def with_buttons(parts: Sequence[Part], *row: Button) -> tuple[Part, ...]:
+    """Return parts with a row of buttons, possibly empty, below the last one."""
+    *before, last = parts
+    return (*before, replace(last, buttons=(row,) if row else ()))
 
 
 def to_json(parts: Sequence[Part]) -> str:

@@ -12,7 +12,7 @@ from bot.commands.tool_questions import answers, tool_question
 from bot.model.model_errors import summary
 from bot.reply.attached import said_with, with_attached
 from bot.reply.long_reply import MAX_CHARS, reply_parts
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.rich import is_worth_rich
 from bot.reply.split import with_line
 from bot.turn.at_work import AtWork
@@ -80,8 +80,7 @@ class AgentStep:
                 asker, here = request.message.sender_id, context.conversation
                 nonce = await agreed.runs.ask(here, asker, context.tool_question)
                 row = answers(self._sentences, request.language, nonce)
-                *before, last = outbox.parts
-                return replace(outbox, parts=(*before, replace(last, buttons=(row,))))
+                return replace(outbox, parts=with_buttons(outbox.parts, *row))
             correction = await self._agent.correction(context, finish.text)
             return await self._outbox(request, context, finish.text, correction)
 
@@ -119,7 +118,7 @@ class AgentStep:
         for line in lines:
             parts = with_line(parts, line)
         if request.run.heard and not request.is_off_record:
-            parts = (*parts[:-1], replace(parts[-1], buttons=((self._misheard(request),),)))
+            parts = with_buttons(parts, self._misheard(request))
         asked = questions(self._sentences, language, writes)
         asked += reminder_questions(self._sentences, language, reminders)
         # The person may decline: then what the tools did must not teach anything either.

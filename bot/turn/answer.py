@@ -17,7 +17,7 @@ from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import billed_to
 from bot.documents.upload import Upload
 from bot.model.model_errors import ModelError, reason_of
-from bot.reply.parts import Button
+from bot.reply.parts import Button, with_buttons
 from bot.reply.render import rendered
 from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
@@ -134,8 +134,7 @@ class Answerer:
             history.conversation, "again", question.sender_id, about
         )
         button = Button(self._sentences.text(request.language, "buttons.again"), f"again:{nonce}")
-        *before, last = notice.parts
-        return replace(notice, parts=(*before, replace(last, buttons=((button,),))))
+        return replace(notice, parts=with_buttons(notice.parts, button))
 
     def _notice(
         self, request: Request, key: str, *, is_refused: bool = False, **values: object

@@ -10,7 +10,7 @@ from dataclasses import replace
 import structlog
 
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button
+from bot.reply.parts import Button, with_buttons
 from bot.telegram.packing import from_bytes, to_bytes
 from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.observers import GaveUp, Observer
@@ -78,8 +78,7 @@ class GiveUp:
         nonce = await self._confirmations.ask(here, "letter", last.sender.id, about)
         label = self._sentences.text(last.sender.language, "buttons.again")
         button = Button(label, f"letter:{nonce}")
-        *before, end = outbox.parts
-        return replace(outbox, parts=(*before, replace(end, buttons=((button,),))))
+        return replace(outbox, parts=with_buttons(outbox.parts, button))
 
     def _notice(self, opened: OpenTurn) -> Outbox:
         last = _last_message(opened)
