@@ -21,10 +21,10 @@ from memory.behaviors.learning_behavior import (
 from memory.behaviors.learning_mode import mode_in, unasked
 from memory.learning.answered import answered_after
 from memory.learning.due import batch_of, due, due_in, first_session
-from memory.learning.progress import Progress, progress_of
+from memory.learning.progress import Progress, progress_after
 from memory.learning.request import batch_input, instructions
 from memory.learning.waiting_questions import new_cards
-from memory.scopes.changes import Write, first_written, together
+from memory.scopes.changes import Write, together
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.topic_facts import split_by_place
@@ -66,7 +66,7 @@ class BatchLearner:
     async def learn(
         self, model: InternalModel, progress: Progress, failures: int
     ) -> tuple[Progress, int, int, float]:
-        """Return the new progress, the calls, the entries written, and in how many s more is due.
+        """Return the new progress, the number of calls and of entries, and when more is due, in s.
 
         After `failures` of the conversation the first call is for one exchange and one behavior.
         Raise `InternalModelUnavailable` or `NotWritten`.
@@ -168,17 +168,8 @@ class BatchLearner:
                 watermarks.get(each, progress.watermark(each)) for each in self._within(progress)
             )
             writes[here].append(Write(removed=progress.digests_until(by_all)))
-        commands = [
-            command
-            for target, each in writes.items()
-            for command in self._scopes.writing(target, together(each))
-        ]
-        progress, replies = await progress_of(
-            self._store, self._scopes, progress.conversation, *commands
-        )
-        for answer in replies[1::2]:
-            first_written(answer)
-        return progress
+        by_scope = {target: together(several) for target, several in writes.items()}
+        return await progress_after(self._store, self._scopes, progress.conversation, by_scope)
 
 
 def _check_size(learned: Learned) -> None:

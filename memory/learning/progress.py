@@ -3,14 +3,14 @@
 A value that is read from the scopes. It says what to write and writes nothing itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.message import Message
-from memory.scopes.changes import Write
+from memory.scopes.changes import Write, first_written
 from memory.scopes.delta import Delta
 from memory.scopes.field import Field
 from memory.scopes.fields import (
@@ -175,6 +175,20 @@ async def progress_of(
         said=() if deltas[conversation].is_off else (*known, *messages),
         embedded=Embedded(seq_of(last or b"0"), fingerprint.decode(), bool(is_unwanted)),
     ), replies
+
+
+async def progress_after(
+    store: Store, scopes: Scopes, conversation: Scope, writes: Mapping[ScopeMemory, Write]
+) -> Progress:
+    """Write, and read the conversation again, in one round trip; raise `NotWritten`.
+
+    A refused write does not stop the others.
+    """
+    commands = [each for write in writes.items() for each in scopes.writing(*write)]
+    progress, replies = await progress_of(store, scopes, conversation, *commands)
+    for answer in replies[1::2]:
+        first_written(answer)
+    return progress
 
 
 def watermark_place(

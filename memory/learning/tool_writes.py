@@ -9,10 +9,10 @@ from dataclasses import replace
 from memory.behaviors.behavior_store import Kept
 from memory.erasure.correcting import Correcting
 from memory.learning.consent import WithDomain
-from memory.learning.progress import Progress, progress_of
+from memory.learning.progress import Progress, progress_after
 from memory.learning.waiting_questions import expired, questions, remembered
 from memory.scopes.amendments import Checked
-from memory.scopes.changes import Write, first_written
+from memory.scopes.changes import Write
 from memory.scopes.entries import ScopeEntry
 from memory.scopes.field import Field
 from memory.scopes.fields import State, ToolWrites, Written
@@ -63,11 +63,8 @@ class ToolWriter:
         old = expired(here, progress.now)
         if not turns and not old:
             return progress
-        removing = self._scopes.writing(here, Write(removed=old)) if old else []
-        progress, replies = await progress_of(self._store, self._scopes, here.scope, *removing)
-        for answer in replies[1:]:
-            first_written(answer)
-        return progress
+        removing = {here: Write(removed=old)} if old else {}
+        return await progress_after(self._store, self._scopes, here.scope, removing)
 
     async def _forget(self, progress: Progress, turn: str) -> None:
         for write in _waiting(progress.here, turn).writes:
