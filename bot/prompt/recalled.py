@@ -59,10 +59,10 @@ def with_dates(lines: Mapping[int, RecalledLine]) -> dict[int, str]:
     dates: dict[str, list[int]] = {}
     for seq, line in sorted(lines.items()):
         dates.setdefault(line.date, []).append(seq)
-    told = {seq: lines[seq].text for seqs in dates.values() for seq in seqs}
+    dated_lines = {seq: lines[seq].text for seqs in dates.values() for seq in seqs}
     for date, (first, *_) in dates.items():
-        told[first] = date + told[first].removeprefix(_SAME_DATE)
-    return told
+        dated_lines[first] = date + dated_lines[first].removeprefix(_SAME_DATE)
+    return dated_lines
 
 
 class RecallPacker:
