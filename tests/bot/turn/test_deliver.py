@@ -421,24 +421,26 @@ async def test_a_part_that_never_arrived_is_not_deleted_after_a_cancellation(
     assert deliver.telegram.deleted == []
 
 
+class _Gate:
+    """Holds up whoever waits at it until it is `opened`; `reached` tells that somebody does."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = asyncio.Event(), asyncio.Event()
+
+    async def wait(self) -> None:
+        self.reached.set()
+        await self.opened.wait()
+
+
 async def test_a_part_is_deleted_if_the_turn_is_cancelled_again_during_its_deletion(
     deliver: Delivering,
 ) -> None:
-    reached, gate = asyncio.Event(), asyncio.Event()
-
-    async def wait_there() -> None:
-        reached.set()
-        await gate.wait()
-
-    deliver.telegram.before_delete = wait_there
-    deliver.telegram.gate = asyncio.Event()
-    delivering = asyncio.create_task(deliver(ONE, TWO))
-    await deliver.telegram.asked.wait()
+    gate = _Gate()
+    deliver.telegram.before_delete = gate.wait
+    delivering = await _cancelled_while_sending(deliver)
+    await gate.reached.wait()
     delivering.cancel()
-    deliver.telegram.gate.set()
-    await reached.wait()
-    delivering.cancel()
-    gate.set()
+    gate.opened.set()
     with pytest.raises(asyncio.CancelledError):
         await delivering
     assert deliver.telegram.deleted == [(CHAT, 100)]
@@ -448,37 +450,39 @@ async def test_a_part_is_deleted_if_the_turn_is_cancelled_again_during_its_delet
 async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_known(
     deliver: Delivering, where: str
 ) -> None:
-    reached, gate = asyncio.Event(), asyncio.Event()
-
-    async def wait_there() -> None:
-        reached.set()
-        await gate.wait()
+    gate = _Gate()
 
     async def refused() -> None:
-        await wait_there()
+        await gate.wait()
         raise LeaseLost("c:7:0")
 
     if where == "delete":
-        deliver.telegram.before_delete = wait_there
+        deliver.telegram.before_delete = gate.wait
     step = refused() if where == "step" else _refused()
     guarding = asyncio.create_task(deliver.deliverer.guard(CHAT, 100, step))
-    await reached.wait()
+    await gate.reached.wait()
     guarding.cancel()
-    gate.set()
+    gate.opened.set()
     with pytest.raises(asyncio.CancelledError):
         await guarding
     assert deliver.telegram.deleted == [(CHAT, 100)]
 
 
 async def _cancel_while_sending(deliver: Delivering) -> None:
+    delivering = await _cancelled_while_sending(deliver)
+    with pytest.raises(asyncio.CancelledError):
+        await delivering
+    assert deliver.telegram.texts == ["one"]
+
+
+async def _cancelled_while_sending(deliver: Delivering) -> asyncio.Task[Delivery]:
+    """Return a delivery that was cancelled while its first part was being sent."""
     deliver.telegram.gate = asyncio.Event()
     delivering = asyncio.create_task(deliver(ONE, TWO))
     await deliver.telegram.asked.wait()
     delivering.cancel()
     deliver.telegram.gate.set()
-    with pytest.raises(asyncio.CancelledError):
-        await delivering
-    assert deliver.telegram.texts == ["one"]
+    return delivering
 
 
 async def _refused() -> None:
