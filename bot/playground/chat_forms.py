@@ -24,7 +24,7 @@ _MAX_TEXT = 4096
 
 _MAX_CAPTION = 1024
 _MAX_FILES = 10
-"""An album has at most so many."""
+"""An album has at most this many."""
 _MAX_DIGITS = 18
 
 

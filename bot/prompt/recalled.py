@@ -54,7 +54,7 @@ class RecalledLine:
 def with_dates(lines: Mapping[int, RecalledLine]) -> dict[int, str]:
     """Return whole lines by sequence in the order of time, each date once, before its first line.
 
-    Should the clock have gone back, lines of one date still stand together.
+    Lines of one date stand together even if the clock has gone back.
     """
     dates: dict[str, list[int]] = {}
     for seq, line in sorted(lines.items()):

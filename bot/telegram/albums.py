@@ -13,9 +13,9 @@ from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
 
 _HELD_S = 5.0
-"""So long a picture waits for one of its album that addresses us; then it is dropped."""
+"""How long a picture waits for another one of its album that addresses us. Then it is dropped."""
 _MAX_HELD = 500
-"""So many albums may wait in a process. Pictures of further ones do not wait."""
+"""How many albums may wait in a process. Pictures of further albums are dropped."""
 
 _Key = tuple[Scope, int, str]
 
@@ -37,7 +37,7 @@ class Albums:
     async def begin(self, message: IncomingMessage) -> None:
         """Store a message that addresses us, and the pictures of its album that came before.
 
-        Raise `StoreError`; pictures that are not stored then wait on.
+        Raise `StoreError`. Pictures that were not stored then go on waiting.
         """
         if not (message.is_group and message.album) or message.kind == "command":
             await self._store(message)

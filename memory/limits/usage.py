@@ -26,7 +26,7 @@ from memory.store.keys import Keys, Scope
 from memory.store.scripts import Scripts
 
 _KNOWN_CALLS = 32
-"""A call counts once if it is repeated before so many others of its conversation are counted."""
+"""A repeated call counts once, unless this many others of its conversation were counted since."""
 NO_PERSON = 0
 """The person of tokens that nobody caused, or that a forgotten person did."""
 _QUOTA_S = 2 * 86_400

@@ -16,8 +16,8 @@ def memory_line(
 ) -> str:
     """Return one recalled message with its speaker; further lines are indented.
 
-    The caller puts in front when, and if need be where, it was said; so no speaker's name begins a
-    line. Untrusted text is marked. The caller has made `excerpt` harmless.
+    The caller puts the date in front, and the place if there are several, so that no line begins
+    with a speaker's name. Untrusted text is marked. The caller has made `excerpt` harmless.
     """
     speaker = (speakers or Speakers()).label(message)
     if origin := origin_of(message, zone):
