@@ -139,7 +139,10 @@ def mem0(talk: Talk) -> Find:
     """Use `Memory` with a local Qdrant and `infer=False`; messages are stored as they are."""
     from mem0 import Memory
 
-    ready = talk.ready()
+    # `search` strips the question before it asks for its row. The model that made the rows does
+    # the same: it splits a text at its spaces.
+    stripped = (question.strip() for question in talk.questions)
+    ready = talk.ready() | dict(zip(stripped, talk.question_rows, strict=True))
 
     class Ready:
         """The embedder, which has its rows ready."""
