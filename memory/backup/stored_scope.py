@@ -36,7 +36,16 @@ BOT_KEYS_LEFT_OUT = (
 
 META_LEFT_OUT = (
     *("wake_up", "committed", "committed_exchange", "committed_first", "closed", "stopped_by"),
-    *("off_record", "off_record_said", "off_record_ended", "met:", "sent:", "lexical_only", "look"),
+    *(
+        "off_record",
+        "off_record_said",
+        "off_record_ended",
+        "met:",
+        "sent:",
+        "newest:",
+        "lexical_only",
+        "look",
+    ),
 )
 """Fields of `meta` about turns that run, or prefixes of such fields."""
 

@@ -178,15 +178,16 @@ class Jobs:
     async def _leave(self, conversation: Scope, stored: bytes, job: Job, receipt: Receipt) -> None:
         """Store the receipt, then drop the conversation from the person's index.
 
-        It stays there if its entry has changed from `stored`: the person wrote something newer.
+        It stays if its entry differs from `stored`, or if the conversation noted a newer update.
         """
+        person, meta = self._keys.person(job.target), self._keys.scope(conversation).meta
         await self._client.call("HSET", self._keys.job(job.id), conversation.tag, receipt.written)
-        person = self._keys.person(job.target)
-        oldest_ms = int(job.cut_at * 1000) - SEEN_MS
+        newest = await self._client.call("HGET", meta, f"newest:{job.target}") or b""
         request = {
             "conversation": conversation.tag,
             "last_update": str(job.cut_update),
-            "oldest_ms": oldest_ms,
+            "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
+            "newest": newest.decode(),
         }
         await self._scripts["drop_unless_newer"]([person], request, stored)
 
@@ -217,7 +218,6 @@ class Jobs:
                     yield scope, b""
 
     async def _wipe(self, conversation: Scope, job: Job) -> Receipt:
-        keys = self._keys.scope(conversation).all
         request = {
             "receipt": job.id,
             "last_update": str(job.cut_update),
@@ -226,10 +226,10 @@ class Jobs:
         }
         if conversation.topic_id:
             await self._client.call("DEL", self._keys.topic_name(conversation))
-        receipt = Receipt.of(await self._scripts["wipe"](keys, request))
+        counts = await self._scripts["wipe"](self._keys.scope(conversation).all, request)
         await self._client.call("ZREM", self._keys.looks, conversation.tag)
         await self._journal.note_clear(conversation)
-        return receipt
+        return Receipt.of(counts)
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
         """Erase a person's share of a group.

@@ -30,6 +30,7 @@ At this bound intake refuses what the sender sends there, because it must not fo
 Messages of others still come in, and at the bound of messages so do the sender's commands.
 """
 
+_MAX_INDEXED = 10_000
 _MAX_SEARCHED = 1_000
 """An edit is compared with so many waiting messages, the newest ones."""
 
@@ -83,6 +84,7 @@ class Mailbox:
         self._store = store
         self._wait_replicas = wait_replicas
         self._moved: dict[Scope, Scope] = {}
+        self._indexed: set[tuple[Scope, int, int]] = set()
 
     async def put(self, conversation: Scope, entry: Entry) -> Outcome:
         """Store an update once and wake its conversation up.
@@ -167,17 +169,15 @@ class Mailbox:
         """Run the intake, with the indexes of conversations and of the sender written first.
 
         So a forgetting finds all that is stored. For the first update of a sender since an erasure
-        a second round trip is needed, which tells the script up to where the sender was forgotten.
+        a further round trip is needed, which tells the script up to where the sender was forgotten.
+        The sender's index keeps the conversation, so a process writes it once a day.
         """
+        today = (conversation, entry.sender_id, int(time()) // 86_400)
         keys, scripts = self._store.keys, self._store.scripts
         sender = [keys.person(entry.sender_id), keys.person_epoch(entry.sender_id)]
         spoke = scripts["spoke"].command(
             sender,
-            {
-                "tag": conversation.tag,
-                "update_id": entry.update_id,
-                "seen_ms": SEEN_MS,
-            },
+            {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS},
         )
         index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
         request: dict[str, object] = {
@@ -186,16 +186,22 @@ class Mailbox:
             "seen_ms": SEEN_MS,
             "signals": keys.signals,
         }
-        answer: dict[str, str] = {"outcome": "unmet"}
-        while answer["outcome"] == "unmet":
+        while True:
+            indexes = [index] if today in self._indexed else [index, spoke]
             intake = scripts["intake"].command(
                 keys.scope(conversation).of_turns, request, entry.to_member()
             )
-            _, forgotten_until, reply = await self._store.client.pipeline([index, spoke, intake])
-            answer = orjson.loads(reply)
-            request["forgotten_until"] = forgotten_until.decode()
-            request["read_under"] = answer.get("erasure", "")
-        return answer
+            _, *forgotten_until, reply = await self._store.client.pipeline([*indexes, intake])
+            answer: dict[str, str] = orjson.loads(reply)
+            if answer["outcome"] != "unmet":
+                if len(self._indexed) >= _MAX_INDEXED:
+                    self._indexed.clear()
+                self._indexed.add(today)
+                return answer
+            self._indexed.discard(today)
+            if forgotten_until:
+                request["forgotten_until"] = forgotten_until[0].decode()
+                request["read_under"] = answer["erasure"]
 
     async def _replicate(self, *stored: tuple[str, Arg]) -> None:
         """Return when replicas have these members of sorted sets, and all that was written before.

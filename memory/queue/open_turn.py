@@ -141,6 +141,17 @@ class Closing:
     reminders: str = ""
     is_off_record: bool = False
 
+    @property
+    def fields(self) -> dict[str, object]:
+        """The fields of a commit's request, without those that have their default."""
+        fields: dict[str, object] = {
+            "ends_session": self.ends_session,
+            "is_off_record": self.is_off_record,
+            "digest": self.digest,
+            "reminders": orjson.loads(self.reminders or "null"),
+        }
+        return {name: value for name, value in fields.items() if value}
+
 
 def check(answer: bytes, lease: Lease) -> None:
     """Return if a step was carried out; raise `LeaseLost`, `Superseded` or `Interrupted`."""

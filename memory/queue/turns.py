@@ -160,17 +160,11 @@ class TurnStore:
         request = {
             **lease.named,
             "turn": turn.id,
+            "taken": [str(entry.update_id) for entry in turn.entries],
             "messages": [stored_fields(message) for message in messages],
+            **closing.fields,
             **self._begin_fields(cursor),
         }
-        if closing.ends_session:
-            request["ends_session"] = True
-        if closing.is_off_record:
-            request["is_off_record"] = True
-        if closing.digest:
-            request["digest"] = closing.digest
-        if closing.reminders:
-            request["reminders"] = orjson.loads(closing.reminders)
         commit = self._script("commit", lease.conversation, request, closing.writes)
         turn.run.is_committing = True
         noted = self._note_learning(lease, messages, closing)

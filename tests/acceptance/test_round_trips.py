@@ -8,7 +8,7 @@ from tests.acceptance.rig import open_rig
 from tests.lab.wire_tap import Traffic, WireTap, is_learned
 from tests.valkey import ValkeyServer
 
-INTAKE = ["ZADD+spoke+intake", "XADD"]
+INTAKE = ["ZADD+intake", "XADD"]
 TURN = [
     *("XREADGROUP", "acquire+read_scope", "count_usage"),
     *("count_usage+outbox", "ZADD+commit", "ack"),

@@ -1,7 +1,8 @@
 -- Uses: scope, delta, interrupt, begin
--- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`, if so; `digest`, a
--- summary of the tool steps, if there is one; `reminders`: those to set (id, person, due in ms, JSON) and the ids of
--- those to cancel, if there are any; `is_off_record`, if so; `messages`; and the fields that `begin` reads.
+-- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `taken`, the update ids of its messages;
+-- `ttl_s`; `ends_session`, if so; `digest`, a summary of the tool steps, if there is one; `reminders`: those to set (id,
+-- person, due in ms, JSON) and the ids of those to cancel, if there are any; `is_off_record`, if so; `messages`; and the
+-- fields that `begin` reads.
 -- ARGV[2]: what tools want written.
 -- With `ends_session` and `is_off_record`, the words of the session off the record are erased. The session of the
 -- conversation does not end.
@@ -51,10 +52,7 @@ if refused(request, epoch or '0', erasure or '0') then
   local is_closed = string.find(closed, ',' .. request.turn .. '|', 1, true)
   return {cjson.encode({outcome = is_closed and 'refused' or refusal(request, '')})}
 end
-for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
-  redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
-end
-redis.call('DEL', TURN)
+for _, id in ipairs(request.taken) do redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id) end
 local exchange, first, count, written = 0, 0, #request.messages, {META}
 if request.is_off_record then
   append_off_record(request.messages, request.tail)
@@ -89,6 +87,6 @@ end
 for _, id in ipairs(cancelled) do redis.call('HDEL', REMINDERS, id) end
 if written[#written] == LEARNED then count_revision() end
 if off_at then forget_beyond_window(off_at, request.tail) end
-touch(request.ttl_s, written)
+if not have_expiry(written) then touch(request.ttl_s) end -- the intake of the messages has renewed those that exist
 request.cursor.message = whole(newest)
-return committed(exchange, first, begin(request.token, request, {open = {}}))
+return committed(exchange, first, begin(request.token, request, {open = {request.turn}}))

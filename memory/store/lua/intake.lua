@@ -10,14 +10,21 @@ local request, member = cjson.decode(ARGV[1]), ARGV[2]
 local update_id, sender, kind = read_entry(member)
 if kind == 'f' then kind = 't' end
 local counter = 'sent:' .. kind .. ':' .. sender
-local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent =
-  read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter)
+local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent, newest =
+  read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter, 'newest:' .. sender)
 erasure = erasure or '0'
 if moved_to then return cjson.encode({outcome = 'moved', storage = moved_to}) end
 local now, is_held = now_ms(), redis.call('EXISTS', LEASE) == 1 or nil
-local function outcome(name) return cjson.encode({outcome = name, is_held = is_held}) end
+local function outcome(name, details)
+  local answer = details or {}
+  answer.outcome, answer.is_held = name, is_held
+  return cjson.encode(answer)
+end
+-- An update that was taken in before is a duplicate, even if it would not be taken in now.
+local function refuse(why, details)
+  return outcome(redis.call('ZSCORE', SEEN, update_id) and 'duplicate' or why, details)
+end
 
-if redis.call('ZSCORE', SEEN, update_id) then return outcome('duplicate') end
 -- An erasure was confirmed by an update. Messages sent before it are not taken in after it.
 local function is_cut_off(update, at)
   return update and tonumber(update_id) <= tonumber(update) and now - at < request.seen_ms
@@ -26,13 +33,13 @@ end
 -- first and then read up to where the sender was forgotten. So a forgetting that the caller did not see yet finds
 -- this conversation in the index.
 if met ~= erasure then
-  if request.read_under ~= erasure then return cjson.encode({outcome = 'unmet', erasure = erasure}) end
+  if request.read_under ~= erasure then return refuse('unmet', {erasure = erasure}) end
   redis.call('HSET', META, 'met:' .. sender, erasure)
   if request.forgotten_until ~= '0' then
     cut_person(sender, request.forgotten_until)
     senders_cut = redis.call('HGET', META, 'cut:' .. sender)
   end
-  touch(request.ttl_s)
+  touch(request.ttl_s, nil, now)
 end
 -- How many updates of this kind the sender sent, as `<day>|<that day>|<the day before>`. So a sender who floods
 -- a chat is refused alone, and can still send commands. A day in the future does not count: the clock went back.
@@ -41,14 +48,19 @@ local day, count, before = string.match(sent or '', '^(%d+)|(%d+)|(%d+)$')
 if tonumber(day) == today - 1 then count, before = 0, count end
 if not day or tonumber(day) < today - 1 or tonumber(day) > today then count, before = 0, 0 end
 local senders_update, senders_at = string.match(senders_cut or '', '^(%d+)|(%d+)$')
-if is_cut_off(cut_update, cut_at) or is_cut_off(senders_update, senders_at) then return outcome('dropped') end
-if count + before >= request.max_updates then return outcome('full') end
+if is_cut_off(cut_update, cut_at) or is_cut_off(senders_update, senders_at) then return refuse('dropped') end
+if count + before >= request.max_updates then return refuse('full') end
 -- Other scripts free memory before they use more. This one must fail when Redis is full.
-redis.call('HSET', META, counter, whole(today) .. '|' .. whole(count + 1) .. '|' .. before)
-redis.call('ZADD', SEEN, whole(now), update_id)
+if redis.call('ZADD', SEEN, 'NX', whole(now), update_id) == 0 then return outcome('duplicate') end
+-- The sender's newest update here, and when it came, as `<id>|<ms>`. The sender's index does not know it yet.
+local newest_update, newest_at = string.match(newest or '', '^(%d+)|(%d+)$')
+if not newest_update or tonumber(newest_update) < tonumber(update_id) or now - newest_at > request.seen_ms then
+  newest = update_id .. '|' .. whole(now)
+end
+redis.call('HSET', META, counter, whole(today) .. '|' .. whole(count + 1) .. '|' .. before, 'newest:' .. sender, newest)
 redis.call('ZADD', MAILBOX, update_id, member)
 if tonumber(day) ~= today then redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms)) end
 redis.call('EXPIRE', MAILBOX, request.ttl_s)
-touch(request.ttl_s, {SEEN})
+touch(request.ttl_s, {SEEN}, now)
 if is_held and kind ~= 'c' then signal(request.signals) end
 return outcome('taken')

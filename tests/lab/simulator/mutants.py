@@ -64,7 +64,8 @@ def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
 _FENCE = "redis.call('GET', LEASE) ~= step.token or "
 _STEPS = ("outbox", "sending", "park", "renew", "commit", "set_aside", "failed")
 _SENDING = ("sending", "commit")
-_SEEN = "if redis.call('ZSCORE', SEEN, update_id) then return outcome('duplicate') end"
+_NOTED = "redis.call('ZADD', SEEN, 'NX', whole(now), update_id)"
+_SEEN = f"if {_NOTED} == 0 then return outcome('duplicate') end"
 _BEGINNING = ("acquire", "commit")
 _APPENDED = "for _, message in ipairs(messages) do"
 _PUSHED = "redis.call('ZADD', MAILBOX, update_id, member)\n"
@@ -82,7 +83,7 @@ MUTANTS = (
     Mutant(
         "duplicate updates are not recognised",
         "an update is accepted once",
-        _lua(("intake", _SEEN, "")),
+        _lua(("intake", _SEEN, _NOTED)),
         since=8,
     ),
     Mutant(

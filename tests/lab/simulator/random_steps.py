@@ -28,6 +28,7 @@ class RandomSteps:
         self._random = random
         self._made = 0
         self._token, self._epoch, self._erasure, self._turn = "0:none", "0", "0", "0"
+        self._taken: list[str] = []
 
     def next(self) -> Step:
         """Return the name of a script and its arguments."""
@@ -45,6 +46,7 @@ class RandomSteps:
         if isinstance(begun, list) and begun and begun[0]["outcome"] == "turn":
             head, versions = begun[0], begun[3][0]
             self._token, self._turn = head["token"], head["id"]
+            self._taken = [member.partition(b"|")[0].decode() for member in begun[2]]
             self._epoch, self._erasure = versions["epoch"], versions["erasure"]
 
     def _intake(self) -> Step:
@@ -71,7 +73,7 @@ class RandomSteps:
             "lease_ms": _LEASE_MS,
             "ttl_s": _TTL_S,
         }
-        closing = {"ends_session": True, "messages": self._said(), **_BEGIN}
+        closing = {"taken": self._taken, "ends_session": True, "messages": self._said(), **_BEGIN}
         return self._random.choice(
             (
                 ("renew", _request({**named, **_TIMES})),

@@ -239,6 +239,23 @@ async def test_messages_that_a_forgetting_keeps_are_found_by_the_next_one(memory
     assert await texts(memory, GROUP) == []
 
 
+async def test_the_next_forgetting_finds_what_was_written_while_one_began(memory: Memory) -> None:
+    """The process has written the person's index before, and does not write it again."""
+    await put(memory, 9)
+    await memory.jobs.start_job(Job("first", "forget", ANN, 10, 0.0, b""))
+
+    async def deleting(conversation: Scope) -> None:
+        await put(memory, 11, conversation)
+
+    await memory.jobs.run_job("first", deleting)
+    indexed = await memory.client.call("HGETALL", memory.keys.person(ANN))
+    assert {tag: stamp.partition(b"|")[0] for tag, stamp in indexed.items()} == {b"c:7:0": b"9"}
+    await memory.jobs.start_job(Job("second", "forget", ANN, 12, time.time(), b""))
+    await memory.jobs.run_job("second")
+    assert not await memory.client.call("EXISTS", memory.keys.scope(HERE).mailbox)
+    assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
+
+
 async def test_an_older_forgetting_that_resumes_does_not_undo_a_newer_one(
     memory: Memory,
 ) -> None:

@@ -7,7 +7,7 @@ from memory.limits.usage import NO_PERSON
 from memory.memory import Memory
 from tests.memory.turns import ANN, HERE, close, put, take
 
-_MAX_COMMANDS = 55
+_MAX_COMMANDS = 44
 """From intake to commit, without wake-ups, usage and learning. It was 110 until November 2026."""
 
 

@@ -9,11 +9,19 @@ from tests.memory.turns import HERE
 _HALF_AN_HOUR_MS = 1_800_000
 
 
-async def _lives_ms(memory: Memory, key: str, shorter_by_ms: int = 0) -> int:
-    """Return how long a key still lives, after its life was made shorter."""
-    if shorter_by_ms:
-        await memory.client.call("PEXPIRE", key, OPTIONS.ttl_s * 1000 - shorter_by_ms)
+async def _lives_ms(memory: Memory, key: str) -> int:
     return int(await memory.client.call("PTTL", key))
+
+
+async def _pass_ms(memory: Memory, passed_ms: int) -> None:
+    """Make the expiry of META, and the note when it was set, so much older than now."""
+    meta = memory.keys.scope(HERE).meta
+    noted = await memory.client.call("HGET", meta, "expiring")
+    erasure, at_ms, names = noted.decode().split("|")
+    await memory.client.call(
+        "HSET", meta, "expiring", f"{erasure}|{int(at_ms) - passed_ms}|{names}"
+    )
+    await memory.client.call("PEXPIRE", meta, OPTIONS.ttl_s * 1000 - passed_ms)
 
 
 async def _write(memory: Memory, seq: int) -> None:
@@ -24,10 +32,10 @@ async def _write(memory: Memory, seq: int) -> None:
 async def test_a_second_write_within_an_hour_leaves_the_expiry_as_it_is(memory: Memory) -> None:
     meta, whole_ms = memory.keys.scope(HERE).meta, OPTIONS.ttl_s * 1000
     await _write(memory, 1)
-    await _lives_ms(memory, meta, shorter_by_ms=_HALF_AN_HOUR_MS)
+    await _pass_ms(memory, _HALF_AN_HOUR_MS)
     await _write(memory, 2)
     assert await _lives_ms(memory, meta) <= whole_ms - _HALF_AN_HOUR_MS
-    await _lives_ms(memory, meta, shorter_by_ms=3 * _HALF_AN_HOUR_MS)
+    await _pass_ms(memory, 2 * _HALF_AN_HOUR_MS)
     await _write(memory, 3)
     assert await _lives_ms(memory, meta) > whole_ms - _HALF_AN_HOUR_MS
 
@@ -44,3 +52,13 @@ async def test_a_key_that_is_new_or_was_gone_gets_an_expiry_within_the_hour(
     assert not await memory.client.call("EXISTS", keys.learned)
     await _write(memory, 2)
     assert await _lives_ms(memory, keys.learned) > 0
+
+
+async def test_a_note_of_an_earlier_version_counts_as_old(memory: Memory) -> None:
+    """It did not say when the expiry was set."""
+    meta = memory.keys.scope(HERE).meta
+    await _write(memory, 1)
+    await memory.client.call("HSET", meta, "expiring", "0|,meta,learned,")
+    await memory.client.call("PEXPIRE", meta, 1_000_000)
+    await _write(memory, 2)
+    assert await _lives_ms(memory, meta) > 1_000_000

@@ -54,12 +54,12 @@ local function begin(token, request, known)
   local entries = taken_entries(taken)
   local is_taken_over = #entries > 0 and begun_by ~= token
   if #entries == 0 then
-    if id or attempts then redis.call('DEL', TURN) end
     local members = known.waiting or waiting()
     if #members == 0 then
-      redis.call('DEL', LEASE)
+      redis.call('DEL', TURN, LEASE)
       return no_turn('empty')
     end
+    if id or attempts then redis.call('DEL', TURN) end
     if not known.is_leased then redis.call('PEXPIRE', LEASE, request.lease_ms) end
     entries, id = take(members, request.ttl_s, token)
     attempts, outbox, sending, sent, failures, error, stopped = 1, false, false, false, false, false, false

@@ -6,32 +6,33 @@
 -- records and their vectors (oldest first); then the messages (newest first) and their vectors.
 -- Returns also the session off the record, as `off_record` takes it.
 local DELTA_FIELDS = {'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at',
-  'off_record', 'revision'}
+  'off_record', 'revision', 'next_seq', 'next_record'}
 
 local function read_delta(cursor, max, meta)
-  local function newer(stream, known, length)
-    return length and redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max) or {}
+  local function newer(stream, known, newest)
+    return known < newest and redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max) or {}
   end
-  local function sizes(stream, vectors, fingerprint)
-    local length = redis.call('XLEN', stream)
+  local function sizes(stream, newest, vectors, fingerprint)
+    local length = newest > 0 and redis.call('XLEN', stream) or 0
     local vectors_length = length > 0 and redis.call('XLEN', vectors) or 0
     return {length = length > 0 and length or nil, vectors_length = vectors_length > 0 and vectors_length or nil,
       fingerprint = fingerprint or nil}
   end
   local epoch, erasure, _, _, generation, session, of_messages, of_records, off_at, off_session,
-    revision = unpack(meta or {read_meta(unpack(DELTA_FIELDS))})
-  epoch, erasure = epoch or '0', erasure or '0'
+    revision, next_seq, next_record = unpack(meta or {read_meta(unpack(DELTA_FIELDS))})
+  epoch, erasure, next_seq, next_record = epoch or '0', erasure or '0', tonumber(next_seq or 0), tonumber(next_record or 0)
   local is_stale = (cursor.epoch or '0') ~= epoch or (cursor.erasure or '0') ~= erasure
-  local function known(name) return is_stale and 0 or cursor[name] or 0 end
+  local function known(name) return is_stale and 0 or tonumber(cursor[name] or 0) end
   local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation),
     session = tonumber(session), is_off = off_at and true or nil, revision = tonumber(revision),
-    records = sizes(RECORDS, RVEC, of_records)}
-  local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record'), head.records.length),
-    newer(RVEC, known('record_vector'), head.records.vectors_length)}
+    records = sizes(RECORDS, next_record, RVEC, of_records)}
+  local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record'), next_record),
+    newer(RVEC, known('record_vector'), next_record)}
   if cursor.message then
-    head.messages = sizes(LOG, VEC, of_messages)
-    answer[5] = redis.call('XREVRANGE', LOG, '+', '(' .. known('message') .. '-0', 'COUNT', max)
-    answer[6] = newer(VEC, known('message_vector'), head.messages.vectors_length)
+    head.messages = sizes(LOG, next_seq, VEC, of_messages)
+    answer[5] = known('message') < next_seq
+      and redis.call('XREVRANGE', LOG, '+', '(' .. known('message') .. '-0', 'COUNT', max) or {}
+    answer[6] = newer(VEC, known('message_vector'), next_seq)
   end
   answer[1] = cjson.encode(head)
   return answer, off_session or ''

@@ -52,32 +52,37 @@ local function begin_again()
   expiry = nil
 end
 
+-- Whether these keys had an expiry set since the last erasure.
+local function have_expiry(keys)
+  if not expiry then versions() end
+  local erasure, names = string.match(expiry.expiring, '^(%d+)|%d+|(.*)$')
+  if erasure ~= expiry.erasure then return false end
+  for _, key in ipairs(keys) do
+    if not string.find(names, ',' .. string.match(key, '[%a_]+$') .. ',', 1, true) then return false end
+  end
+  return true
+end
+
 -- Sets one expiry for the whole scope. The alias of a moved chat and the operator's documents do not expire;
 -- the lease and the confirmations have expiries of their own. The mailbox and the open turn also get theirs when
 -- they are created, because they come and go with each turn.
 -- `written` lists the keys that the caller has written. If they had an expiry set within the hour (of short lives, within
--- a 24th), nothing is done. `expiring` in META says for which keys, as `<erasure version>|,<key>,<key>,`. The expiry
--- of META itself says when. An erasure may delete keys, so it makes the note void. Anything else that deletes one of
--- these keys must remove the note.
-local function touch(ttl_s, written)
+-- a 24th), nothing is done. `now` is the time if the caller has it. `expiring` in META says when which keys got an expiry,
+-- as `<erasure version>|<ms>|,<key>,<key>,`. An erasure may delete keys, so it makes the note void. Anything else that
+-- deletes one of these keys must remove the note.
+local function touch(ttl_s, written, now)
   if not expiry then versions() end
   if string.find(META, '{d:', 1, true) or expiry.moved_from then return end
-  local is_recent = written ~= nil
-  for _, key in ipairs(written or {}) do
-    local name = string.match(key, '[%a_]+$')
-    local is_noted = string.sub(expiry.expiring, 1, #expiry.erasure + 1) == expiry.erasure .. '|'
-      and string.find(expiry.expiring, ',' .. name .. ',', 1, true)
-    is_recent = is_recent and is_noted
-  end
-  if is_recent then
-    local passed_ms = ttl_s * 1000 - redis.call('PTTL', META)
+  now = now or now_ms()
+  if written and have_expiry(written) then
+    local passed_ms = now - string.match(expiry.expiring, '|(%d+)|')
     if passed_ms >= 0 and passed_ms < 1000 * math.min(3600, ttl_s / 24) then return end
   end
   local names = ''
   for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD_LETTERS}) do
     if redis.call('EXPIRE', key, ttl_s) == 1 then names = names .. string.match(key, '[%a_]+$') .. ',' end
   end
-  expiry.expiring = expiry.erasure .. '|,' .. names
+  expiry.expiring = expiry.erasure .. '|' .. whole(now) .. '|,' .. names
   redis.call('HSET', META, 'expiring', expiry.expiring)
 end
 

@@ -19,13 +19,13 @@ Scored = list[tuple[float, bytes]]
 
 
 def zadd(space: Keyspace, args: Args) -> Reply:
-    """Add one member; with `LT`, only if that lowers its score."""
+    """Add one member; with `LT`, only if that lowers its score; with `NX`, only if it is new."""
     *flags, score, member = args[1:]
-    if flags not in ([], [b"LT"]):
-        raise NotSimulatedError("ZADD of many, or with other options than LT")
+    if flags not in ([], [b"LT"], [b"NX"]):
+        raise NotSimulatedError("ZADD of many, or with other options than LT and NX")
     given, members = number(score), space.made(args[0], SortedSet)
     before = members.get(member)
-    if before is None or not flags or given < before:
+    if before is None or not flags or (flags == [b"LT"] and given < before):
         members[member] = given
     return int(before is None)
 
