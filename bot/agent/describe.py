@@ -76,7 +76,7 @@ class DescribingAgent:
         try:
             answer = await self._run(context)
             self._was_blind = context.is_blind
-            if not context.is_blind:
+            if not (context.is_blind or context.are_pictures_refused):
                 describing = describing or asyncio.create_task(self._described(context, found))
                 await asyncio.wait({describing}, timeout=_MAX_WAIT_S)
                 context.seen = dict(found)

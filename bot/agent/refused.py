@@ -1,7 +1,7 @@
 """Tries again after the model's server refused a prompt, so that one message never blocks a chat.
 
 A filter of the server may refuse the person's message, its pictures, or another part of the
-prompt. The pictures count as refused if the server accepts the prompt without them. Otherwise the
+prompt. So the model is asked without the pictures first. If the server refuses that, too, the
 message is sent alone. It counts as refused only if the server accepts a harmless message instead.
 """
 
@@ -27,37 +27,38 @@ class MessageRefused(Exception):
 
 
 class PicturesDeclined(Exception):
-    """Raised when the server refuses only the pictures of a message; the cause says why."""
+    """Raised when the server refuses the pictures of a message, and the answer without them fails.
+
+    The cause is the refusal.
+    """
 
 
 async def run_despite_refusals(
     agent: Agent, toolbox: Toolbox, context: AgentContext
 ) -> FinishAction:
-    """Return the answer as `run_agent` does; after a refusal try again with the message alone.
+    """Return the answer as `run_agent` does; after a refusal try again with less.
 
-    The second try removes window, replies, search results and memory context from `context`. Raise
-    `PicturesDeclined`, `MessageRefused` or `ModelError`.
+    The pictures are removed from `context` first. Then, with the pictures again, window, replies,
+    search results, memory context and all that tools did in this run. Raise `PicturesDeclined`,
+    `MessageRefused` or `ModelError`.
     """
-    before = tuple(context.writes)  # the behaviors' writes; the tools of a run append theirs
+    steps, writes, files = len(context.completed_steps), len(context.writes), len(context.files)
     try:
         return await run_agent(agent, toolbox, context)
     except ModelRefused as error:
         if not error.may_concern_messages:
             raise
         refusal = error
-    is_too_long = isinstance(refusal, ContextTooLong)
-    if (
-        context.pictures
-        and not is_too_long
-        and await _accepts(agent, replace(context, pictures=()))
-    ):
-        raise PicturesDeclined from refusal
+    if context.pictures and not isinstance(refusal, ContextTooLong):
+        answer = await _without_pictures(agent, toolbox, context, refusal)
+        if answer is not None:
+            return answer
     beside = (context.window, context.recalled, context.memory_context, context.replies)
     if any(beside) or context.completed_steps:
         log.warning("message tried alone", status=refusal.status, code=refusal.code)
         context.window, context.recalled, context.memory_context = (), (), ""
         context.replies = ()
-        del context.writes[len(before) :]
+        del context.completed_steps[steps:], context.writes[writes:], context.files[files:]
         context.reminders = ReminderChanges()
         try:
             return await run_agent(agent, toolbox, context)
@@ -72,6 +73,28 @@ async def run_despite_refusals(
     if await _accepts(agent, replace(harmless, pictures=())):
         raise MessageRefused from refusal
     raise refusal
+
+
+async def _without_pictures(
+    agent: Agent, toolbox: Toolbox, context: AgentContext, refusal: ModelRefused
+) -> FinishAction | None:
+    """Go on without the pictures, after the steps so far.
+
+    Return None, with the pictures back in the context, if the server refuses this as well. Raise
+    `PicturesDeclined` if no answer comes for another reason.
+    """
+    pictures, steps = context.pictures, len(context.completed_steps)
+    context.pictures, context.are_pictures_refused = (), True
+    try:
+        answer = await run_agent(agent, toolbox, context)
+    except ModelError as error:
+        is_refused = isinstance(error, ModelRefused) and len(context.completed_steps) == steps
+        if not is_refused:
+            raise PicturesDeclined from refusal
+        context.pictures, context.are_pictures_refused = pictures, False
+        return None
+    log.warning("pictures refused", status=refusal.status, code=refusal.code)
+    return answer
 
 
 async def _accepts(agent: Agent, context: AgentContext) -> bool:

@@ -9,10 +9,9 @@ from memory.behaviors.steps import Action, FinishAction
 async def run_agent(agent: Agent, toolbox: Toolbox, context: AgentContext) -> FinishAction:
     """Return the answer to the context's message; raise `ModelError`, `LeaseLost` or `StoreError`.
 
-    `completed_steps` begins with the agreed steps, then gets each step of this run. A tool that
-    asks the person first ends the run with an empty answer.
+    Each step of this run is added to `completed_steps`. A tool that asks the person first ends the
+    run with an empty answer.
     """
-    context.completed_steps[:] = context.agreed
     action = await agent.next_action(context)
     while isinstance(action, Action):
         step = await toolbox.run(action, context)

@@ -137,7 +137,7 @@ class PromptAssembler:
         words = "\n\n".join(spoken(part, context.speakers, self._zone) for part in parts)
         words_tokens = min(self._counter.count(words) + _NOTE_TOKENS, message_limit // 2)
         pictures, pictures_tokens = fitting_pictures(context.pictures, message_limit - words_tokens)
-        if len(pictures) < len(context.pictures):
+        if len(pictures) < len(context.pictures) or context.are_pictures_refused:
             some = f"[you can see {len(pictures)} of {len(context.pictures)} pictures]"
             words = f"{words}\n\n{some if pictures else NOT_SEEN}"
         text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)

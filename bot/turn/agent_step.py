@@ -100,14 +100,13 @@ class AgentStep:
         if not is_whole:
             log.warning("answer cut", chars=len(text))
             parts = with_line(parts, *self._sentences.say(language, "error.too_long_answer"))
-        for note in self._not_seen(request, context):
-            parts = with_line(parts, note)
         writes = await _wanted(context)
         asked_later = {write.nonce for write in context.writes if write.nonce}
         learned = [w for w in writes if isinstance(w, Remember) and w.nonce in asked_later]
         writes = [write for write in writes if write.nonce not in asked_later]
         reminders = in_chat(context.reminders, request.last)
-        lines = confirmations(self._sentences, language, writes)
+        lines = self._not_seen(request, context)
+        lines += confirmations(self._sentences, language, writes)
         lines += reminder_lines(self._sentences, language, reminders)
         if correction:
             lines += self._sentences.say(language, correction)
@@ -149,6 +148,7 @@ class AgentStep:
         """Return notes on what came with the message and was not seen or heard."""
         keys = (
             context.is_blind and not request.is_sticker and "pictures.blind",
+            context.are_pictures_refused and "pictures.not_shown",
             request.message.unseen and "unsupported.attached",
         )
         return [line for key in keys if key for line in self._sentences.say(request.language, key)]

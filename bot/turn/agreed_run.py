@@ -48,5 +48,5 @@ class AgreedRun:
         else:
             log.warning("result of an agreed tool unknown", server=question.server)
             step = CompletedStep(action, (ToolResult(call.id, _UNKNOWN, failed=True),))
-        context.agreed.append(step)
+        context.completed_steps.append(step)
         return True

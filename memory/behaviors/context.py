@@ -26,15 +26,17 @@ class AgentContext:
     was joined from the person's own words and forwarded messages, `user_messages` are its parts.
     `replies` are the messages that it replies to. `window`, `recalled` and `memory_context` (the
     texts of the behaviors) are parts of the prompt. `asked` is what was searched for.
+    `completed_steps` begins with the step that the person agreed to, if there is one; `is_agreed`
+    is set while its tool runs.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
     written after the reply was sent. `reminders`: those that tools set and cancel. `used`: codes of
     the memories whose text stood in the newest prompt, as of `CallContext.used`. `sizes`: tokens of
     the parts of that prompt by their names. If `is_off_record`, tools that use the memory refuse to
-    run. `pictures` came with the message. `is_blind`: the model could not see them. `seen` says
-    what they show, by the id of the message, in the person's `language` if it can.
-    `tool_question`: a call that ends the run, because its person has to agree first. `agreed`
-    are the steps before the run that the person agreed to; `is_agreed` is set while one runs.
-    `files` of tools are sent with the answer.
+    run. `pictures` came with the message. `is_blind`: the model could not see them.
+    `are_pictures_refused`: its server refused them, and they were removed. `seen` says what they
+    show, by the id of the message, in the person's `language` if it can. `tool_question`: a call
+    that ends the run, because its person has to agree first. `files` of tools are sent with the
+    answer.
     """
 
     conversation: Scope
@@ -59,9 +61,9 @@ class AgentContext:
     language: str = "en"
     pictures: tuple[Picture, ...] = ()
     is_blind: bool = False
+    are_pictures_refused: bool = False
     seen: Mapping[int, str] = field(default_factory=dict)
     tool_question: ToolQuestion | None = None
-    agreed: list[CompletedStep] = field(default_factory=list)
     is_agreed: bool = False
     files: list[OutgoingFile] = field(default_factory=list)
 

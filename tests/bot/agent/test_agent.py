@@ -146,13 +146,13 @@ async def test_a_failed_call_goes_back_to_the_model(
     assert context.completed_steps[0].results[0].failed
 
 
-async def test_a_run_begins_without_the_steps_of_an_earlier_run(
+async def test_a_run_goes_on_after_the_steps_of_its_context(
     toolbox: Toolbox, context: AgentContext
 ) -> None:
-    agent, _ = agent_of(toolbox, reply("", CALL), reply("One."), reply("Two."))
+    context.completed_steps.append(await toolbox.run(Action((CALL,)), context))
+    agent, model = agent_of(toolbox, reply("It said a."))
     await run_agent(agent, toolbox, context)
-    await run_agent(agent, toolbox, context)
-    assert context.completed_steps == []
+    assert [messages[0].content for messages, _, _ in model.asked] == ["1"]
 
 
 async def test_an_error_of_the_model_ends_the_run(toolbox: Toolbox, context: AgentContext) -> None:

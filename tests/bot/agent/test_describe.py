@@ -67,6 +67,21 @@ async def test_a_failed_description_changes_nothing_about_the_answer(
     assert context.seen == {}
 
 
+async def test_of_pictures_that_the_server_refused_no_description_is_kept(
+    context: AgentContext,
+) -> None:
+    async def unseen(context: AgentContext) -> FinishAction:
+        await asyncio.sleep(0.01)  # the description is there
+        context.pictures, context.are_pictures_refused = (), True
+        return FinishAction("A fine name.")
+
+    context.pictures = (BOAT,)
+    assert await DescribingAgent(unseen, Describer("A boat")).run(context) == FinishAction(
+        "A fine name."
+    )
+    assert context.seen == {}
+
+
 async def test_an_album_is_described_a_few_pictures_at_a_time(context: AgentContext) -> None:
     context.pictures = tuple(replace(BOAT, message_id=id_) for id_ in range(1, 11))
     describer = Describer(*["A boat"] * 10)
