@@ -5,7 +5,7 @@ are JSON within that text.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import Message as MimePart
 from email.parser import BytesParser
@@ -25,10 +25,13 @@ from bot.playground.bot_api.values import (
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a call was given; an absent parameter is an empty one, as in Telegram."""
+    """What a call was given; an absent parameter is an empty one, as in Telegram.
+
+    A form may have several files of one name.
+    """
 
     values: Mapping[str, str]
-    files: Mapping[str, UploadedFile] = field(default_factory=dict)
+    files: Mapping[str, Sequence[UploadedFile]] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         """Return a text; raise `BadRequestError` for half a surrogate pair."""
@@ -58,13 +61,12 @@ class Parameters:
 
     def upload(self, name: str) -> UploadedFile | None:
         """Return the file given as `name`, directly or through `attach://`."""
-        return self.files.get(self.values.get(name, "").removeprefix("attach://") or name)
+        key = self.values.get(name, "").removeprefix("attach://") or name
+        return next(iter(self.files.get(key, ())), None)
 
     def uploads(self, name: str) -> list[UploadedFile]:
         """Return the files of a form that were chosen as `name`."""
-        return [
-            file for key, file in self.files.items() if key.partition(" ")[0] == name and file.name
-        ]
+        return [file for file in self.files.get(name, ()) if file.name]
 
 
 def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
@@ -73,7 +75,7 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
     Raise `BadRequestError` if they cannot be read.
     """
     values = _form(query)
-    files: dict[str, UploadedFile] = {}
+    files: dict[str, list[UploadedFile]] = {}
     if content_type.startswith("application/json"):
         values |= _json_body(body)
     elif content_type.startswith("multipart/form-data"):
@@ -85,8 +87,8 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
             if (file_name := part.get_filename()) is None:
                 values[name] = _decoded(content)
             else:
-                key = f"{name} {len(files)}" if name in files else name
-                files[key] = UploadedFile(content, file_name, part.get_content_type())
+                file = UploadedFile(content, file_name, part.get_content_type())
+                files.setdefault(name, []).append(file)
     else:
         values |= _form(_decoded(body))
     return Parameters(values, files)
