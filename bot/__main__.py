@@ -42,6 +42,7 @@ from bot.runtime.process import (
     redis_address,
     run_loop,
     run_until_signal,
+    tune_interpreter,
 )
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
@@ -55,12 +56,6 @@ from memory.store.migration import LayoutTooNew
 log = structlog.get_logger(__name__)
 
 _WORKER_NICENESS = 10
-
-_THREAD_TURN_S = 0.0005
-"""How long a thread that renders or indexes a long text may keep the event loop waiting.
-
-Python's default is ten times as long, and an answer needs many iterations of the loop.
-"""
 
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
 _REASONS = (
@@ -99,9 +94,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 
 def main() -> int:
     """Run the command that the arguments name; return the exit status."""
-    sys.setswitchinterval(_THREAD_TURN_S)
-    gc.freeze()
-    gc.enable()
+    tune_interpreter()
     options = _parser().parse_args()
     try:
         settings = load_settings()

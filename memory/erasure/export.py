@@ -21,7 +21,7 @@ from memory.reminders.reminder import Reminder
 from memory.reminders.reminders import Reminders
 from memory.reminders.time_zone import zone_in
 from memory.scopes.entries import Fact
-from memory.scopes.log import message_of
+from memory.scopes.log import message_of, seq_of
 from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -62,7 +62,7 @@ class Exporter:
         facts = await self._scopes.read(conversation.facts_scope)
         log = self._keys.scope(conversation).log
         entries = await self._client.call("XRANGE", log, "-", "+")
-        messages = [_message(message_of(entry, fields)) for entry, fields in entries]
+        messages = [_message(message_of(seq_of(entry), fields)) for entry, fields in entries]
         learned = {
             "instructions": instructions_in(here) or None,
             "running_state": orjson.loads(here.state) if here.state else None,

@@ -95,7 +95,7 @@ class Forgetting:
         found: list[Message] = []
         while page := await self._client.call("XREVRANGE", log, last, "-", "COUNT", _PAGE):
             for entry, fields in page:
-                message = message_of(entry, fields)
+                message = message_of(seq_of(entry), fields)
                 if message_id in message.message_ids:
                     found.append(message)
                     if len(found) == 1 and answer and answer.exchange == message.exchange:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from memory.learning.progress import Progress
 from memory.message import Message
 from memory.scopes.changes import NotWritten
-from memory.scopes.log import message_of, version_of
+from memory.scopes.log import message_of, seq_of, version_of
 from memory.store.store import Store
 
 _PAGE = 200
@@ -46,7 +46,7 @@ async def answered_after(
         if version_of(meta) != here.version:
             raise NotWritten(here.scope.tag)
         for watermark, page in zip(tuple(reached), pages, strict=True):
-            messages = [message_of(entry, fields) for entry, fields in page]
+            messages = [message_of(seq_of(entry), fields) for entry, fields in page]
             before_off = [each for each in messages if meta[2] is None or each.seq <= int(meta[2])]
             found[watermark] = _learnable(before_off, progress)
             if found[watermark] or len(before_off) < _PAGE:

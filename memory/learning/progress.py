@@ -165,7 +165,7 @@ async def progress_of(
     here = read_scopes[-1]
     _, last, fingerprint, is_unwanted, newer = unlearned
     known = [each for each in here.messages.messages[-_MAX_SAID:] if each.seq <= held.message]
-    messages = [message_of(entry, paired(columns)) for entry, columns in newer]
+    messages = [message_of(seq_of(entry), paired(columns)) for entry, columns in newer]
     return Progress(
         conversation=conversation,
         here=here,

@@ -10,7 +10,7 @@ from memory.learning.progress import Progress
 from memory.message import Message
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
-from memory.scopes.log import message_of, packed
+from memory.scopes.log import message_of, packed, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search import message_search
@@ -119,7 +119,7 @@ class VectorLearner:
                 ("HGET", keys.meta, "off_at"),
             ]
         )
-        messages = [message_of(entry, fields) for entry, fields in page]
+        messages = [message_of(seq_of(entry), fields) for entry, fields in page]
         return [each for each in messages if off_at is None or each.seq <= int(off_at)]
 
 

@@ -11,7 +11,7 @@ from time import time
 from memory.message import Message
 from memory.queue.mailbox import Entry, Mailbox
 from memory.scopes.history import ChatHistory, HistoryParts
-from memory.scopes.log import message_of, paired
+from memory.scopes.log import message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.commands import Reply
 from memory.store.keys import Scope
@@ -35,7 +35,7 @@ class OffRecord:
     @classmethod
     def of(cls, head: Sequence[int], said: Sequence[tuple[bytes, Sequence[Reply]]]) -> "OffRecord":
         """Read the answer of the script `begin`."""
-        messages = tuple(message_of(entry_id, paired(fields)) for entry_id, fields in said)
+        messages = tuple(message_of(seq_of(entry_id), paired(fields)) for entry_id, fields in said)
         return cls(head[0] / 1000, head[1] / 1000, messages)
 
     def covers(self, at: float) -> bool:

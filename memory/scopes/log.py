@@ -67,11 +67,11 @@ def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
     return (reply[0] or b"0").decode(), (reply[1] or b"0").decode()
 
 
-def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
-    """Read one entry of the log."""
+def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
+    """Read the entry of the log with this sequence."""
     role = fields[b"r"]
     return Message(
-        seq_of(entry_id),
+        seq,
         int(fields[b"x"]),
         "assistant" if role.startswith(b"assistant") else "user",
         fields[b"t"].decode(),

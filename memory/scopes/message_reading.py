@@ -28,7 +28,7 @@ async def read_newest(store: Store, conversation: Scope) -> list[Message]:
     """Return the newest 200 messages of a conversation, newest first."""
     log = store.keys.scope(conversation).log
     entries = await store.client.call("XREVRANGE", log, "+", "-", "COUNT", _PAGE)
-    return [message_of(entry, fields) for entry, fields in entries]
+    return [message_of(seq_of(entry), fields) for entry, fields in entries]
 
 
 async def read_messages(store: Store, conversation: Scope) -> tuple[tuple[str, str], MessageStream]:

@@ -75,7 +75,7 @@ class MessageStream(EmbeddedStream):
         return at if at < len(self.messages) and self.messages[at].seq == seq else None
 
     def _take(self, entry_id: int, columns: Columns) -> int:
-        return self._keep(message_of(b"%d-0" % entry_id, columns))
+        return self._keep(message_of(entry_id, columns))
 
     def _keep(self, message: Message) -> int:
         self.messages.append(message)

@@ -86,11 +86,12 @@ class KindIndex:
 
     def put_vectors(self, entry_ids: Sequence[int], rows: Int8Rows) -> None:
         """Set the `(n, dim)` vectors of ascending entries, as far as these are indexed."""
-        positions = [self.row(entry_id) for entry_id in entry_ids]
-        held = [at for at, position in enumerate(positions) if position is not None]
-        at = np.array([positions[each] for each in held], np.int64)
-        if len(at):
-            self.index.put_packed(at, rows[held])
+        ids = np.frombuffer(self.ids, np.int64)
+        at = np.searchsorted(ids, entry_ids)
+        is_held = at < len(ids)
+        is_held[is_held] = ids[at[is_held]] == np.array(entry_ids)[is_held]
+        if is_held.any():
+            self.index.put_packed(at[is_held], rows[is_held])
 
     def search(
         self,

@@ -12,7 +12,6 @@ One index serves one thread at a time.
 """
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -22,17 +21,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.growing import Floats
+from memory.search.growing import Floats, GrowingArray
 from memory.search.postings import Postings
+from memory.search.record_languages import RecordLanguages
 from memory.search.sessions import Sessions
-from memory.search.vocabulary import ABSENT, CODES, SCRIPTS, UNCLEAR, Numbers, Vocabulary
+from memory.search.vocabulary import Numbers, Vocabulary
 from memory.search.weights import DEFAULTS, Weights
-from memory.search.words import UNKNOWN, asked_terms, date_words, terms_of, words_of
+from memory.search.words import asked_terms, date_words, terms_of, words_of
 
 _MAX_STEPS: Final = 2
 """How many records away a word still counts."""
-_WORD_BITS: Final = 32
-"""Bits of a word's number in a key; the number of its set of languages is above them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +57,8 @@ class LexicalIndex:
         self._sessions = sessions
         self._weights = weights
         self._postings = Postings()
-        self._languages: list[dict[str, str]] = []
-        self._spoken: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._vocabulary = Vocabulary()
-        self._terms: dict[int, list[int]] = {}
-        self._tables: dict[tuple[tuple[str, str], ...], tuple[int, dict[str, str]]] = {}
+        self._languages = RecordLanguages(is_stemmed=weights.snowball)
+        self._forget_words()
 
     def __len__(self) -> int:
         """Count records."""
@@ -72,7 +67,7 @@ class LexicalIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
-        return self._postings.nbytes + len(self) * 8
+        return self._postings.nbytes + self._languages.nbytes
 
     def extend(
         self,
@@ -85,20 +80,13 @@ class LexicalIndex:
         lengths = np.array([len(each) for each in words])
         texts = np.repeat(np.arange(count), lengths)
         numbers = _integers(map(vocabulary.__getitem__, chain.from_iterable(words)))
-        guesses = vocabulary.guesses(numbers, texts, count)
-        have_ideographs = vocabulary.have_ideographs(numbers, texts, count)
-        tables, dates = [], []
-        for guess, day, has_ideograph in zip(guesses, days, have_ideographs, strict=True):
-            languages = self._decided(guess)
-            codes = frozenset(languages.values())
-            dates.append(date_words(day, codes | {"zh"} if has_ideograph else codes) if day else ())
-            tables.append(self._note(languages))
+        spoken = self._languages.extend(vocabulary.guesses(numbers, texts, count))
+        has_ideographs = vocabulary.have_ideographs(numbers, texts, count)
+        dates = self._dates([*zip(days, spoken, has_ideographs, strict=True)])
         dated = np.array([len(each) for each in dates])
-        numbers = np.append(
-            numbers, _integers(map(vocabulary.__getitem__, chain.from_iterable(dates)))
-        )
+        numbers = np.append(numbers, _integers(chain.from_iterable(dates)))
         texts = np.append(texts, np.repeat(np.arange(count), dated))
-        texts, terms = self._terms_of(texts, (np.array(tables) << _WORD_BITS)[texts] | numbers)
+        texts, terms = self._terms_of(texts, np.array(spoken)[texts], numbers)
         both, said = np.unique(texts * len(self._postings) + terms, return_counts=True)
         texts, terms = np.divmod(both, max(1, len(self._postings)))
         k1 = self._weights.saturation
@@ -106,71 +94,70 @@ class LexicalIndex:
         gained = weights[texts] * said * (k1 + 1) / (said + stretch[texts])
         self._postings.extend(texts + (len(self) - count), terms, gained)
 
-    def _decided(self, guess: Sequence[int]) -> dict[str, str]:
-        """Return the languages of a text; unclear ones are those that prevailed so far."""
-        languages = {
-            script: CODES[code] if code >= 0 else UNKNOWN
-            for script, code in zip(SCRIPTS, guess, strict=True)
-            if code != ABSENT
-        }
-        if UNCLEAR in guess:
-            prevailing = self._prevailing()
-            for script, language in languages.items():
-                languages[script] = language or prevailing.get(script, UNKNOWN)
-        return languages
+    def _dates(self, kinds: Sequence[tuple[date | None, int, bool]]) -> list[list[int]]:
+        """Return the words of each record's date, by its day, languages and ideographs."""
+        numbers: dict[tuple[date | None, int, bool], list[int]] = {}
+        for kind in dict.fromkeys(kinds):
+            day, spoken, has_ideograph = kind
+            codes = frozenset(self._languages.sets[spoken].values())
+            codes |= {"zh"} if has_ideograph else set()
+            words = date_words(day, codes) if day else ()
+            numbers[kind] = [self._vocabulary[word] for word in words]
+        return [numbers[kind] for kind in kinds]
 
-    def _note(self, languages: dict[str, str]) -> int:
-        """Note the languages of a new record; return the number of this set of languages."""
-        if not self._weights.snowball:
-            languages = dict.fromkeys(languages, UNKNOWN)
-        for script, language in languages.items():
-            self._spoken[script][language] += 1
-        table, languages = self._tables.setdefault(
-            tuple(languages.items()), (len(self._tables), languages)
-        )
-        self._languages.append(languages)
-        return table
-
-    def _terms_of(self, texts: Numbers, keys: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the terms of words and the texts of these; a key is a word and its languages."""
-        distinct, at = np.unique(keys, return_inverse=True)
-        listed = distinct.tolist()
-        if new := [key for key in listed if key not in self._terms]:
-            languages = [each for _, each in self._tables.values()]
-            for key in new:
-                word = self._vocabulary.words[key & (1 << _WORD_BITS) - 1]
-                terms = terms_of((word,), languages[key >> _WORD_BITS])
-                self._terms[key] = [self._postings.number(term) for term in terms]
-        found = [self._terms[key] for key in listed]
-        lengths = np.array([len(each) for each in found], np.int64)
-        starts, flat = np.cumsum(lengths) - lengths, _integers(chain.from_iterable(found))
-        counts = lengths[at]
+    def _terms_of(
+        self, texts: Numbers, spoken: Numbers, numbers: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """Return the terms of words and the texts of these; `spoken`: the languages of each."""
+        runs = np.empty_like(numbers)
+        for languages in np.unique(spoken).tolist():
+            at = spoken == languages
+            runs[at] = self._runs_of(languages, numbers[at])
+        starts, ends = self._bounds.view[runs], self._bounds.view[runs + 1]
+        counts = ends - starts
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.repeat(texts, counts), flat[np.repeat(starts[at], counts) + within]
+        return np.repeat(texts, counts), self._terms.view[np.repeat(starts, counts) + within]
+
+    def _runs_of(self, languages: int, numbers: Numbers) -> Numbers:
+        """Return the runs of words in a set of languages."""
+        runs = self._runs.setdefault(languages, GrowingArray(np.int64))
+        runs.extend(np.zeros(len(self._vocabulary) - len(runs)))
+        for number in np.unique(numbers[runs.view[numbers] == 0]).tolist():
+            word = self._vocabulary.words[number]
+            for term in terms_of((word,), self._languages.sets[languages]):
+                self._terms.append(self._postings.number(term))
+            runs.view[number] = len(self._bounds) - 1
+            self._bounds.append(len(self._terms))
+        return runs.view[numbers]
 
     def _forget_words(self) -> None:
-        """Drop what only saves time while many records are added at once."""
-        if self._vocabulary:
-            self._vocabulary, self._terms = Vocabulary(), {}
+        """Drop what only saves time while many records are added at once.
+
+        That is the numbers of words, and the terms of each word in each set of languages: those of
+        run n are `_terms[_bounds[n] : _bounds[n + 1]]`. Run 0 stands for words not seen before.
+        """
+        self._vocabulary = Vocabulary()
+        self._runs: dict[int, GrowingArray[np.int64]] = {}
+        self._bounds, self._terms = GrowingArray(np.int64), GrowingArray(np.int64)
+        self._bounds.extend([0, 0])
 
     def remove(self, at: int) -> None:
         """Remove a record as if it had never been there; those after it move up.
 
-        Takes time with the size of the vocabulary; deletions are rare. One trace stays: a later
-        text whose language was guessed from the conversation keeps that language.
+        Takes time with the size of the vocabulary; deletions are rare.
         """
         self._forget_words()
         self._postings.remove(at)
-        for script, language in self._languages.pop(at).items():
-            self._spoken[script][language] -= 1
-            self._spoken[script] = +self._spoken[script]
+        self._languages.remove(at)
 
     def scores(self, question: str) -> LexicalScores:
         """Score all records for a question; 0 without a shared word here or in a neighbor."""
-        self._forget_words()
-        heard = {script: frozenset(counts) for script, counts in self._spoken.items()}
+        if self._vocabulary:
+            self._forget_words()
         asked = asked_terms(
-            words_of(question), heard, function_words=self._weights.keep_function_words
+            words_of(question),
+            self._languages.spoken(),
+            function_words=self._weights.keep_function_words,
         )
         own, boosted, said = (np.zeros(len(self), np.float32) for _ in range(3))
         joined = self._sessions.joined
@@ -210,15 +197,6 @@ class LexicalIndex:
         if len(forms) == 1:
             return len(records)
         return int(np.count_nonzero(said))
-
-    def _prevailing(self) -> dict[str, str]:
-        """Return the most frequent known language of each script so far."""
-        prevailing: dict[str, str] = {}
-        for script, counts in self._spoken.items():
-            named = [(count, language) for language, count in counts.items() if language != UNKNOWN]
-            if named:
-                prevailing[script] = max(named)[1]
-        return prevailing
 
 
 def _integers(values: Iterable[int]) -> Numbers:

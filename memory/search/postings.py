@@ -5,19 +5,19 @@ in which they came, until there are enough to settle all of them at once. An obj
 would take three times as much memory.
 """
 
-from array import array
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.growing import Floats
+from memory.search.growing import Floats, GrowingArray
 
 Records = npt.NDArray[np.int32]
 Numbers = npt.NDArray[Any]
 
 _TERM_BYTES: Final = 200
 """Bytes of a term without mentions: its text, its number, and its place in a dictionary."""
+_MENTION_BITS: Final = 32
 _MAX_NEW: Final = 4_096
 _NEW_SHARE: Final = 32
 """So many mentions may wait, and one in so many of the settled ones."""
@@ -41,14 +41,14 @@ class Postings:
         self._starts = np.zeros(1, np.int64)
         self._records: Records = np.zeros(0, np.int32)
         self._weights: Floats = np.zeros(0, np.float32)
-        self._new_terms, self._new_records, self._new_weights = array("i"), array("i"), array("f")
+        self._clear_new()
 
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
         new = (self._new_terms, self._new_records, self._new_weights)
         settled = self._starts.nbytes + self._records.nbytes + self._weights.nbytes
-        return len(self._terms) * _TERM_BYTES + settled + sum(len(e) * e.itemsize for e in new)
+        return len(self._terms) * _TERM_BYTES + settled + sum(each.nbytes for each in new)
 
     def __len__(self) -> int:
         """Count terms."""
@@ -60,9 +60,9 @@ class Postings:
 
     def extend(self, records: Numbers, terms: Numbers, weights: Numbers) -> None:
         """Add the numbers of the terms of new records, each once and by record, and weights."""
-        self._new_records.frombytes(records.astype(np.int32).tobytes())
-        self._new_terms.frombytes(terms.astype(np.int32).tobytes())
-        self._new_weights.frombytes(weights.astype(np.float32).tobytes())
+        self._new_records.extend(records)
+        self._new_terms.extend(terms)
+        self._new_weights.extend(weights)
 
     def of(self, term: str) -> tuple[Records, Floats]:
         """Return the records that mention a term, ascending, and its weights in them."""
@@ -75,12 +75,12 @@ class Postings:
         if number < len(self._starts) - 1:
             settled = slice(*self._starts[number : number + 2])
         records, weights = self._records[settled], self._weights[settled]
-        at = np.flatnonzero(np.frombuffer(self._new_terms, np.int32) == number)
+        at = np.flatnonzero(self._new_terms.view == number)
         if not len(at):
             return records, weights
         return (
-            np.concatenate([records, np.frombuffer(self._new_records, np.int32)[at]]),
-            np.concatenate([weights, np.frombuffer(self._new_weights, np.float32)[at]]),
+            np.concatenate([records, self._new_records.view[at]]),
+            np.concatenate([weights, self._new_weights.view[at]]),
         )
 
     def remove(self, record: int) -> None:
@@ -97,18 +97,27 @@ class Postings:
 
     def _settle(self) -> None:
         """Sort the new mentions in among the settled ones."""
-        new = np.frombuffer(self._new_terms, np.int32)
+        new = self._new_terms.view
         added = np.bincount(new, minlength=len(self._terms))
         held = np.zeros_like(added)
         held[: len(self._starts) - 1] = np.diff(self._starts)
         starts = np.concatenate([[0], np.cumsum(held + added)])
         # Of each term first the settled mentions, then the new ones, in the order of their records.
         is_new = np.repeat(np.tile([False, True], len(held)), np.stack([held, added], 1).ravel())
-        order = np.argsort(new, kind="stable")
+        # Sorting numbers of a term and a mention is faster than a stable sort of the terms.
+        order = new.astype(np.int64)
+        order <<= _MENTION_BITS
+        order |= np.arange(len(new))
+        order.sort()
+        order &= (1 << _MENTION_BITS) - 1
         records = np.empty(len(is_new), np.int32)
         weights = np.empty(len(is_new), np.float32)
         records[~is_new], weights[~is_new] = self._records, self._weights
-        records[is_new] = np.frombuffer(self._new_records, np.int32)[order]
-        weights[is_new] = np.frombuffer(self._new_weights, np.float32)[order]
+        records[is_new] = self._new_records.view[order]
+        weights[is_new] = self._new_weights.view[order]
         self._starts, self._records, self._weights = starts, records, weights
-        self._new_terms, self._new_records, self._new_weights = array("i"), array("i"), array("f")
+        self._clear_new()
+
+    def _clear_new(self) -> None:
+        self._new_terms, self._new_records = GrowingArray(np.int32), GrowingArray(np.int32)
+        self._new_weights = GrowingArray(np.float32)

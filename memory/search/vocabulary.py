@@ -21,6 +21,8 @@ from memory.search.words import (
 )
 
 Numbers = npt.NDArray[np.int64]
+Guess = tuple[int, ...]
+"""The languages of a text by script, as in `SCRIPTS`: a position in `CODES`, or one of these:"""
 
 ABSENT: Final = -1
 UNCLEAR: Final = -2
@@ -28,11 +30,10 @@ UNCLEAR: Final = -2
 CODES: Final = tuple(LANGUAGES)
 SCRIPTS: Final = (*LANGUAGES_OF_SCRIPT, "")
 _SCRIPT_NUMBERS = {script: number for number, script in enumerate(SCRIPTS)}
-_CLAIM_NUMBERS = {word: number for number, word in enumerate(CLAIMED_BY, 1)}
-_VOTES: npt.NDArray[np.int32] = np.array(
-    [[0] * len(CODES)] + [[code in claimed for code in CODES] for claimed in CLAIMED_BY.values()],
-    np.int32,
-)
+_CLAIMS = ((), *sorted(set(CLAIMED_BY.values())))
+"""The sets of languages that claim words; the first is of words that none claims."""
+_CLAIM_NUMBERS = {claimed: number for number, claimed in enumerate(_CLAIMS)}
+_VOTES = np.array([[code in claimed for code in CODES] for claimed in _CLAIMS], np.float32)
 
 
 class Vocabulary(dict[str, int]):
@@ -50,26 +51,21 @@ class Vocabulary(dict[str, int]):
         number = self[word] = len(self)
         self.words.append(word)
         self._scripts.append(_SCRIPT_NUMBERS[script_of(word)])
-        self._claims.append(_CLAIM_NUMBERS.get(word, 0))
+        self._claims.append(_CLAIM_NUMBERS[CLAIMED_BY.get(word, ())])
         self._is_ukrainian.append(not word.isascii() and not ALWAYS_UKRAINIAN.isdisjoint(word))
         self._has_ideograph.append(has_ideograph(word))
         return number
 
-    def guesses(self, numbers: Numbers, texts: Numbers, count: int) -> list[list[int]]:
+    def guesses(self, numbers: Numbers, texts: Numbers, count: int) -> list[Guess]:
         """Guess the languages of `count` texts from all their words and the texts of these.
 
-        Return for each text its languages by script, as in `SCRIPTS`: a position in `CODES`,
-        `UNCLEAR` if no language of the script wins, `ABSENT` if the script is not in the text.
+        A language is `UNCLEAR` if no language of the script wins, and `ABSENT` if the text does not
+        have the script.
         """
-        claims = self._claims.view[numbers]
-        claimed = np.flatnonzero(claims)
-        votes = np.zeros((count, len(CODES)), np.int32)
-        if len(claimed):
-            voting, starts = np.unique(texts[claimed], return_index=True)
-            votes[voting] = np.add.reduceat(_VOTES[claims[claimed]], starts)
+        claims = texts * len(_CLAIMS) + self._claims.view[numbers]
+        votes = _counted(claims, count, len(_CLAIMS)).astype(np.float32) @ _VOTES
         written = texts * len(SCRIPTS) + self._scripts.view[numbers]
-        counts = np.bincount(written, minlength=count * len(SCRIPTS))
-        is_there = counts.reshape(count, len(SCRIPTS)) > 0
+        is_there = _counted(written, count, len(SCRIPTS)) > 0
         guesses = np.full((count, len(SCRIPTS)), ABSENT)
         for at in np.flatnonzero(is_there.any(0)):
             said = _most_voted(votes, LANGUAGES_OF_SCRIPT.get(SCRIPTS[at], ()))
@@ -77,8 +73,7 @@ class Vocabulary(dict[str, int]):
                 is_ukrainian = _any(self._is_ukrainian.view[numbers], texts, count)
                 said[is_ukrainian] = CODES.index("uk")
             guesses[:, at] = np.where(is_there[:, at], said, ABSENT)
-        listed: list[list[int]] = guesses.tolist()
-        return listed
+        return [*map(tuple, guesses.tolist())]
 
     def have_ideographs(self, numbers: Numbers, texts: Numbers, count: int) -> list[bool]:
         """Return of each text whether it has Chinese characters."""
@@ -86,7 +81,12 @@ class Vocabulary(dict[str, int]):
         return found
 
 
-def _most_voted(votes: npt.NDArray[np.int32], candidates: Sequence[str]) -> Numbers:
+def _counted(pairs: Numbers, rows: int, columns: int) -> Numbers:
+    """Count pairs, which are `row * columns + column`; return `(rows, columns)`."""
+    return np.bincount(pairs, minlength=rows * columns).reshape(rows, columns)
+
+
+def _most_voted(votes: npt.NDArray[np.float32], candidates: Sequence[str]) -> Numbers:
     """Return of each text which of these languages has most votes, `UNCLEAR` if none or several."""
     if len(candidates) < 2:
         return np.full(len(votes), CODES.index(candidates[0]) if candidates else UNCLEAR)

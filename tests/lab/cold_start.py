@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.__main__ import _THREAD_TURN_S
+from bot.runtime.process import tune_interpreter
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -136,9 +136,8 @@ def resident_mb() -> float:
 
 
 def main(sizes: Sequence[int]) -> None:
-    """Measure each length on a Valkey of its own; threads take turns as in the bot."""
-    sys.setswitchinterval(_THREAD_TURN_S)
-    gc.enable()  # which the import of the bot's command line has switched off
+    """Measure each length on a Valkey of its own; the interpreter is tuned as in the bot."""
+    tune_interpreter()
     for size in sizes:
         with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
             figures = asyncio.run(measure(size, server.url))

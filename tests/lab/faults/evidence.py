@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from memory.message import Message
-from memory.scopes.log import message_of
+from memory.scopes.log import message_of, seq_of
 from memory.store.client import RedisClient
 from tests.acceptance.scripted_day import answer_to, markers, parts_of
 from tests.acceptance.sentences import sentence
@@ -66,7 +66,7 @@ class Evidence:
             said=scene.day.said_in(chat),
             shown=[reply.text for reply in chat.replies],
             tried=[call.text for call in sent if call.chat_id == chat.id],
-            history=[message_of(entry, fields) for entry, fields in log],
+            history=[message_of(seq_of(entry), fields) for entry, fields in log],
             left=await scene.left_of(chat, store),
             set_aside=_set_aside(letters),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bot.turn.outbox import Outbox
 from memory.message import Message
-from memory.scopes.log import message_of
+from memory.scopes.log import message_of, seq_of
 from memory.store.client import RedisClient
 from tests.acceptance.scripted_day import answer_to, markers, parts_of
 from tests.acceptance.sentences import sentence
@@ -90,7 +90,7 @@ class _Talk:
             log = await store.call("XRANGE", self.scene.keys_of(self.chat).log, "-", "+")
         finally:
             await store.close()
-        return [message_of(entry, fields) for entry, fields in log]
+        return [message_of(seq_of(entry), fields) for entry, fields in log]
 
     def _times_asked(self) -> int:
         asked = [request.asked for request in self.scene.model.log.chats]
