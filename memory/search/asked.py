@@ -61,12 +61,11 @@ def asks_when(question: str) -> bool:
     return _WHEN.search(fold(question)) is not None
 
 
-def tells_time(words: Sequence[str]) -> bool:
-    """Return whether a text of these folded words has a number or a word for a time."""
-    text = "".join(words)
-    if not text.isalpha() or not _TIMES.isdisjoint(words):
-        return bool(text)
-    return not (text.isascii() or _HAN_TIMES.isdisjoint(text))
+def tells_time(word: str) -> bool:
+    """Return whether a folded word has a digit or stands for a time."""
+    if not word.isalpha() or word in _TIMES:
+        return True
+    return not (word.isascii() or _HAN_TIMES.isdisjoint(word))
 
 
 @dataclass(frozen=True, slots=True)

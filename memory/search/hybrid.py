@@ -104,14 +104,15 @@ class HybridIndex:
 
     def extend(self, records: Sequence[IndexRecord]) -> None:
         """Index at least one record; raise `ValueError` if a vector has another width."""
-        weights, words = self._weights, [words_of(record.text) for record in records]
+        weights, vocabulary = self._weights, self._lexical.vocabulary
+        said = vocabulary.read([words_of(record.text) for record in records])
         asks = np.array([each.text.rstrip().endswith(QUESTION_MARKS) for each in records])
         by_assistant = np.array([each.by_assistant for each in records])
         days = [each.said_on for each in records]
         self._dense.extend([each.vector for each in records])
-        self._lexical.extend(words, np.where(by_assistant, weights.assistant_words, 1.0), days)
+        self._lexical.extend(said, np.where(by_assistant, weights.assistant_words, 1.0), days)
         self._sessions.extend([r.session for r in records], asks & ~by_assistant, ~by_assistant)
-        self._times.extend(words, days, by_assistant)
+        self._times.extend(vocabulary.tell_times(said), days, by_assistant)
         penalty = weights.assistant_penalty * by_assistant + weights.question_penalty * asks
         self._prior.extend(-penalty)
         self._rows.extend(np.arange(self._next_row, self._next_row + len(records)))

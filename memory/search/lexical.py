@@ -12,7 +12,7 @@ One index serves one thread at a time.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain
@@ -25,7 +25,7 @@ from memory.search.growing import Floats, GrowingArray
 from memory.search.postings import Postings
 from memory.search.record_languages import RecordLanguages
 from memory.search.sessions import Sessions
-from memory.search.vocabulary import Numbers, Vocabulary
+from memory.search.vocabulary import NumberedWords, Numbers, Vocabulary
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import asked_terms, date_words, terms_of, words_of
 
@@ -70,40 +70,35 @@ class LexicalIndex:
         return self._postings.nbytes + self._languages.nbytes
 
     def extend(
-        self,
-        words: Sequence[Sequence[str]],
-        weights: npt.NDArray[np.float64],
-        days: Sequence[date | None],
+        self, said: NumberedWords, weights: npt.NDArray[np.float64], days: Sequence[date | None]
     ) -> None:
-        """Index records and their dates; words of a record count its weight times."""
-        count, vocabulary = len(words), self._vocabulary
-        lengths = np.array([len(each) for each in words])
-        texts = np.repeat(np.arange(count), lengths)
-        numbers = _integers(map(vocabulary.__getitem__, chain.from_iterable(words)))
-        spoken = self._languages.extend(vocabulary.guesses(numbers, texts, count))
-        has_ideographs = vocabulary.have_ideographs(numbers, texts, count)
-        dates = self._dates([*zip(days, spoken, has_ideographs, strict=True)])
+        """Index records and their dates; words of a record count its weight times.
+
+        `said` is what `vocabulary` read of them.
+        """
+        spoken = self._languages.extend(self.vocabulary.guesses(said))
+        have_ideographs = self.vocabulary.have_ideographs(said).tolist()
+        dates = self._dates([*zip(days, spoken, have_ideographs, strict=True)])
         dated = np.array([len(each) for each in dates])
-        numbers = np.append(numbers, _integers(chain.from_iterable(dates)))
-        texts = np.append(texts, np.repeat(np.arange(count), dated))
+        numbers = np.append(said.numbers, self.vocabulary.numbers(chain.from_iterable(dates)))
+        texts = np.append(said.texts, np.repeat(np.arange(len(dates)), dated))
         texts, terms = self._terms_of(texts, np.array(spoken)[texts], numbers)
-        both, said = np.unique(texts * len(self._postings) + terms, return_counts=True)
+        both, counts = np.unique(texts * len(self._postings) + terms, return_counts=True)
         texts, terms = np.divmod(both, max(1, len(self._postings)))
         k1 = self._weights.saturation
-        stretch = k1 * np.maximum(1.0, (lengths + dated) / self._weights.paragraph_words)
-        gained = weights[texts] * said * (k1 + 1) / (said + stretch[texts])
-        self._postings.extend(texts + (len(self) - count), terms, gained)
+        stretch = k1 * np.maximum(1.0, (said.lengths + dated) / self._weights.paragraph_words)
+        gained = weights[texts] * counts * (k1 + 1) / (counts + stretch[texts])
+        self._postings.extend(texts + (len(self) - len(dates)), terms, gained)
 
-    def _dates(self, kinds: Sequence[tuple[date | None, int, bool]]) -> list[list[int]]:
+    def _dates(self, kinds: Sequence[tuple[date | None, int, bool]]) -> list[tuple[str, ...]]:
         """Return the words of each record's date, by its day, languages and ideographs."""
-        numbers: dict[tuple[date | None, int, bool], list[int]] = {}
+        words: dict[tuple[date | None, int, bool], tuple[str, ...]] = {}
         for kind in dict.fromkeys(kinds):
             day, spoken, has_ideograph = kind
             codes = frozenset(self._languages.sets[spoken].values())
             codes |= {"zh"} if has_ideograph else set()
-            words = date_words(day, codes) if day else ()
-            numbers[kind] = [self._vocabulary[word] for word in words]
-        return [numbers[kind] for kind in kinds]
+            words[kind] = date_words(day, codes) if day else ()
+        return [words[kind] for kind in kinds]
 
     def _terms_of(
         self, texts: Numbers, spoken: Numbers, numbers: Numbers
@@ -121,9 +116,9 @@ class LexicalIndex:
     def _runs_of(self, languages: int, numbers: Numbers) -> Numbers:
         """Return the runs of words in a set of languages."""
         runs = self._runs.setdefault(languages, GrowingArray(np.int64))
-        runs.extend(np.zeros(len(self._vocabulary) - len(runs)))
+        runs.extend(np.zeros(len(self.vocabulary) - len(runs)))
         for number in np.unique(numbers[runs.view[numbers] == 0]).tolist():
-            word = self._vocabulary.words[number]
+            word = self.vocabulary.words[number]
             for term in terms_of((word,), self._languages.sets[languages]):
                 self._terms.append(self._postings.number(term))
             runs.view[number] = len(self._bounds) - 1
@@ -136,7 +131,7 @@ class LexicalIndex:
         That is the numbers of words, and the terms of each word in each set of languages: those of
         run n are `_terms[_bounds[n] : _bounds[n + 1]]`. Run 0 stands for words not seen before.
         """
-        self._vocabulary = Vocabulary()
+        self.vocabulary = Vocabulary()
         self._runs: dict[int, GrowingArray[np.int64]] = {}
         self._bounds, self._terms = GrowingArray(np.int64), GrowingArray(np.int64)
         self._bounds.extend([0, 0])
@@ -152,7 +147,7 @@ class LexicalIndex:
 
     def scores(self, question: str) -> LexicalScores:
         """Score all records for a question; 0 without a shared word here or in a neighbor."""
-        if self._vocabulary:
+        if self.vocabulary:
             self._forget_words()
         asked = asked_terms(
             words_of(question),
@@ -197,7 +192,3 @@ class LexicalIndex:
         if len(forms) == 1:
             return len(records)
         return int(np.count_nonzero(said))
-
-
-def _integers(values: Iterable[int]) -> Numbers:
-    return np.fromiter(values, np.int64)

@@ -5,7 +5,7 @@ from datetime import date
 
 import numpy as np
 
-from memory.search.asked import Period, asks_for_summary, asks_when, named_days, tells_time
+from memory.search.asked import Period, asks_for_summary, asks_when, named_days
 from memory.search.growing import Flags, Floats, GrowingArray
 from memory.search.lexical import LexicalIndex
 from memory.search.relative_days import anchored, last_months, names_a_distance, relative_periods
@@ -26,12 +26,10 @@ class Times:
         """Bytes held."""
         return self._days.nbytes + self._tells_time.nbytes + self._by_assistant.nbytes
 
-    def extend(
-        self, words: Sequence[Sequence[str]], days: Sequence[date | None], by_assistant: Flags
-    ) -> None:
-        """Add records of these folded words; one without a date is of no day."""
+    def extend(self, tell_times: Flags, days: Sequence[date | None], by_assistant: Flags) -> None:
+        """Add records; one without a date is of no day."""
         self._days.extend([day.toordinal() if day else 0 for day in days])
-        self._tells_time.extend([tells_time(each) for each in words])
+        self._tells_time.extend(tell_times)
         self._by_assistant.extend(by_assistant)
 
     def remove(self, at: int) -> None:

@@ -1,15 +1,19 @@
-"""Guesses the languages of many texts at once, as `words.languages_of` does for one text.
+"""What the words of many texts say about them: their languages, and whether they tell a time.
 
-Each word gets a number, and what decides a language is kept by this number. So numpy counts votes
-for all texts together, in a fifth of the time. It is dropped after the texts are indexed.
+Each word gets a number, and what it says is kept by this number. So numpy counts for all texts
+together what `words.languages_of` counts for one, in a fifth of the time. A vocabulary is dropped
+after its texts are indexed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from memory.search.asked import tells_time
 from memory.search.growing import Flags, GrowingArray
 from memory.search.languages import LANGUAGES
 from memory.search.words import (
@@ -36,6 +40,23 @@ _CLAIM_NUMBERS = {claimed: number for number, claimed in enumerate(_CLAIMS)}
 _VOTES = np.array([[code in claimed for code in CODES] for claimed in _CLAIMS], np.float32)
 
 
+@dataclass(frozen=True, slots=True)
+class NumberedWords:
+    """All words of several texts by their numbers, `(words,)`, and which text each stands in.
+
+    `lengths` counts the words of each text, `(texts,)`.
+    """
+
+    numbers: Numbers
+    texts: Numbers
+    lengths: Numbers
+
+    def any(self, flags: Flags) -> Flags:
+        """Return of each text whether one of its words has a flag; `flags`: `(words,)`."""
+        found: Flags = np.bincount(self.texts[flags], minlength=len(self.lengths)) > 0
+        return found
+
+
 class Vocabulary(dict[str, int]):
     """The number of each word; `words` has them by their numbers."""
 
@@ -46,6 +67,7 @@ class Vocabulary(dict[str, int]):
         self._claims = GrowingArray(np.int64)
         self._is_ukrainian = GrowingArray(np.bool_)
         self._has_ideograph = GrowingArray(np.bool_)
+        self._tells_time = GrowingArray(np.bool_)
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -54,31 +76,45 @@ class Vocabulary(dict[str, int]):
         self._claims.append(_CLAIM_NUMBERS[CLAIMED_BY.get(word, ())])
         self._is_ukrainian.append(not word.isascii() and not ALWAYS_UKRAINIAN.isdisjoint(word))
         self._has_ideograph.append(has_ideograph(word))
+        self._tells_time.append(tells_time(word))
         return number
 
-    def guesses(self, numbers: Numbers, texts: Numbers, count: int) -> list[Guess]:
-        """Guess the languages of `count` texts from all their words and the texts of these.
+    def read(self, texts: Sequence[Sequence[str]]) -> NumberedWords:
+        """Give each folded word of texts its number."""
+        lengths = np.array([len(each) for each in texts], np.int64)
+        numbers = self.numbers(chain.from_iterable(texts))
+        return NumberedWords(numbers, np.repeat(np.arange(len(texts)), lengths), lengths)
+
+    def numbers(self, words: Iterable[str]) -> Numbers:
+        """Return the numbers of folded words."""
+        return np.fromiter(map(self.__getitem__, words), np.int64)
+
+    def guesses(self, said: NumberedWords) -> list[Guess]:
+        """Guess the languages of texts.
 
         A language is `UNCLEAR` if no language of the script wins, and `ABSENT` if the text does not
         have the script.
         """
+        numbers, texts, count = said.numbers, said.texts, len(said.lengths)
         claims = texts * len(_CLAIMS) + self._claims.view[numbers]
         votes = _counted(claims, count, len(_CLAIMS)).astype(np.float32) @ _VOTES
         written = texts * len(SCRIPTS) + self._scripts.view[numbers]
         is_there = _counted(written, count, len(SCRIPTS)) > 0
         guesses = np.full((count, len(SCRIPTS)), ABSENT)
         for at in np.flatnonzero(is_there.any(0)):
-            said = _most_voted(votes, LANGUAGES_OF_SCRIPT.get(SCRIPTS[at], ()))
+            voted = _most_voted(votes, LANGUAGES_OF_SCRIPT.get(SCRIPTS[at], ()))
             if SCRIPTS[at] == "cyrillic":
-                is_ukrainian = _any(self._is_ukrainian.view[numbers], texts, count)
-                said[is_ukrainian] = CODES.index("uk")
-            guesses[:, at] = np.where(is_there[:, at], said, ABSENT)
+                voted[said.any(self._is_ukrainian.view[numbers])] = CODES.index("uk")
+            guesses[:, at] = np.where(is_there[:, at], voted, ABSENT)
         return [*map(tuple, guesses.tolist())]
 
-    def have_ideographs(self, numbers: Numbers, texts: Numbers, count: int) -> list[bool]:
+    def have_ideographs(self, said: NumberedWords) -> Flags:
         """Return of each text whether it has Chinese characters."""
-        found: list[bool] = _any(self._has_ideograph.view[numbers], texts, count).tolist()
-        return found
+        return said.any(self._has_ideograph.view[said.numbers])
+
+    def tell_times(self, said: NumberedWords) -> Flags:
+        """Return of each text whether it has a number or a word for a time."""
+        return said.any(self._tells_time.view[said.numbers])
 
 
 def _counted(pairs: Numbers, rows: int, columns: int) -> Numbers:
@@ -95,9 +131,3 @@ def _most_voted(votes: npt.NDArray[np.float32], candidates: Sequence[str]) -> Nu
     top = given.max(1)
     is_clear = (top > 0) & ((given == top[:, None]).sum(1) == 1)
     return np.where(is_clear, columns[given.argmax(1)], UNCLEAR)
-
-
-def _any(flags: Flags, texts: Numbers, count: int) -> Flags:
-    """Return of each text whether one of its words has the flag."""
-    found: Flags = np.bincount(texts[flags], minlength=count) > 0
-    return found

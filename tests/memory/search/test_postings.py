@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.search import asked, postings, words
+from memory.search import postings, words
 from memory.search.postings import Postings
 
 TERMS = st.sets(st.sampled_from("abcdefgh"), max_size=5)
@@ -52,9 +52,3 @@ def test_a_removed_record_leaves_none_of_its_terms() -> None:
 @given(st.text(CHARACTERS))
 def test_ascii_texts_have_the_words_of_all_texts(text: str) -> None:
     assert words.words_of(text) == words._WORD.findall(words.fold(text))
-
-
-@given(st.lists(st.text(CHARACTERS), max_size=4))
-def test_a_text_tells_a_time_if_one_of_its_words_does(said: list[str]) -> None:
-    found = words.words_of(" ".join(said))
-    assert asked.tells_time(found) == any(asked.tells_time([word]) for word in found)

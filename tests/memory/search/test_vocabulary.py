@@ -1,11 +1,9 @@
-"""Many texts at once have the languages that each has alone."""
+"""Many texts at once have the languages that each has alone, and tell a time if a word does."""
 
-from itertools import chain
-
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.search.asked import tells_time
 from memory.search.vocabulary import ABSENT, CODES, SCRIPTS, UNCLEAR, Vocabulary
 from memory.search.words import UNKNOWN, languages_of, words_of
 
@@ -14,19 +12,19 @@ TEXTS = st.lists(st.lists(st.sampled_from(SAID), max_size=6).map(" ".join), max_
 
 
 @given(TEXTS)
-def test_many_texts_have_the_languages_that_each_has_alone(texts: list[str]) -> None:
+def test_many_texts_say_together_what_each_says_alone(texts: list[str]) -> None:
     words = [words_of(text) for text in texts]
     vocabulary = Vocabulary()
-    numbers = np.array([vocabulary[word] for word in chain.from_iterable(words)], np.int64)
-    of_words = np.repeat(np.arange(len(texts)), [len(each) for each in words])
-    guesses = vocabulary.guesses(numbers, of_words, len(texts))
+    said = vocabulary.read(words)
     guessed = [
         {
             script: UNKNOWN if code == UNCLEAR else CODES[code]
             for script, code in zip(SCRIPTS, guess, strict=True)
             if code != ABSENT
         }
-        for guess in guesses
+        for guess in vocabulary.guesses(said)
     ]
     assert guessed == [languages_of(each, {}) for each in words]
-    assert vocabulary.have_ideographs(numbers, of_words, len(texts)) == ["山" in t for t in texts]
+    assert vocabulary.have_ideographs(said).tolist() == ["山" in text for text in texts]
+    told = [any(map(tells_time, each)) for each in words]
+    assert vocabulary.tell_times(said).tolist() == told
