@@ -113,7 +113,8 @@ def album_photo(update_id: int, caption: str = "", **fields: object) -> dict[str
     marked = [{"type": "mention", "offset": 0, "length": 12}] if caption else []
     sizes = [{"file_id": "F", "file_unique_id": "U", "width": 9, "height": 9}]
     told = {"caption": caption, "caption_entities": marked, "media_group_id": "11"}
-    update = raw.message("", chat=raw.GROUP, photo=sizes, message_id=update_id, **told | fields)
+    where = {"chat": raw.GROUP, "message_id": update_id}
+    update = raw.message("", **where | told | {"photo": sizes} | fields)
     return {**update, "update_id": update_id}
 
 

@@ -1,26 +1,32 @@
 """The turn worker on a real Valkey: leases, wake-ups, and the order of turns."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from io import BytesIO
 
 import pytest
+from PIL import Image
 from structlog.testing import capture_logs
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
+from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
 from bot.telegram.errors import FloodWait
 from bot.telegram.packing import to_bytes
 from bot.turn.after import AfterTurn
 from bot.turn.answer import Answerer, AnswerStep
+from bot.turn.at_work import AtWork
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.deliver import Deliverer
 from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.patience import Parked
 from bot.turn.permits import Permits, PersonLimits
+from bot.turn.pictures import PictureStep
 from bot.turn.request import Request
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
@@ -40,6 +46,7 @@ from memory.store.errors import LeaseLost, StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
+from tests.bot.telegram.test_intake import album_photo
 from tests.lab.simulator.turn import ignore
 from tests.memory.turns import ANN, GROUP, HERE, close, put, take, texts
 from tests.quiet_chat import QuietChat, no_export
@@ -579,6 +586,58 @@ async def test_a_run_begins_again_with_messages_that_follow_quickly(rig: Rig) ->
     assert [gate.was_cancelled.is_set() for gate in gates] == [True, True, True, False]
     assert (last.attempts, last.failures) == (1, 0)
     assert await texts(rig.memory) == ["text 1 text 2 text 3 text 4", "yes"]
+
+
+class ChatWithPhotos(QuietChat):
+    async def download(self, file_id: str, max_bytes: int) -> bytes:
+        del file_id, max_bytes
+        file = BytesIO()
+        Image.new("RGB", (30, 20)).save(file, "JPEG")
+        return file.getvalue()
+
+
+class SeesPictures:
+    """An answer step that notes what the model would be asked, and waits at a gate."""
+
+    def __init__(self, tokens: TokenCounter) -> None:
+        chat, sentences = ChatWithPhotos(), Sentences(Catalogue())
+        self._pictures = PictureStep(chat, tokens, AtWork(chat, 10), sentences, "low")
+        self.begun, self.gate = asyncio.Event(), asyncio.Event()
+        self.asked: list[str] = []
+
+    async def __call__(self, request: Request, history: ChatHistory) -> Outbox:
+        seen = await self._pictures.answer(request, history)
+        assert isinstance(seen, Request)
+        self.asked.append(seen.message.text)
+        self.begun.set()
+        await self.gate.wait()
+        return Outbox(request.to, (Part("yes"),), said="yes")
+
+
+async def test_a_picture_that_comes_later_into_the_turn_of_its_album_is_the_next_turn(
+    rig: Rig, tokens: TokenCounter
+) -> None:
+    step = SeesPictures(tokens)
+    rig.runner.script = [answering(rig, step, QuietChat()).run] * 2
+
+    async def send(update_id: int) -> None:
+        photo = raw.inbound(album_photo(update_id, chat=raw.PRIVATE))
+        entry = Entry(update_id, ANN, is_command=False, body=to_bytes(photo), is_grouped=True)
+        await rig.memory.mailbox.put(HERE, entry)
+
+    await send(1)
+    await send(2)
+    async with rig.working():
+        await step.begun.wait()
+        # The first two came longer ago than the pictures of an album are waited for.
+        came_ms = int(time.time() * 1000) - 1_100
+        seen = rig.memory.keys.scope(HERE).seen
+        await rig.memory.client.call("ZADD", seen, came_ms, 1, came_ms, 2)
+        await send(3)
+        step.gate.set()
+        await rig.until_acknowledged(2)
+    assert step.asked == [f"{PHOTO_MARK}\n{PHOTO_MARK}", LATE_PHOTO_MARK]
+    assert await texts(rig.memory) == [*[PHOTO_MARK] * 2, "yes", LATE_PHOTO_MARK, "yes"]
 
 
 async def test_a_clear_ends_a_turn_that_is_begun_again(rig: Rig) -> None:
