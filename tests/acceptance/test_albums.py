@@ -6,7 +6,7 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_pictures import answered, has_picture, jpeg
 from tests.servers.bot_api import Upload
-from tests.servers.model_api import Break, ChatRequest
+from tests.servers.model_api import Break, Call, ChatRequest
 from tests.stored import everything_stored
 
 ALBUM = [Upload(jpeg(color)) for color in ("red", "green", "blue", "white")]
@@ -67,30 +67,36 @@ async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(
         assert (photo.media.file.id.encode() in stored) is is_stored
 
 
-async def test_in_private_an_album_is_answered_once_through_a_crash_and_then_goes_on(
+async def test_albums_in_private_and_in_a_group_are_answered_once_through_a_crash(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
     rig.script.on("Our trip", "Four colors.")
     await rig.start(coalesce_s=0, prompt_tokens=16_000)
     anna, chat = rig.anna()
+    ben, _ = rig.ben()
+    group = rig.telegram.group("Club", [ben])
+
+    def shows_all(call: Call) -> bool:
+        return isinstance(call.request, ChatRequest) and pictures(call.request) == len(ALBUM)
 
     rig.model.faults.add(Break.HANG, when=has_picture, times=99)
-    photos = await anna.send_album(chat, ALBUM, "Our trip")
-    await rig.model.wait_for(lambda call: bool(call.faults))
+    await anna.send_album(chat, ALBUM, "Our trip")
+    await ben.send_album(group, ALBUM, "@ricordo_bot Our trip", caption_at=1)
+    await rig.model.wait_for(shows_all, count=2)
     await rig.restart()
     rig.model.faults.clear()
-    reply = await chat.wait_for_reply(after=photos[-1])
-    assert chat.replies == [reply]
-    assert reply.text == "Four colors."
-    assert pictures(answered(rig)[-1]) == len(ALBUM)
-    assert (await closed(rig, 1))["messages"] == len(ALBUM)
+    for number in (1, 2):
+        assert (await closed(rig, number))["messages"] == len(ALBUM)
+    for place in (chat, group):
+        assert [reply.text for reply in place.replies] == ["Four colors."]
+    assert sum(map(shows_all, rig.model.log.calls)) == 4
 
     # A video without a caption takes nothing from the photos beside it.
     photos = await anna.send_album(chat, [ALBUM[0], "video"])
     assert (await chat.wait_for_reply(after=photos[-1])).text == "All right."
     assert pictures(answered(rig)[-1]) == 1
-    await closed(rig, 2)
+    await closed(rig, 3)
 
     [late] = await anna.send_album(chat, LATE, album_of=photos[0])
     await chat.wait_for_reply(after=late)
