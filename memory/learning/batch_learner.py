@@ -169,7 +169,7 @@ class BatchLearner:
             )
             writes[here].append(Write(removed=progress.digests_until(by_all)))
         by_scope = {target: together(several) for target, several in writes.items()}
-        return await progress_after(self._store, self._scopes, progress.conversation, by_scope)
+        return await progress_after(self._store, self._scopes, progress, by_scope)
 
 
 def _check_size(learned: Learned) -> None:

@@ -209,8 +209,7 @@ class ConversationLearner:
         if failures:
             pause_s, fields = backoff.after_failure(progress.now)
         if fields:
-            here = await self._scopes.read(progress.conversation)
-            await self._scopes.write(here, Write(fields=fields))
+            await self._scopes.write(progress.here, Write(fields=fields))
         return pause_s
 
     async def _drop_unwanted_digests(self, progress: Progress) -> None:

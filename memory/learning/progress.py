@@ -10,7 +10,7 @@ from time import time
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.message import Message
-from memory.scopes.changes import Write, first_written
+from memory.scopes.changes import Write
 from memory.scopes.delta import Delta
 from memory.scopes.field import Field
 from memory.scopes.fields import (
@@ -178,16 +178,16 @@ async def progress_of(
 
 
 async def progress_after(
-    store: Store, scopes: Scopes, conversation: Scope, writes: Mapping[ScopeMemory, Write]
+    store: Store, scopes: Scopes, progress: Progress, writes: Mapping[ScopeMemory, Write]
 ) -> Progress:
-    """Write, and read the conversation again, in one round trip; raise `NotWritten`.
+    """Write in one round trip, and return the progress as it is then; raise `NotWritten`.
 
-    A refused write does not stop the others.
+    Only if others have written, too, the conversation is read again. Messages that came meanwhile
+    are for the next round.
     """
-    commands = [each for write in writes.items() for each in scopes.writing(*write)]
-    progress, replies = await progress_of(store, scopes, conversation, *commands)
-    for answer in replies[1::2]:
-        first_written(answer)
+    if await scopes.write_all(writes):
+        return replace(progress, now=time())
+    progress, _ = await progress_of(store, scopes, progress.conversation)
     return progress
 
 

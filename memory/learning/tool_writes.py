@@ -9,7 +9,7 @@ from dataclasses import replace
 from memory.behaviors.behavior_store import Kept
 from memory.erasure.correcting import Correcting
 from memory.learning.consent import WithDomain
-from memory.learning.progress import Progress, progress_after
+from memory.learning.progress import Progress, progress_after, progress_of
 from memory.learning.waiting_questions import expired, questions, remembered
 from memory.scopes.amendments import Checked
 from memory.scopes.changes import Write
@@ -53,18 +53,16 @@ class ToolWriter:
         the progress as it is then. Raise `NotWritten` if something was erased meanwhile; the
         remaining writes wait.
         """
-        here = progress.here
-        turns = [each.turn for each in here.all(ToolWrites)]
+        turns = [each.turn for each in progress.here.all(ToolWrites)]
         for turn in sorted(turns, key=int):
             await self._forget(progress, turn)
             await self._remember(progress, turn)
         if turns:
-            here = await self._scopes.read(here.scope)
-        old = expired(here, progress.now)
-        if not turns and not old:
-            return progress
-        removing = {here: Write(removed=old)} if old else {}
-        return await progress_after(self._store, self._scopes, here.scope, removing)
+            progress, _ = await progress_of(self._store, self._scopes, progress.conversation)
+        if old := expired(progress.here, progress.now):
+            removing = {progress.here: Write(removed=old)}
+            progress = await progress_after(self._store, self._scopes, progress, removing)
+        return progress
 
     async def _forget(self, progress: Progress, turn: str) -> None:
         for write in _waiting(progress.here, turn).writes:

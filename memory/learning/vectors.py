@@ -103,10 +103,12 @@ class VectorLearner:
                 "ids": ids,
                 "ttl_s": self._ttl_s,
             }
-            learn = self._scripts["learn_vectors"]
-            answer = await learn(keys.of_writes, request, *map(packed, rows))
-            if answer != b"ok":
+            vectors = list(map(packed, rows))
+            answer = await self._scripts["learn_vectors"](keys.of_writes, request, *vectors)
+            if answer == b"refused":
                 raise NotWritten(stream.of.scope.tag)
+            if answer and stream.before == stream.fingerprint:
+                stream.of.take_over(answer, vectors=list(zip(ids, vectors, strict=True)))
             stream.before, stream.last = stream.fingerprint, ids[-1]
         return len(texts)
 

@@ -100,12 +100,36 @@ def together(writes: Sequence[Write]) -> Write:
     )
 
 
-def first_written(answer: bytes) -> int:
-    """Read the answer to a write: the first entry's id, 0 without entries; raise `NotWritten`."""
+def request_of(scope_memory: ScopeMemory, write: Write, contents: list[Arg]) -> dict[str, object]:
+    """Return the fields of a write's request; add the entries to a script's arguments."""
+    epoch, erasure = scope_memory.version
+    request: dict[str, object] = {
+        "epoch": epoch,
+        "erasure": erasure,
+        "fields": {
+            name: (expected(scope_memory.fields.get(name, "")), value)
+            for name, value in new_values(write).items()
+        },
+        "entries": [numbered(contents, entry) for entry in write.entries],
+    }
+    if source := write.learned_from:
+        request["learned_from"] = (source.scope.tag, source.epoch)
+    return request
+
+
+def take_over(scope_memory: ScopeMemory, write: Write, answer: bytes) -> bool:
+    """Read the answer to a write, and add to the scope memory what was written.
+
+    Return whether it has all that is stored now. Raise `NotWritten`.
+    """
     read = orjson.loads(answer)
     if read["outcome"] != "written":
         raise NotWritten(read["outcome"])
-    return int(read["first"])
+    entries = []
+    for entry_id, entry in enumerate(write.entries, start=read["first"]):
+        kind, content = written(entry)
+        entries.append((entry_id, {b"k": kind.encode(), b"j": content}))
+    return scope_memory.take_over(read["revision"], new_values(write), entries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ Columns = Mapping[bytes, bytes]
 class Cursor:
     """The newest entries and vectors that a process has of a scope, and the version it read.
 
-    `facts` is the cursor of the person's scope, in which the facts of a private chat are.
+    `revision` is that of all that was learned, if the process has all of it, else 0. `facts` is the
+    cursor of the person's scope, in which the facts of a private chat are.
     """
 
     message: int = 0
@@ -27,6 +28,7 @@ class Cursor:
     record: int = 0
     record_vector: int = 0
     version: tuple[str, str] = ("", "")
+    revision: int = 0
     facts: "Cursor | None" = None
 
     @property
@@ -40,7 +42,7 @@ class Cursor:
         """The request for scripts that do not read the messages; what is absent is 0."""
         epoch, erasure = self.version
         records = {"record": self.record, "record_vector": self.record_vector}
-        named = {"epoch": epoch, "erasure": erasure, **records}
+        named = {"epoch": epoch, "erasure": erasure, "revision": self.revision, **records}
         return {name: value for name, value in named.items() if value not in (0, "0")}
 
 
@@ -66,15 +68,16 @@ class Delta:
     `generation` is when the first message of the conversation was sent (Unix ms), 0 before that.
     Messages up to `session` belong to earlier sessions. `messages` is None if the reader did not
     ask for messages. Otherwise it has the newest ones, at most as many as the reader asked for.
-    `is_off`: memory is turned off there. `revision` grows with each change of the fields; 0 if they
-    have not changed since revisions were counted.
+    `is_off`: memory is turned off there. `revision` grows with each change of the fields, the
+    records and their vectors; 0 if nothing has changed since revisions were counted. `records` is
+    None if nothing has changed since the revision that the reader named; then `fields` is empty.
     """
 
     version: tuple[str, str]
     generation: int
     session: int
     fields: Mapping[str, str]
-    records: StreamDelta
+    records: StreamDelta | None
     messages: StreamDelta | None = None
     is_off: bool = False
     revision: int = 0
@@ -90,7 +93,9 @@ class Delta:
             generation=read.get("generation", 0),
             session=read.get("session", 0),
             fields={name.decode(): value.decode() for name, value in paired(fields).items()},
-            records=_stream(read["records"], records, record_vectors),
+            records=_stream(read["records"], records, record_vectors)
+            if "records" in read
+            else None,
             messages=_stream(read["messages"], newest_first[::-1], vectors) if said else None,
             is_off=read.get("is_off", False),
             revision=read.get("revision", 0),

@@ -6,6 +6,7 @@ erasure. A kind without that rule cannot be defined.
 """
 
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, tzinfo
 from functools import cache
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from memory.scopes.sources import Erased, Source, Trust, Wording
+from memory.search.hybrid import IndexRecord
 
 
 class ScopeEntry:
@@ -58,6 +60,12 @@ class Record(ScopeEntry):
     def group(self) -> int:
         """Records of one group are neighbors in the index."""
         return self.id
+
+    def indexed(self, zone: tzinfo) -> IndexRecord:
+        """Return what is indexed of it, dated in `zone`."""
+        at = self.happened_at
+        day = datetime.fromtimestamp(at, zone).date() if at else None
+        return IndexRecord(self.embedded_text, self.group, said_on=day)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ It lists and searches records. `Scopes` reads and writes the store.
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,7 +21,6 @@ from memory.scopes.passages import Chunk
 from memory.scopes.stream import EmbeddedStream, KindIndex
 from memory.scopes.writes import ToolWrite
 from memory.search.embeddings import Vectors
-from memory.search.hybrid import IndexRecord
 from memory.store.keys import Scope
 
 RECIPE = "title words"
@@ -57,8 +56,7 @@ class ScopeMemory(EmbeddedStream):
         messages: MessageStream | None = None,
     ) -> None:
         super().__init__()
-        self.scope = scope
-        self.version = version
+        self.scope, self.version = scope, version
         self.generation = generation
         self.messages = messages or MessageStream()
         self.fields: Mapping[str, str] = {}
@@ -74,9 +72,9 @@ class ScopeMemory(EmbeddedStream):
     def cursor(self) -> Cursor:
         """The newest entries read so far; a read returns only newer ones."""
         said = self.messages
-        return Cursor(
-            said.newest, said.vectors.newest, self.newest, self.vectors.newest, self.version
-        )
+        records = (self.newest, self.vectors.newest)
+        revision = self._revision if self.is_whole else 0
+        return Cursor(said.newest, said.vectors.newest, *records, self.version, revision)
 
     @property
     def nbytes(self) -> int:
@@ -155,8 +153,7 @@ class ScopeMemory(EmbeddedStream):
     ) -> list[Found[R]]:
         """Return up to `k` records about `text`, best first, then those that resemble the best one.
 
-        Ended facts are not found. `vector` is the vector of `text`, `(dim,)`, or None. Days are
-        those of `zone`.
+        Ended facts are not found. `vector`: that of `text`, `(dim,)`, or None. Days are of `zone`.
         """
         index = self._indexed(kind, zone)
         if index is None or not text.strip():
@@ -181,14 +178,14 @@ class ScopeMemory(EmbeddedStream):
         """
         if (self.version, self.generation) != (delta.version, delta.generation):
             return ScopeMemory(self.scope, delta.version, delta.generation).join(delta, max_entries)
-        if not self.joins(delta.records):
+        if delta.records is not None and not self.joins(delta.records):
             fresh = ScopeMemory(self.scope, delta.version, delta.generation, self.messages)
             return fresh.join(delta, max_entries)
         if delta.revision >= self._revision:  # else this answer was overtaken by a later one
-            self.fields = delta.fields
             self.is_off = delta.is_off
-            self._revision = delta.revision
-        self.add(delta.records)
+            if delta.records is not None:
+                self.fields, self._revision = delta.fields, delta.revision
+                self.add(delta.records)
         if delta.messages is not None:
             has_gap = max_entries <= max(len(delta.messages.entries), len(delta.messages.vectors))
             if has_gap or not self.messages.joins(delta.messages):
@@ -196,6 +193,24 @@ class ScopeMemory(EmbeddedStream):
             self.messages.add(delta.messages)
             self.messages.session = delta.session
         return self
+
+    def take_over(
+        self,
+        revision: int,
+        fields: Mapping[str, str] | None = None,
+        entries: Sequence[tuple[int, Columns]] = (),
+        vectors: Sequence[tuple[int, bytes]] = (),
+    ) -> bool:
+        """Add what this process has stored as this revision; `fields` has "" for removed fields.
+
+        Return false if others have changed something, too: then only a read brings all of it.
+        """
+        if revision == self._revision + 1 and self.is_whole:
+            self._revision = revision
+            values = {**self.fields, **(fields or {})}
+            self.fields = {name: value for name, value in values.items() if value}
+            self.add_own(entries, vectors)
+        return self._revision >= revision and self.is_whole
 
     def _take(self, entry_id: int, columns: Columns) -> int:
         content = columns[b"j"]
@@ -224,7 +239,7 @@ class ScopeMemory(EmbeddedStream):
         for each in dict.fromkeys(map(type, self._unindexed)):
             records = [record for record in self._unindexed if type(record) is each]
             index = self._by_kind.setdefault(each, KindIndex())
-            index.extend([r.id for r in records], [_index_record(r, zone) for r in records])
+            index.extend([r.id for r in records], [r.indexed(zone) for r in records])
         self._unindexed.clear()
         for record_ids, vectors in self.vectors.taken():
             for index in self._by_kind.values():  # which sets the vectors of its own records
@@ -233,10 +248,3 @@ class ScopeMemory(EmbeddedStream):
 
     def _indexes(self) -> Sequence[KindIndex]:
         return tuple(self._by_kind.values())
-
-
-def _index_record(record: Record, zone: tzinfo) -> IndexRecord:
-    """Return what is indexed of a record, dated in `zone`."""
-    at = record.happened_at
-    day = datetime.fromtimestamp(at, zone).date() if at else None
-    return IndexRecord(record.embedded_text, record.group, said_on=day)

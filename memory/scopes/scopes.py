@@ -3,7 +3,7 @@
 Redis has the truth. What a process has read is valid only for the version that it was read under.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, tzinfo
 from time import time
 
@@ -15,10 +15,10 @@ from memory.scopes.changes import (
     Receipt,
     Revision,
     Write,
-    expected,
-    first_written,
     new_values,
     numbered,
+    request_of,
+    take_over,
 )
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
@@ -148,34 +148,32 @@ class Scopes:
 
         return await self.update(scope, decide)
 
-    async def write(self, scope_memory: ScopeMemory, write: Write) -> int:
-        """Append entries and set fields at once; return the first entry's id, 0 without entries.
+    async def write(self, scope_memory: ScopeMemory, write: Write) -> None:
+        """Append entries and set fields at once.
 
         Raise `NotWritten` if something was erased in the scope since it was read, or if a field
         does not have its expected value.
         """
-        *_, answer = await self._client.pipeline(self.writing(scope_memory, write))
-        return first_written(answer)
+        await self.write_all({scope_memory: write})
 
-    def writing(self, scope_memory: ScopeMemory, write: Write) -> list[Command | ScriptCall]:
-        """Return the two commands of a write, for a pipeline; `first_written` reads the answer."""
-        scope, source = scope_memory.scope, write.learned_from
-        epoch, erasure = scope_memory.version
-        contents: list[Arg] = []
-        wanted = {
-            "epoch": epoch,
-            "erasure": erasure,
-            "ttl_s": self._ttl_s,
-            "fields": {
-                name: (expected(scope_memory.fields.get(name, "")), value)
-                for name, value in new_values(write).items()
-            },
-            "entries": [numbered(contents, entry) for entry in write.entries],
-        }
-        if source:
-            wanted["learned_from"] = (source.scope.tag, source.epoch)
-        keys = self._keys.scope(scope).of_writes
-        return [self._index(scope), self._scripts["write"].command(keys, wanted, *contents)]
+    async def write_all(self, writes: Mapping[ScopeMemory, Write]) -> bool:
+        """Write to several scopes in one round trip; a refused write does not stop the others.
+
+        Return whether each scope memory now has all that is stored, also from others. Raise
+        `NotWritten`.
+        """
+        commands: list[Command | ScriptCall] = []
+        for scope_memory, write in writes.items():
+            contents: list[Arg] = []
+            request = request_of(scope_memory, write, contents) | {"ttl_s": self._ttl_s}
+            keys = self._keys.scope(scope_memory.scope).of_writes
+            writing = self._scripts["write"].command(keys, request, *contents)
+            commands += (self._index(scope_memory.scope), writing)
+        answers = (await self._client.pipeline(commands))[1::2]
+        whole = [
+            take_over(*each, answer) for each, answer in zip(writes.items(), answers, strict=True)
+        ]
+        return all(whole)
 
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
         """Erase and change parts of a scope in one step; an open turn starts again.

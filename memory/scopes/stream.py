@@ -149,6 +149,13 @@ class EmbeddedStream:
                 self.count += 1
         self.vectors.extend(delta.vectors)
 
+    def add_own(
+        self, entries: Sequence[tuple[int, Columns]], vectors: Sequence[tuple[int, bytes]]
+    ) -> None:
+        """Add entries and vectors that this process has stored after all that are here."""
+        length, vectors_length = self.length + len(entries), self.vectors_length + len(vectors)
+        self.add(StreamDelta(entries, length, self.fingerprint, vectors, vectors_length))
+
     def _take(self, entry_id: int, columns: Columns) -> int:
         """Keep one stored entry; return roughly how many bytes it takes."""
         raise NotImplementedError

@@ -1,5 +1,7 @@
 """Short ways to store a message, take a turn and close it."""
 
+from collections.abc import Mapping
+
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry, Outcome
@@ -51,4 +53,15 @@ async def end_pauses(memory: Memory, conversation: Scope = HERE) -> None:
         stored = await memory.client.call("HGET", learned, f"pause:{kind}")
         if stored is not None:
             failures, _, model = stored.decode().split("|", 2)
-            await memory.client.call("HSET", learned, f"pause:{kind}", f"{failures}|0|{model}")
+            await set_learned(memory, conversation, {f"pause:{kind}": f"{failures}|0|{model}"})
+
+
+async def set_learned(
+    memory: Memory, scope: Scope, fields: Mapping[str | bytes, str | bytes]
+) -> None:
+    """Set stored fields of what was learned, as another process would."""
+    keys = memory.keys.scope(scope)
+    await memory.client.call(
+        "HSET", keys.learned, *(each for pair in fields.items() for each in pair)
+    )
+    await memory.client.call("HINCRBY", keys.meta, "revision", 1)

@@ -11,5 +11,6 @@ if kind ~= 'clear' or (asker ~= request.person and not request.by_admin) then re
 local mode = redis.call('HGET', LEARNED, 'learning_mode') or '' -- a setting, like memory that is off
 local counts = wipe(request.last_update)
 set_fields({learning_mode = mode})
+count_revision()
 touch(request.ttl_s)
 return {'done', keep_receipt(request.nonce, counts)}

@@ -5,13 +5,15 @@
 -- The vectors of a stream are of one model and have no gaps. The first batch of another model replaces all vectors.
 -- A batch that does not continue what is stored is refused. Vectors of another length drop all: the model changed
 -- behind its name.
+-- Answers the new revision of the scope, for messages 0; or 'refused'.
 local request = cjson.decode(ARGV[1])
+local is_record = request.stream == 'records'
 local ROWS, FINGERPRINT = VEC, 'vector_fingerprint'
-if request.stream == 'records' then ROWS, FINGERPRINT = RVEC, 'record_vector_fingerprint' end
-local epoch, erasure, _, _, is_lexical_only, fingerprint = read_meta('lexical_only', FINGERPRINT)
+if is_record then ROWS, FINGERPRINT = RVEC, 'record_vector_fingerprint' end
+local epoch, erasure, _, _, is_lexical_only, fingerprint, revision = read_meta('lexical_only', FINGERPRINT, 'revision')
 epoch, erasure = epoch or '0', erasure or '0'
 if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end
-if ROWS == VEC and is_lexical_only then return 'refused' end
+if not is_record and is_lexical_only then return 'refused' end
 if fingerprint ~= request.fingerprint then
   if (fingerprint or '') ~= request.before then return 'refused' end
   redis.call('UNLINK', ROWS)
@@ -25,10 +27,15 @@ if last_id < request.after then return 'refused' end
 if last and #last[2][2] ~= #ARGV[2] then
   redis.call('UNLINK', ROWS)
   redis.call('HDEL', META, 'expiring')
+  if is_record then count_revision() end
   return 'refused'
 end
 for i, id in ipairs(request.ids) do
   if id > last_id then redis.call('XADD', ROWS, id .. '-0', 'v', ARGV[i + 1]) end
 end
+if is_record then
+  revision = revision_after(revision)
+  redis.call('HSET', META, 'revision', whole(revision))
+end
 touch(request.ttl_s, {ROWS})
-return 'ok'
+return is_record and revision or 0

@@ -77,6 +77,7 @@ for _, entry in ipairs(wanted.added) do
   redis.call('XADD', RECORDS, id .. '-0', 'k', entry[1], 'j', ARGV[entry[2]])
 end
 set_fields(wanted.fields)
+count_revision()
 touch(wanted.ttl_s)
 local counts = {messages, vectors, 0, redis.call('ZCARD', MAILBOX), records}
 if wanted.receipt ~= '' then return outcome('done', keep_receipt(wanted.receipt, counts)) end

@@ -28,7 +28,7 @@ from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, set_learned, texts
 from tests.memory.words_embedder import WordsEmbedder
 
 ANNS = Scope.of_person(ANN)
@@ -287,8 +287,7 @@ async def test_a_question_that_was_asked_before_an_update_is_still_answered(
 ) -> None:
     old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
     await talk(memory, "one")
-    learned = memory.keys.scope(HERE).learned
-    await memory.client.call("HSET", learned, name_of(Question, "abc"), old)
+    await set_learned(memory, HERE, {name_of(Question, "abc"): old})
     assert await answer(memory, HERE, agrees=True) == "kept"
     assert await known(memory, ANNS) == ["likes olives"]
 

@@ -23,7 +23,7 @@ from memory.text.internal_model import InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import Notes, RefusingEmbedder, ScriptedModel, talk
-from tests.memory.turns import GROUP, HERE, end_pauses
+from tests.memory.turns import GROUP, HERE, end_pauses, set_learned
 from tests.memory.words_embedder import WordsEmbedder
 
 ANNS = HERE.of_person(7)
@@ -283,7 +283,7 @@ async def test_tool_writes_are_carried_out_once_after_the_turn(memory: Memory) -
     waiting = await memory.client.call("HGETALL", learned)
     await memory.learn(HERE)
     # The process died after the person's scope was written and before the field was removed.
-    await memory.client.call("HSET", learned, *(part for pair in waiting.items() for part in pair))
+    await set_learned(memory, HERE, waiting)
     await memory.learn(HERE)
     facts = (await memory.scopes.read(ANNS)).facts
     assert [(fact.text, fact.sources[0].seq) for fact in facts] == [("Ann sails", 1)]

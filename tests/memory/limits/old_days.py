@@ -90,7 +90,7 @@ class OldDays:
             before = fingerprint if start else ""
             batch = {"before": before, "after": part.start - 1, "ids": list(part)}
             rows = [row for _, row in zip(part, self._rows, strict=False)]
-            assert await learn(keys, request | batch, *rows) == b"ok"
+            assert await learn(keys, request | batch, *rows) != b"refused"
 
     def _exchanges(
         self, count: int, since: float, until: float, sender: int

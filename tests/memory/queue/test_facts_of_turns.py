@@ -51,6 +51,7 @@ async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
         await put(memory, number)
         turn = await begun(memory)
         assert turn.facts
+        assert turn.facts.records
         assert len(turn.facts.records.entries) == 1
         known = await facts(memory, turn)
         await close(memory, turn)

@@ -1,10 +1,34 @@
-"""What a process has read of a scope is never replaced by an older answer of Redis."""
+"""What a process has of a scope is what is stored, whoever wrote it and in whatever order it reads.
+
+What nobody has changed since is not sent again.
+"""
+
+from random import Random
+
+import orjson
 
 from memory.memory import Memory
-from memory.scopes.changes import Write
+from memory.scopes.changes import Revision, Write
 from memory.scopes.delta import Delta
-from memory.scopes.fields import Watermark
+from memory.scopes.entries import Fact
+from memory.scopes.fields import State, Watermark
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import Source
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
 from tests.memory.turns import HERE
+from tests.memory.words_embedder import WordsEmbedder
+
+
+def _fact(text: str) -> Fact:
+    return Fact(0, text, (Source(HERE.tag, 1),), said_at=1.0)
+
+
+def _held(scope_memory: ScopeMemory) -> tuple[object, ...]:
+    """Return all that a process has of a scope, with the number of its vectors."""
+    fields, vectors = dict(scope_memory.fields), scope_memory.vectors.count
+    return scope_memory.version, fields, scope_memory.records, vectors, scope_memory.is_whole
 
 
 async def test_an_answer_that_was_overtaken_does_not_bring_old_fields_back(memory: Memory) -> None:
@@ -17,3 +41,58 @@ async def test_an_answer_that_was_overtaken_does_not_bring_old_fields_back(memor
     assert (await scopes.read(HERE)).watermark("facts") == 2
     assert scopes.join(HERE, Delta.of(older), 10).watermark("facts") == 2
     assert (await scopes.read(HERE)).watermark("facts") == 2
+
+
+async def test_what_is_unchanged_is_not_sent_again_and_own_writes_are_known(memory: Memory) -> None:
+    scopes = memory.scopes
+    for number in range(3):
+        here = await scopes.read(HERE)
+        await scopes.write(here, Write([_fact(f"fact {number}")], [State("{}" + " " * number)]))
+    here = await scopes.read(HERE)
+    assert [fact.text for fact in here.facts] == ["fact 0", "fact 1", "fact 2"]
+    head, *others = await memory.client.pipeline([scopes.reading(HERE)])
+    assert "records" not in orjson.loads(head[0])
+    assert head[1:] == [[], [], []]
+    assert others == []
+
+
+async def test_an_answer_without_what_is_unchanged_does_not_count_as_all_of_a_scope(
+    memory: Memory,
+) -> None:
+    """The scope may leave the cache while the answer is on its way."""
+    scopes = memory.scopes
+    for number in range(2):
+        await scopes.write(await scopes.read(HERE), Write([_fact(f"fact {number}")]))
+    [answer] = await memory.client.pipeline([scopes.reading(HERE)])
+    scopes.drop(HERE)
+    assert not scopes.join(HERE, Delta.of(answer), 10).is_whole
+    assert len((await scopes.current(HERE)).facts) == 2
+
+
+async def test_two_processes_that_write_in_turn_have_what_is_stored(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    chance, embedder = Random(21), WordsEmbedder()
+    processes = [Memory(store, 42, tokens, embedder, OPTIONS) for _ in range(2)]
+    for number in range(80):
+        memory = chance.choice(processes)
+        here = await memory.scopes.read(HERE)
+        if chance.random() < 0.3:  # the other one writes between reading and writing
+            other = next(each for each in processes if each is not memory).scopes
+            await other.write(await other.read(HERE), Write([_fact(f"other {number}")]))
+        match chance.randrange(4):
+            case 0:
+                await memory.scopes.write(here, Write(fields=[State(str(number))]))
+            case 1:
+                removed = list(here.fields)
+                await memory.scopes.write(here, Write([_fact(f"fact {number}")] * 2, (), removed))
+            case 2:
+                await memory.learn(HERE)
+            case _ if chance.random() < 0.2:
+                ids = [fact.id for fact in here.facts[:2]]
+                await memory.scopes.erase(HERE, Revision(records=ids))
+        fresh = Memory(store, 42, tokens, embedder, OPTIONS)
+        stored = _held(await fresh.scopes.read(HERE))
+        assert _held(await memory.scopes.read(HERE)) == stored
+        if chance.random() < 0.5:
+            assert [_held(await each.scopes.read(HERE)) for each in processes] == [stored] * 2

@@ -1,9 +1,11 @@
--- Reads what is new in a scope. `cursor` has the newest `record` and `record_vector` that the caller has, and the
--- versions under which it read them; if something was erased since, all is read again. What it leaves out is 0.
+-- Reads what is new in a scope. `cursor` has the newest `record` and `record_vector` that the caller has, the
+-- versions under which it read them, and the `revision` up to which it has all that was learned; if something was erased
+-- since, all is read again. What it leaves out is 0.
 -- If it has `message`, messages are read, too, and their vectors after `message_vector`. At most `max` entries of
 -- each stream are read. `meta` lists what `read_meta` has answered for `DELTA_FIELDS`, if the caller has read them.
 -- Answers a list: a JSON object with the versions and the lengths, without those that are 0; then the fields, the
--- records and their vectors (oldest first); then the messages (newest first) and their vectors.
+-- records and their vectors (oldest first); then the messages (newest first) and their vectors. If nothing was learned
+-- since the caller's revision, the object has no `records`.
 -- Returns also the session off the record, as `off_record` takes it.
 local DELTA_FIELDS = {'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at',
   'off_record', 'revision', 'next_seq', 'next_record'}
@@ -20,14 +22,19 @@ local function read_delta(cursor, max, meta)
   end
   local epoch, erasure, _, _, generation, session, of_messages, of_records, off_at, off_session,
     revision, next_seq, next_record = unpack(meta or {read_meta(unpack(DELTA_FIELDS))})
-  epoch, erasure, next_seq, next_record = epoch or '0', erasure or '0', tonumber(next_seq or 0), tonumber(next_record or 0)
+  epoch, erasure, revision = epoch or '0', erasure or '0', tonumber(revision)
+  next_seq, next_record = tonumber(next_seq or 0), tonumber(next_record or 0)
   local is_stale = (cursor.epoch or '0') ~= epoch or (cursor.erasure or '0') ~= erasure
   local function known(name) return is_stale and 0 or tonumber(cursor[name] or 0) end
   local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation),
-    session = tonumber(session), is_off = off_at and true or nil, revision = tonumber(revision),
-    records = sizes(RECORDS, next_record, RVEC, of_records)}
-  local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record'), next_record),
-    newer(RVEC, known('record_vector'), next_record)}
+    session = tonumber(session), is_off = off_at and true or nil, revision = revision}
+  local answer = {'', {}, {}, {}}
+  if known('revision') ~= revision then
+    head.records = sizes(RECORDS, next_record, RVEC, of_records)
+    answer[2] = redis.call('HGETALL', LEARNED)
+    answer[3] = newer(RECORDS, known('record'), next_record)
+    answer[4] = newer(RVEC, known('record_vector'), next_record)
+  end
   if cursor.message then
     head.messages = sizes(LOG, next_seq, VEC, of_messages)
     answer[5] = known('message') < next_seq

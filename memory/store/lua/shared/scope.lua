@@ -86,13 +86,17 @@ local function touch(ttl_s, written, now)
   redis.call('HSET', META, 'expiring', expiry.expiring)
 end
 
--- Counts a change of the fields of what was learned, so that their readers know which answer is the newer one. A count
--- begins with the time, because that of a scope which has expired must not be ahead of it.
+-- Counts a change of what was learned: of fields, records, or vectors of records. So readers know which answer is the
+-- newer one, and what they have already. The first revision is the time, because that of a scope which has expired must
+-- not be ahead of it. `revision_after` returns the revision after one that was read; nil stands for none.
+local function revision_after(revision) return revision and revision + 1 or now_ms() end
+
 local function count_revision()
   if redis.call('HINCRBY', META, 'revision', 1) == 1 then redis.call('HSET', META, 'revision', whole(now_ms())) end
 end
 
 -- Gives fields of what was learned their values, '' for none. Without any field left the key and its expiry are gone.
+-- The caller counts the revision.
 local function set_fields(values)
   local set, removed = {}, {}
   for name, value in pairs(values) do
@@ -104,7 +108,6 @@ local function set_fields(values)
     end
   end
   if #removed > 0 then redis.call('HDEL', LEARNED, unpack(removed)) end
-  if #removed + #set > 0 then count_revision() end
   if #set > 0 then
     redis.call('HSET', LEARNED, unpack(set))
   elseif #removed > 0 then
