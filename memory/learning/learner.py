@@ -117,13 +117,12 @@ class ConversationLearner:
                 due = time() + _BUSY_AGAIN_S
                 finish = [("ZADD", learning, "LT", due, conversation.tag)]
                 raise LearnerBusy(conversation.tag)
-            newest = progress.facts.newest
             done, due_in_s, failures = await self._learn(progress)
             if noted is not None:
                 finish.insert(0, self._scheduling(conversation, repr(noted), due_in_s))
-            if progress.facts is not progress.here and 0 < progress.facts.newest == newest:
-                # No record was written, which would have renewed the expiry of the facts.
-                finish = [*self._scopes.touching(conversation.facts_scope), *finish]
+            if progress.facts is not progress.here and progress.facts.newest:
+                # A turn renews only the expiry of the conversation.
+                finish = [*self._scopes.renewal(progress.facts), *finish]
             if failures:
                 raise failures[0]
             return done

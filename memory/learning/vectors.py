@@ -10,6 +10,7 @@ from memory.learning.progress import Progress
 from memory.message import Message
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
+from memory.scopes.delta import StreamDelta
 from memory.scopes.log import message_of, packed, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.stream import fingerprint_of
@@ -46,7 +47,6 @@ class VectorLearner:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
-        self._ttl_s = store.ttl_s
         self._embedder = embedder
 
     @property
@@ -89,6 +89,7 @@ class VectorLearner:
     async def _embed(self, stream: _Stream, entries: Iterable[tuple[int, str]]) -> int:
         """Embed and store entries, except those without a text; return how many."""
         keys, (epoch, erasure) = self._keys.scope(stream.of.scope), stream.of.version
+        rows_key = keys.record_vectors if stream.name == "records" else keys.vectors
         texts = [(entry_id, text) for entry_id, text in entries if text]
         for start in range(0, len(texts), _BATCH):
             ids, batch = zip(*texts[start : start + _BATCH], strict=True)
@@ -101,14 +102,16 @@ class VectorLearner:
                 "before": stream.before,
                 "after": stream.last,
                 "ids": ids,
-                "ttl_s": self._ttl_s,
             }
-            vectors = list(map(packed, rows))
-            answer = await self._scripts["learn_vectors"](keys.of_writes, request, *vectors)
+            vectors, learn = list(map(packed, rows)), self._scripts["learn_vectors"]
+            answer = await learn((keys.meta, rows_key), request, *vectors)
             if answer == b"refused":
                 raise NotWritten(stream.of.scope.tag)
-            if answer and stream.before == stream.fingerprint:
-                stream.of.take_over(answer, vectors=list(zip(ids, vectors, strict=True)))
+            if answer:  # the revision of the records; messages have none
+                stored = list(zip(ids, vectors, strict=True))
+                stream.of.take_over(
+                    answer, StreamDelta(fingerprint=stream.fingerprint, vectors=stored)
+                )
             stream.before, stream.last = stream.fingerprint, ids[-1]
         return len(texts)
 

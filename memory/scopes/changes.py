@@ -7,10 +7,12 @@ Each is carried out completely or not at all.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
+from time import time
 
 import orjson
 
 from memory.message import Message
+from memory.scopes.delta import StreamDelta
 from memory.scopes.entries import Record, ScopeEntry, written
 from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
@@ -106,6 +108,7 @@ def request_of(scope_memory: ScopeMemory, write: Write, contents: list[Arg]) -> 
     request: dict[str, object] = {
         "epoch": epoch,
         "erasure": erasure,
+        "revision": scope_memory.revision,
         "fields": {
             name: (expected(scope_memory.fields.get(name, "")), value)
             for name, value in new_values(write).items()
@@ -125,11 +128,13 @@ def take_over(scope_memory: ScopeMemory, write: Write, answer: bytes) -> bool:
     read = orjson.loads(answer)
     if read["outcome"] != "written":
         raise NotWritten(read["outcome"])
+    scope_memory.renewed_at = time()
     entries = []
     for entry_id, entry in enumerate(write.entries, start=read["first"]):
         kind, content = written(entry)
         entries.append((entry_id, {b"k": kind.encode(), b"j": content}))
-    return scope_memory.take_over(read["revision"], new_values(write), entries)
+    stored = StreamDelta(entries, fingerprint=scope_memory.fingerprint)
+    return scope_memory.take_over(read["revision"], stored, new_values(write))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Entries are only appended or erased. A repetition or an end of a fact is an entr
 erasure. A kind without that rule cannot be defined.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, tzinfo
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -195,9 +195,14 @@ class Hidden(ScopeEntry):
 
 
 def written(entry: ScopeEntry) -> tuple[str, bytes]:
-    """Return kind and JSON as stored. The id of a record is not in the JSON but in the stream."""
-    content = asdict(entry)  # type: ignore[call-overload]  # every kind is a dataclass
-    content.pop("id", None)
+    """Return kind and JSON as stored, without defaults: a default must not change later.
+
+    The id of a record is not in the JSON but in the stream.
+    """
+    values = ((each, getattr(entry, each.name)) for each in fields(entry))  # type: ignore[arg-type]
+    content = {
+        each.name: value for each, value in values if each.name != "id" and value != each.default
+    }
     return entry.KIND, orjson.dumps(content)
 
 
@@ -205,12 +210,12 @@ def read(entry_id: int, kind: str, content: bytes) -> ScopeEntry | None:
     """Read a stored entry; None for an unknown kind. Fields of a newer version are ignored."""
     if kind not in ScopeEntry.KINDS:
         return None
-    fields = orjson.loads(content)
+    values = orjson.loads(content)
     if issubclass(ScopeEntry.KINDS[kind], Record):
-        fields["id"] = entry_id
-    if fields.get("by") == THE_ONE_BEFORE:
-        fields["by"] = entry_id - 1
-    entry: ScopeEntry = _reader(kind).validate_python(fields)
+        values["id"] = entry_id
+    if values.get("by") == THE_ONE_BEFORE:
+        values["by"] = entry_id - 1
+    entry: ScopeEntry = _reader(kind).validate_python(values)
     return entry
 
 

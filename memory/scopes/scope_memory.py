@@ -5,14 +5,14 @@ It lists and searches records. `Scopes` reads and writes the store.
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from memory.scopes.amendments import Amendment
-from memory.scopes.delta import Columns, Cursor, Delta
+from memory.scopes.delta import Columns, Cursor, Delta, StreamDelta
 from memory.scopes.entries import Fact, Hidden, Record, ScopeEntry, Synopsis, read
 from memory.scopes.field import F, fields_of, name_of
 from memory.scopes.fields import State, StateUntrusted, ToolWrites, Watermark
@@ -45,7 +45,8 @@ class ScopeMemory(EmbeddedStream):
 
     The object itself is the stream of the records; `messages` is the stream of the messages. All of
     it is valid for one version (epoch, erasure) and one generation of the scope. `is_off` says
-    whether memory was off at the last read.
+    whether memory was off at the last read. `revision` is that of the fields. `renewed_at` is when
+    this process last renewed the expiry of the scope (Unix seconds), 0 if it has not.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class ScopeMemory(EmbeddedStream):
         self.messages = messages or MessageStream()
         self.fields: Mapping[str, str] = {}
         self.is_off = False
-        self._revision = 0
+        self.revision = 0
+        self.renewed_at = 0.0
         self._records: dict[int, Record] = {}
         self._hidden: set[int] = set()
         self._amendments: dict[int, list[int]] = {}
@@ -73,7 +75,7 @@ class ScopeMemory(EmbeddedStream):
         """The newest entries read so far; a read returns only newer ones."""
         said = self.messages
         records = (self.newest, self.vectors.newest)
-        revision = self._revision if self.is_whole else 0
+        revision = self.revision if self.is_whole else 0
         return Cursor(said.newest, said.vectors.newest, *records, self.version, revision)
 
     @property
@@ -181,10 +183,10 @@ class ScopeMemory(EmbeddedStream):
         if delta.records is not None and not self.joins(delta.records):
             fresh = ScopeMemory(self.scope, delta.version, delta.generation, self.messages)
             return fresh.join(delta, max_entries)
-        if delta.revision >= self._revision:  # else this answer was overtaken by a later one
+        if delta.revision >= self.revision:  # else this answer was overtaken by a later one
             self.is_off = delta.is_off
             if delta.records is not None:
-                self.fields, self._revision = delta.fields, delta.revision
+                self.fields, self.revision = delta.fields, delta.revision
                 self.add(delta.records)
         if delta.messages is not None:
             has_gap = max_entries <= max(len(delta.messages.entries), len(delta.messages.vectors))
@@ -195,22 +197,20 @@ class ScopeMemory(EmbeddedStream):
         return self
 
     def take_over(
-        self,
-        revision: int,
-        fields: Mapping[str, str] | None = None,
-        entries: Sequence[tuple[int, Columns]] = (),
-        vectors: Sequence[tuple[int, bytes]] = (),
+        self, revision: int, stored: StreamDelta, fields: Mapping[str, str] | None = None
     ) -> bool:
         """Add what this process has stored as this revision; `fields` has "" for removed fields.
 
         Return false if others have changed something, too: then only a read brings all of it.
         """
-        if revision == self._revision + 1 and self.is_whole:
-            self._revision = revision
+        if revision == self.revision + 1 and self.is_whole and self.joins(stored):
+            self.revision = revision
             values = {**self.fields, **(fields or {})}
             self.fields = {name: value for name, value in values.items() if value}
-            self.add_own(entries, vectors)
-        return self._revision >= revision and self.is_whole
+            length, vectors_length = len(stored.entries), len(stored.vectors)
+            length, vectors_length = self.length + length, self.vectors_length + vectors_length
+            self.add(replace(stored, length=length, vectors_length=vectors_length))
+        return self.revision >= revision and self.is_whole
 
     def _take(self, entry_id: int, columns: Columns) -> int:
         content = columns[b"j"]

@@ -170,9 +170,8 @@ class Scopes:
             writing = self._scripts["write"].command(keys, request, *contents)
             commands += (self._index(scope_memory.scope), writing)
         answers = (await self._client.pipeline(commands))[1::2]
-        whole = [
-            take_over(*each, answer) for each, answer in zip(writes.items(), answers, strict=True)
-        ]
+        done = zip(writes.items(), answers, strict=True)
+        whole = [take_over(*write, answer) for write, answer in done]
         return all(whole)
 
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
@@ -229,8 +228,11 @@ class Scopes:
         await self._scripts["cut"](self._keys.scope(scope).all, request)
         return epoch
 
-    def touching(self, scope: Scope) -> list[Command | ScriptCall]:
-        """Return the commands that renew the expiry of a scope, as learning something would."""
+    def renewal(self, scope_memory: ScopeMemory) -> list[Command | ScriptCall]:
+        """Return the commands that renew the expiry of a scope; none within an hour of the last."""
+        if time() - scope_memory.renewed_at < min(3_600, self._ttl_s / 24):
+            return []
+        scope_memory.renewed_at, scope = time(), scope_memory.scope
         keys = self._keys.scope(scope).of_writes
         return [self._index(scope), self._scripts["touch"].command(keys, {"ttl_s": self._ttl_s})]
 

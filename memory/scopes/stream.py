@@ -135,7 +135,7 @@ class EmbeddedStream:
 
     def joins(self, delta: StreamDelta) -> bool:
         """Return whether what was read has vectors of the same model as the entries here."""
-        is_same = self.length < 0 or self.fingerprint == delta.fingerprint
+        is_same = self.fingerprint == delta.fingerprint or not self.vectors.count
         return is_same and self.vectors.fits(delta.vectors)
 
     def add(self, delta: StreamDelta) -> None:
@@ -148,13 +148,6 @@ class EmbeddedStream:
                 self.newest = entry_id
                 self.count += 1
         self.vectors.extend(delta.vectors)
-
-    def add_own(
-        self, entries: Sequence[tuple[int, Columns]], vectors: Sequence[tuple[int, bytes]]
-    ) -> None:
-        """Add entries and vectors that this process has stored after all that are here."""
-        length, vectors_length = self.length + len(entries), self.vectors_length + len(vectors)
-        self.add(StreamDelta(entries, length, self.fingerprint, vectors, vectors_length))
 
     def _take(self, entry_id: int, columns: Columns) -> int:
         """Keep one stored entry; return roughly how many bytes it takes."""

@@ -17,12 +17,16 @@ _USES = "-- Uses: "
 
 @cache
 def source(name: str) -> str:
-    """Return the text of a script after its shared parts; the server's clock is always one."""
+    """Return the text of a script after its shared parts; the server's clock is always one.
+
+    Lines that are only a comment are left out: a process sends each text once, and Redis keeps it.
+    """
     text = (_LUA / f"{name}.lua").read_text()
     first_line = text.partition("\n")[0]
     used = first_line.removeprefix(_USES).split(", ") if first_line.startswith(_USES) else []
     shared = [(_LUA / "shared" / f"{part}.lua").read_text() for part in ("clock", *used)]
-    return "\n".join((*shared, text))
+    lines = "\n".join((*shared, text)).splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
 
 
 @cache

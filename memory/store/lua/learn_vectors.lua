@@ -1,7 +1,7 @@
 -- Uses: scope
 -- ARGV[1], a JSON object: `stream`, 'messages' or 'records'; `epoch`, `erasure`; `fingerprint` of the model; `before`, the
 -- fingerprint of the stored vectors when the batch was made; `after`, the last id that had a vector of the model then;
--- `ids`, ascending; `ttl_s`. The packed vectors of the ids follow as ARGV[2] and so on.
+-- `ids`, ascending. The packed vectors of the ids follow as ARGV[2] and so on.
 -- The vectors of a stream are of one model and have no gaps. The first batch of another model replaces all vectors.
 -- A batch that does not continue what is stored is refused. Vectors of another length drop all: the model changed
 -- behind its name.
@@ -16,10 +16,12 @@ if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' en
 if not is_record and is_lexical_only then return 'refused' end
 if fingerprint ~= request.fingerprint then
   if (fingerprint or '') ~= request.before then return 'refused' end
-  redis.call('UNLINK', ROWS)
-  redis.call('HDEL', META, 'expiring')
+  if fingerprint then
+    redis.call('UNLINK', ROWS)
+    redis.call('HDEL', META, 'expiring')
+    expiry.expiring = ''
+  end
   redis.call('HSET', META, FINGERPRINT, request.fingerprint)
-  expiry = nil
 end
 local last = redis.call('XREVRANGE', ROWS, '+', '-', 'COUNT', 1)[1]
 local last_id = last and tonumber(string.match(last[1], '^%d+')) or 0
@@ -37,5 +39,5 @@ if is_record then
   revision = revision_after(revision)
   redis.call('HSET', META, 'revision', whole(revision))
 end
-touch(request.ttl_s, {ROWS})
+expire_with_scope(ROWS)
 return is_record and revision or 0

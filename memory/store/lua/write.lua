@@ -2,6 +2,7 @@
 -- ARGV[1]: a JSON object.
 --   epoch, erasure: the versions under which this was decided
 --   ttl_s
+--   revision: that under which the fields were read, 0 if it is not known
 --   learned_from: tag and epoch of the conversation that this rests on; absent if it is this scope
 --   fields: a field -> the value that is expected, or of a long one {sha1}, and the value that it gets ('' for none)
 --   entries: kind of an entry and the number of the argument that holds its content
@@ -19,11 +20,13 @@ if epoch_there and lowest and epoch_there < tonumber(lowest) then return outcome
 local names, new = {}, {}
 for name, values in pairs(wanted.fields) do
   names[#names + 1] = name
-  new[name] = values[2]
+  if values[1] ~= values[2] then new[name] = values[2] end
 end
-local present = #names > 0 and redis.call('HMGET', LEARNED, unpack(names)) or {}
-for i, name in ipairs(names) do
-  if not is_expected(present[i] or '', wanted.fields[name][1]) then return outcome('stale') end
+if #names > 0 and tonumber(revision) ~= wanted.revision then
+  local present = redis.call('HMGET', LEARNED, unpack(names))
+  for i, name in ipairs(names) do
+    if not is_expected(present[i] or '', wanted.fields[name][1]) then return outcome('stale') end
+  end
 end
 set_fields(new)
 newest, revision = tonumber(newest or 0), revision_after(revision)

@@ -347,6 +347,8 @@ async def test_facts_of_a_person_do_not_expire_while_the_person_writes(
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
     keys = memory.keys.scope(ANNS)
     await store.call("EXPIRE", keys.records, 5)
+    await store.call("HDEL", keys.meta, "expiring")  # as if more than an hour had passed
+    memory.scopes.drop(ANNS)
     await talk(memory, "two")
     await memory.learn(HERE)
     assert await store.call("TTL", keys.records) > 5

@@ -1,7 +1,8 @@
 """Every kind of field and of entry has a rule for erasures, and the rule is applied."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
+import orjson
 import pytest
 
 from memory.behaviors.behavior_store import BehaviorState, Kept
@@ -14,7 +15,7 @@ from memory.queue.open_turn import Closing
 from memory.reminders.time_zone import PersonsZone
 from memory.scopes.amendments import Again, Checked, Ended, Pinned
 from memory.scopes.changes import Write
-from memory.scopes.entries import THE_ONE_BEFORE, Fact, Hidden, ScopeEntry, Synopsis
+from memory.scopes.entries import THE_ONE_BEFORE, Fact, Hidden, ScopeEntry, Synopsis, read, written
 from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
     Digest,
@@ -87,6 +88,15 @@ def test_the_examples_here_are_of_every_kind() -> None:
 def test_a_field_is_read_as_it_was_written(field: Field) -> None:
     assert read_field(field.name, field.stored) == field
     assert fields_of(type(field), {field.name: field.stored, "other": "x"}) == [field]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.KIND)
+def test_an_entry_is_stored_without_defaults_and_read_with_or_without_them(
+    entry: ScopeEntry,
+) -> None:
+    kind, content = written(entry)
+    assert read(1, kind, content) == read(1, kind, orjson.dumps(asdict(entry)))  # type: ignore[call-overload]  # all are dataclasses
+    assert not orjson.loads(content).keys() & {"id", "was_unpinned", "link", "hidden"}
 
 
 def test_a_field_without_content_is_removed() -> None:

@@ -63,20 +63,31 @@ local function have_expiry(keys)
   return true
 end
 
+-- Lets a key that the caller has written expire with the scope.
+local function expire_with_scope(key)
+  local left_ms = have_expiry({key}) and 0 or redis.call('PTTL', META)
+  if left_ms <= 0 then return end
+  redis.call('PEXPIRE', key, left_ms)
+  if not have_expiry({META}) then return end -- the note is of an earlier version, so it cannot take another key
+  expiry.expiring = expiry.expiring .. string.match(key, '[%a_]+$') .. ','
+  redis.call('HSET', META, 'expiring', expiry.expiring)
+end
+
 -- Sets one expiry for the whole scope. The alias of a moved chat and the operator's documents do not expire;
 -- the lease and the confirmations have expiries of their own. The mailbox and the open turn also get theirs when
 -- they are created, because they come and go with each turn.
--- `written` lists the keys that the caller has written. If they had an expiry set within the hour (of short lives, within
--- a 24th), nothing is done. `now` is the time if the caller has it. `expiring` in META says when which keys got an expiry,
--- as `<erasure version>|<ms>|,<key>,<key>,`. An erasure may delete keys, so it makes the note void. Anything else that
--- deletes one of these keys must remove the note.
+-- `written` lists the keys that the caller has written. If the scope had its expiry set within the hour (of short lives,
+-- within a 24th), only those of them that are new get one. `now` is the time if the caller has it. `expiring` in META
+-- says when which keys got an expiry, as `<erasure version>|<ms>|,<key>,<key>,`. An erasure may delete keys, so it makes
+-- the note void. Anything else that deletes one of these keys must remove the note.
 local function touch(ttl_s, written, now)
   if not expiry then versions() end
   if string.find(META, '{d:', 1, true) or expiry.moved_from then return end
   now = now or now_ms()
-  if written and have_expiry(written) then
-    local passed_ms = now - string.match(expiry.expiring, '|(%d+)|')
-    if passed_ms >= 0 and passed_ms < 1000 * math.min(3600, ttl_s / 24) then return end
+  local passed_ms = now - (written and have_expiry({META}) and string.match(expiry.expiring, '|(%d+)|') or 0)
+  if passed_ms >= 0 and passed_ms < 1000 * math.min(3600, ttl_s / 24) then
+    for _, key in ipairs(written) do expire_with_scope(key) end
+    return
   end
   local names = ''
   for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD_LETTERS}) do
