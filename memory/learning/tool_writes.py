@@ -55,24 +55,27 @@ class ToolWriter:
         """
         turns = [each.turn for each in progress.here.all(ToolWrites)]
         for turn in sorted(turns, key=int):
-            await self._forget(progress, turn)
-            await self._remember(progress, turn)
-        if turns:
-            progress, _ = await progress_of(self._store, self._scopes, progress.conversation)
+            progress = await self._forget(progress, turn)
+            progress = await self._remember(progress, turn)
         if old := expired(progress.here, progress.now):
-            removing = {progress.here: Write(removed=old)}
-            progress = await progress_after(self._store, self._scopes, progress, removing)
+            progress = await self._write(progress, progress.here, Write(removed=old))
         return progress
 
-    async def _forget(self, progress: Progress, turn: str) -> None:
-        for write in _waiting(progress.here, turn).writes:
-            if isinstance(write, ForgetRecord) and not write.asks_first:
-                await self._correcting.delete_fact(progress.conversation, write.record_id)
+    async def _forget(self, progress: Progress, turn: str) -> Progress:
+        writes = _waiting(progress.here, turn).writes
+        wanted = [each for each in writes if isinstance(each, ForgetRecord) and not each.asks_first]
+        for write in wanted:
+            await self._correcting.delete_fact(progress.conversation, write.record_id)
+        if wanted:
+            progress, _ = await progress_of(self._store, self._scopes, progress.conversation)
+        return progress
 
-    async def _remember(self, progress: Progress, turn: str) -> None:
-        # Read the facts first. An erasure that removes a waiting write then also refuses this one.
-        facts = await self._scopes.read(progress.conversation.facts_scope)
-        here = await self._scopes.read(progress.conversation)
+    async def _write(self, progress: Progress, to: ScopeMemory, write: Write) -> Progress:
+        return await progress_after(self._store, self._scopes, progress, {to: write})
+
+    async def _remember(self, progress: Progress, turn: str) -> Progress:
+        # The facts were read first. An erasure that removes a waiting write also refuses this one.
+        here, facts = progress.here, progress.facts
         waiting = _waiting(here, turn)
         fields: list[Field] = []
         entries: list[ScopeEntry] = []
@@ -93,14 +96,14 @@ class ToolWriter:
         if state != here.state:
             fields.append(State(state))
         done = Write(fields=fields, removed=[waiting.name])
-        if facts.scope == here.scope:
-            await self._scopes.write(here, replace(done, entries=entries))
-            return
+        if facts is here:
+            return await self._write(progress, here, replace(done, entries=entries))
         general, topic = split_by_place(entries)
         written = Written(here.scope.tag, turn)
         if facts.get(Written, written.tag) != written:
-            await self._scopes.write(facts, Write(general, [written], learned_from=here))
-        await self._scopes.write(here, replace(done, entries=topic))
+            new = Write(general, [written], learned_from=here)
+            progress = await self._write(progress, facts, new)
+        return await self._write(progress, here, replace(done, entries=topic))
 
 
 def _asked(write: ToolWrite, facts: ScopeMemory, now: float) -> list[ScopeEntry]:
