@@ -27,7 +27,7 @@ from memory.store.append_only_file import keep_clean
 
 _SHARE_EVERY_S = 10.0
 _MAX_SEND_S = 10.0
-_ERASURES_EVERY_S = 0.5
+_ERASURES_EVERY_S = 1.0
 """How long after an erasure in one process the others drop the erased data from their caches."""
 _ACCESS_EVERY_S = 2.0
 """How long after a change the other processes know who may use the bot."""

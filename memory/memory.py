@@ -45,7 +45,7 @@ from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.store.migration import migrate
 from memory.store.scripts import Scripts
-from memory.store.store import NamedLease, Store
+from memory.store.store import NOTES, NamedLease, Store
 from memory.text.tokens import TokenCounter
 
 _PAGE = 1_000
@@ -73,7 +73,8 @@ class MemoryOptions:
 class Memory:
     """The services of one bot's memory, as attributes; other classes get the ones they use.
 
-    `erased` is set when this process has erased something.
+    `erased` is set when this process has erased something. `noted` has an event for each of
+    `NOTES`, which is set when there is something new to look at.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Memory:
         self.keys = Keys(bot_id)
         self.scripts = Scripts(client)
         self.erased = asyncio.Event()
+        self.noted = {name: asyncio.Event() for name in NOTES}
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
@@ -150,8 +152,8 @@ class Memory:
     async def drop_erased(self) -> None:
         """Drop the cached content of scopes in which any process has erased something.
 
-        Reads what was noted since the last call. The embedded server then rewrites its file, also
-        if another process has erased. Raise `StoreError`.
+        Reads what was noted since the last call, and sets the events in `noted`. After an erasure,
+        also of another process, the embedded server rewrites its file. Raise `StoreError`.
         """
         stream = self.keys.erased
         while noted := await self.client.call(
@@ -161,6 +163,8 @@ class Memory:
                 scope = Scope(fields[b"c"].decode())
                 if scope == WATCHED:
                     self.reports.note_watched()
+                elif event := self.noted.get(scope.tag):
+                    event.set()
                 else:
                     self.scopes.drop(scope)
                     self._questions.forget()

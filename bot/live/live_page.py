@@ -28,8 +28,8 @@ log = structlog.get_logger(__name__)
 WEB = Path(__file__).parent / "web"
 BASE_STYLE = WEB / "base.css"
 _REFRESH_S = 5
-_FIRST_REPORTS_S = 0.8
-"""A process learns within half a second that somebody watches, and then reports."""
+_FIRST_REPORTS_S = 1.3
+"""A process learns within a second that somebody watches, and then reports."""
 
 
 class LivePage:

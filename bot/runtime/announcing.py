@@ -25,10 +25,12 @@ from bot.telegram.errors import (
 from memory.memory import Memory
 from memory.queue.announcements import Announcement, AnnouncementRun, Outcome
 from memory.store.errors import LeaseLost, StoreError
+from memory.store.store import ANNOUNCEMENTS
 
 log = structlog.get_logger(__name__)
 
-_EVERY_S = 2.0
+_EVERY_S = 15.0
+_OPEN_EVERY_S = 2.0
 _SHOW_EVERY_S = 3.0
 _TROUBLE_S = 10.0
 """How long to wait if Telegram cannot be reached."""
@@ -64,6 +66,7 @@ class Announcing:
         lease_s: float,
     ) -> None:
         self._announcements = memory.announcements
+        self._noted = memory.noted[ANNOUNCEMENTS]
         self._audience = memory.audience
         self._access = memory.access
         self._copier = copier
@@ -74,20 +77,24 @@ class Announcing:
 
     async def run(self) -> None:
         """Send what operators have confirmed until cancelled."""
-        await repeat(self.check, "announcement", _EVERY_S)
+        await repeat(self.check, "announcement", _EVERY_S, self._noted)
 
-    async def check(self) -> None:
-        """Send the announcement if there is one and no other worker does; raise `StoreError`."""
-        run = await self._announcements.take(self._lease_s)
-        if run is None:
-            return
-        try:
-            await self._carry_out(run)
-        except LeaseLost:
-            log.warning("announcement interrupted")
-        finally:
-            with suppress(StoreError):
-                await run.release()
+    async def check(self) -> float:
+        """Send the announcement if there is one and no other worker does; raise `StoreError`.
+
+        Return when to look again.
+        """
+        if not await self._announcements.is_open():
+            return _EVERY_S
+        if run := await self._announcements.take(self._lease_s):
+            try:
+                await self._carry_out(run)
+            except LeaseLost:
+                log.warning("announcement interrupted")
+            finally:
+                with suppress(StoreError):
+                    await run.release()
+        return _OPEN_EVERY_S
 
     async def _carry_out(self, run: AnnouncementRun) -> None:
         progress = await run.read()

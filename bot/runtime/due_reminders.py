@@ -26,7 +26,8 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-_EVERY_S = 1.0
+_EVERY_S = 3.0
+_AGAIN_S = 1.0
 _MAX_CONCURRENT = 8
 _MAX_SENDS = 2
 """A reminder whose worker died while sending it is sent once more, never a third time."""
@@ -68,12 +69,15 @@ class DueReminders:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def check(self) -> None:
-        """Begin to send what is due now; raise `StoreError`."""
+    async def check(self) -> float:
+        """Begin to send what is due now; return when to look again. Raise `StoreError`."""
+        if (due_in_s := await self._reminders.due_in_s()) > 0:
+            return due_in_s
         for due in await self._reminders.find_due(_MAX_CONCURRENT):
             if due not in self._sending and len(self._sending) < _MAX_CONCURRENT:
                 task = asyncio.create_task(self._serve(*due), name=f"reminder {due[1]}")
                 self._sending[due] = task
+        return _AGAIN_S
 
     async def _serve(self, conversation: Scope, id_: str) -> None:
         with structlog.contextvars.bound_contextvars(conversation=conversation.tag, reminder=id_):

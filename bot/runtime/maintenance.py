@@ -11,7 +11,7 @@ from contextlib import suppress
 import structlog
 
 from bot.runtime.background_learner import BackgroundLearner
-from bot.runtime.periodic import repeat
+from bot.runtime.periodic import Step, repeat
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.call_context import CallContext, Person
 from memory.erasure.jobs import FinishedJob, JobBusy
@@ -19,13 +19,16 @@ from memory.memory import Memory
 from memory.queue.ready_queue import WakeUp
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
+from memory.store.store import JOBS
 
 log = structlog.get_logger(__name__)
 
-_DUE_EVERY_S = 1.0
+_DUE_EVERY_S = 5.0
+_DUE_AGAIN_S = 1.0
+_JOBS_EVERY_S = 15.0
 _SWEEP_EVERY_S = 60.0
 _SWEEPER_LEASE_MS = 90_000
-_LEARN_EVERY_S = 5.0
+_LEARN_EVERY_S = 10.0
 _MAX_LATE_LEARNING = 4
 _JOB_IDLE_MS = 60_000
 
@@ -56,33 +59,37 @@ class Maintenance:
     async def run(self) -> None:
         """Run all loops until cancelled."""
         steps = (
-            (self._wake_due, _DUE_EVERY_S),
-            (self._sweep, _SWEEP_EVERY_S),
-            (self._learn_late, _LEARN_EVERY_S),
-            (self._end_off_record, _LEARN_EVERY_S),
-            (self._serve_jobs, _DUE_EVERY_S),
+            (self._wake_due, _DUE_EVERY_S, None),
+            (self._sweep, _SWEEP_EVERY_S, None),
+            (self._learn_late, _LEARN_EVERY_S, None),
+            (self._end_off_record, _LEARN_EVERY_S, None),
+            (self._serve_jobs, _JOBS_EVERY_S, self._memory.noted[JOBS]),
         )
         async with asyncio.TaskGroup() as group:
-            for step, every_s in steps:
-                group.create_task(repeat(self._noting_outages(step), step.__name__, every_s))
+            for step, *times in steps:
+                group.create_task(repeat(self._noting_outages(step), step.__name__, *times))
 
-    def _noting_outages(self, step: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    def _noting_outages(self, step: Step) -> Step:
         """Return `step`, which has everything swept again after the store was away.
 
         Wake-ups may have been lost then.
         """
 
-        async def run() -> None:
+        async def run() -> float | None:
             try:
-                await step()
+                return await step()
             except StoreError:
                 self._swept_everything = False
                 raise
 
         return run
 
-    async def _wake_due(self) -> None:
+    async def _wake_due(self) -> float:
+        """Wake up what is due; return when to look again. A turn is parked for at least 15 s."""
+        if (due_in_s := await self._memory.sweep.due_in_s()) > 0:
+            return due_in_s
         await self._memory.sweep.wake_due()
+        return _DUE_AGAIN_S
 
     async def _end_off_record(self) -> None:
         await self._memory.off_record.end_due()
@@ -106,11 +113,14 @@ class Maintenance:
         for conversation in await self._memory.sweep.take_late_learning(_MAX_LATE_LEARNING):
             self._learner.learn(conversation)
 
-    async def _serve_jobs(self) -> None:
+    async def _serve_jobs(self) -> float | None:
+        """Run one job; return when to look for another one, None if there was none."""
         queue = self._job_queue
-        for wake_up in await queue.reclaim(1, _JOB_IDLE_MS) or await queue.read(1, 1):
+        wake_ups = await queue.reclaim(1, _JOB_IDLE_MS) or await queue.read(1, 1)
+        for wake_up in wake_ups:
             with suppress(JobBusy):
                 await self._serve_job(wake_up)
+        return _DUE_AGAIN_S if wake_ups else None
 
     async def _serve_job(self, wake_up: WakeUp) -> None:
         finished = await self._memory.jobs.run_job(wake_up.tag, self._before_erasure)

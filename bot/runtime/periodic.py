@@ -6,6 +6,7 @@ Every process checks. They agree in Redis on what admins have been told.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import structlog
 
@@ -28,26 +29,34 @@ _BUDGET_EVERY_S = 5.0
 _BUDGET_NOTICES = (100, 80)
 """Percent of the budget at which admins are told, the highest first."""
 
-Step = Callable[[], Awaitable[object]]
+Step = Callable[[], Awaitable[float | None]]
+"""Returns after how many seconds it has to run again at the latest, None if it does not matter."""
 
 
-async def repeat(step: Step, name: str, every_s: float) -> None:
+async def repeat(
+    step: Step, name: str, every_s: float, sooner: asyncio.Event | None = None
+) -> None:
     """Run a step every `every_s` seconds until cancelled, whether it fails or not.
 
-    `name` stands for the step in the log.
+    It runs earlier if it has said so, or once `sooner` is set. `name` stands for it in the log.
     """
+    sooner = sooner or asyncio.Event()
     while True:
-        await _try(step, name)
-        await asyncio.sleep(every_s)
+        wait_s = await _try(step, name)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(every_s if wait_s is None else min(every_s, wait_s)):
+                await sooner.wait()
+        sooner.clear()
 
 
-async def _try(step: Step, name: str) -> None:
+async def _try(step: Step, name: str) -> float | None:
     try:
-        await step()
+        return await step()
     except StoreError as error:
         log.warning("periodic step postponed", step=name, reason=type(error).__name__)
     except Exception:  # the outer fence: the next run may succeed
         log.exception("periodic step failed", step=name)
+    return None
 
 
 class CapacityWatch:

@@ -16,10 +16,11 @@ from config.loading import SettingsError
 from config.reloading import Reloaded, reload_settings
 from config.settings import Settings
 from memory.memory import Memory
+from memory.store.store import RELOADS
 
 log = structlog.get_logger(__name__)
 
-_LOOK_EVERY_S = 3.0
+_LOOK_EVERY_S = 15.0
 _PROMPT = "SYSTEM_PROMPT_FILE"
 
 UseSystemPrompt = Callable[[Path | None], bool]
@@ -30,14 +31,15 @@ UseSystemPrompt = Callable[[Path | None], bool]
 class Reloading:
     """Reloads the settings of this process, and has the others reload theirs.
 
-    One counter in Redis says how often an admin asked; each process looks every three seconds.
+    One counter in Redis says how often an admin asked; each process looks after a note of it.
     """
 
     def __init__(
         self, settings: Settings, memory: Memory, use_prompt: UseSystemPrompt, env_file: str
     ) -> None:
         self._settings = settings
-        self._client = memory.client
+        self._store, self._client = memory.store, memory.client
+        self._noted = memory.noted[RELOADS]
         self._key = memory.keys.reloads
         self._use_prompt = use_prompt
         self._env_file = env_file
@@ -55,11 +57,12 @@ class Reloading:
 
         with suppress(NotImplementedError, AttributeError):  # Windows has no SIGHUP
             loop.add_signal_handler(signal.SIGHUP, hung_up)
-        await repeat(self._look, "reload", _LOOK_EVERY_S)
+        await repeat(self._look, "reload", _LOOK_EVERY_S, self._noted)
 
     async def reload_all(self) -> Reloaded:
         """Reload here at once, and have the other processes do so; raise `StoreError`."""
         self._seen = await self._client.call("INCR", self._key)
+        await self._store.note(RELOADS)
         return self._reload()
 
     async def _look(self) -> None:

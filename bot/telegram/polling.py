@@ -7,6 +7,7 @@ update that was not accepted, so after a crash nothing is lost, only delivered a
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import cast
 
 import structlog
@@ -38,12 +39,18 @@ class PollingLease:
     def __init__(self, lease_of: Callable[[int], NamedLease], lease_s: float) -> None:
         self._lease = lease_of(int(lease_s * 1000))
         self._every_s = lease_s / 3
+        self._sure_until = 0.0
         self._renewing: asyncio.Task[None] | None = None
 
     async def hold(self) -> bool:
-        """Take or renew the lease; return false if another process has it or Redis is away."""
+        """Take the lease; return false if another process has it or Redis is away.
+
+        Redis is not asked if the lease was renewed lately.
+        """
+        if time.monotonic() < self._sure_until:
+            return True
         try:
-            is_held = await self._lease.hold()
+            is_held = await self._ask()
         except StoreError as error:
             log.warning("poll lease unavailable", reason=type(error).__name__)
             return False
@@ -57,15 +64,20 @@ class PollingLease:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
             self._renewing = None
+        self._sure_until = 0.0
         await self._lease.release()
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(self._every_s)
-            try:
-                await self._lease.hold()
-            except StoreError:
-                continue
+            with suppress(StoreError):
+                await self._ask()
+
+    async def _ask(self) -> bool:
+        asked_at = time.monotonic()
+        is_held = await self._lease.hold()
+        self._sure_until = asked_at + 1.5 * self._every_s if is_held else 0.0
+        return is_held
 
 
 class Poller:

@@ -15,7 +15,7 @@ from memory.store.errors import StoreError
 
 log = structlog.get_logger(__name__)
 
-_MAX_BLOCK_S = 1.0
+_MAX_BLOCK_S = 2.0
 _PAUSE_S = 0.5
 _RECLAIM_AFTER = 1.5
 """A wake-up is taken from a silent worker after this many leases.

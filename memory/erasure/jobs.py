@@ -19,7 +19,7 @@ from memory.scopes.changes import Receipt
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure
 from memory.store.keys import SHARDS, Scope
-from memory.store.store import Store
+from memory.store.store import JOBS, Store
 
 _RECORD_S = 7 * 86400
 _LEASE_MS = 30_000
@@ -100,14 +100,14 @@ class Jobs:
         A finished job reports its receipt again.
         """
         record = self._keys.job(job.id)
-        is_known = await self._client.call("EXISTS", record)
-        if is_known:
+        if is_known := await self._client.call("EXISTS", record):
             await self._client.call("HDEL", record, "reported")
         else:
             fields: tuple[Arg, ...] = ("kind", job.kind, "target", job.target)
             fields += ("cut", job.cut_update, "cut_at", job.cut_at, "report", job.report)
             await self._client.pipeline([("HSET", record, *fields), ("EXPIRE", record, _RECORD_S)])
         await self._client.call("XADD", self._keys.jobs, "*", "c", job.id)
+        await self._store.note(JOBS)
         return not is_known
 
     async def run_job(self, job_id: str, before: BeforeErasure | None = None) -> FinishedJob | None:

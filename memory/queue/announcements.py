@@ -15,7 +15,7 @@ from memory.queue.audience import ACTIVE_S, Audience
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.store.keys import Keys
-from memory.store.store import NamedLease, Store
+from memory.store.store import ANNOUNCEMENTS, NamedLease, Store
 
 _KEPT_S = 7 * 86_400
 """How long an announcement that nobody carries on, or one that has ended, is kept."""
@@ -79,7 +79,9 @@ class Announcements:
             "kept_s": _KEPT_S,
         }
         keys = [self._key("job"), self._key("left")]
-        return bool(await self._scripts["start_announcement"](keys, request))
+        is_started = bool(await self._scripts["start_announcement"](keys, request))
+        await self._store.note(ANNOUNCEMENTS)
+        return is_started
 
     async def stop(self, id_: str, why: str = "stopped") -> None:
         """Send the announcement of this id to no further chat."""
@@ -96,9 +98,7 @@ class Announcements:
         return bool(await self._client.call("HGET", self._key("job"), "id") == id_.encode())
 
     async def take(self, lease_s: float) -> "AnnouncementRun | None":
-        """Return the open announcement with a lease on it; None if there is none, or it is held."""
-        if not await self.is_open():
-            return None
+        """Return the open announcement with a lease on it; None if another worker has that."""
         lease = self._store.lease(self._key("lease"), int(lease_s * 1000))
         run = AnnouncementRun(self._store, self._audience, lease)
         return run if await lease.hold() else None

@@ -53,6 +53,10 @@ class Sweep:
                     woken += 1
         return woken
 
+    async def due_in_s(self) -> float:
+        """Return in how many seconds the first parked or deferred turn is due, inf without any."""
+        return await self._store.due_in_s(self._store.keys.due)
+
     async def wake_due(self) -> int:
         """Wake up conversations whose parked or deferred turns are due; return how many."""
         key = self._store.keys.due

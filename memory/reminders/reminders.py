@@ -89,6 +89,10 @@ class Reminders:
         self._store.erased.set()
         return bool(erased)
 
+    async def due_in_s(self) -> float:
+        """Return in how many seconds the first reminder may be due, inf without any."""
+        return await self._store.due_in_s(self._index)
+
     async def find_due(self, max_reminders: int) -> list[tuple[Scope, str]]:
         """Return conversations and ids of reminders that may be due, the oldest first."""
         members = await self._store.client.call(

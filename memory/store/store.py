@@ -3,7 +3,9 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from secrets import token_hex
+from time import time
 
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -13,7 +15,12 @@ from memory.store.scripts import Scripts
 
 _MAX_ERASED = 10_000
 _ERASED_S = 60
-"""How long the stream `erased` lives; every process reads it twice a second."""
+"""How long the stream `erased` lives; every process reads it every second."""
+
+JOBS, ANNOUNCEMENTS, RELOADS = NOTES = ("jobs", "announcements", "reloads")
+"""What other processes have to look at. The stream `erased` has such notes, too, because every
+process reads it anyway. Older versions take a note for an erasure of a scope that does not exist.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +49,19 @@ class Store:
         the content only stays in their memory longer.
         """
         self.erased.set()
+        await self.note(*(scope.tag for scope in scopes))
+
+    async def note(self, *tags: str) -> None:
+        """Have every process see these tags within a second, unless the store fails."""
         stream = (self.keys.erased, "MAXLEN", "~", _MAX_ERASED, "*")
-        entries = [("XADD", *stream, "c", scope.tag) for scope in scopes]
+        entries = [("XADD", *stream, "c", tag) for tag in tags]
         with suppress(StoreError):
             await self.client.pipeline([*entries, ("EXPIRE", self.keys.erased, _ERASED_S)])
+
+    async def due_in_s(self, key: str) -> float:
+        """Return when the first member of a sorted set is due (Unix ms), inf without members."""
+        first = await self.client.call("ZRANGE", key, 0, 0, "WITHSCORES")
+        return first[0][1] / 1000 - time() if first else inf
 
     def lease(self, key: str, ttl_ms: int) -> "NamedLease":
         """Return this process's lease on a key."""

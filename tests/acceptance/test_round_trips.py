@@ -38,3 +38,20 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
             await rig.ask(anna, chat, text)
             await tap.wait_for(partial(is_learned, tap, begun), timeout_s=10)
         assert Traffic.of(tap.passed[begun:], anna.id).steps == INTAKE + TURN
+
+
+async def test_a_process_without_work_sends_four_commands_a_second_at_most(
+    valkey_server: ValkeyServer, tmp_path: Path
+) -> None:
+    """It reads erasures and notes once a second, so the four reads after its start take three."""
+    valkey_server.ask("FLUSHALL")
+    async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
+        await rig.start(lease_s=30)
+
+        def sent() -> list[str]:
+            return [name for trip in tap.passed for name in trip.names]
+
+        await tap.wait_for(lambda: sent().count("XRANGE") == 2, timeout_s=10)
+        begun = len(sent())
+        await tap.wait_for(lambda: sent().count("XRANGE") == 5, timeout_s=10)
+        assert len(sent()[begun:]) <= 12

@@ -7,6 +7,10 @@ if holder and holder ~= request.token then
   if is_from_the_future(KEYS[1], request.ttl_ms) then redis.call('PEXPIRE', KEYS[1], request.ttl_ms) end
   return 0
 end
+if holder then
+  redis.call('PEXPIRE', KEYS[1], request.ttl_ms)
+  return 1
+end
 redis.call('DEL', KEYS[1]) -- a script that deletes first may write afterwards, even when Redis is full
 redis.call('SET', KEYS[1], request.token, 'PX', request.ttl_ms)
 return 1

@@ -95,7 +95,7 @@ async def test_whoever_dies_between_any_two_steps_at_most_the_message_in_doubt_i
         try:
             await work(worker(Memory(dying, 42, tokens, None, OPTIONS), chat))
         except Exception:  # noqa: BLE001 - it died before it found anything
-            assert steps == 0
+            assert steps in (0, 1)
         if dying.calls_left > 0:  # it lived to the end
             break
         if await memory.reminders.find(HERE, one.id):

@@ -61,6 +61,8 @@ def simulated() -> Iterator[Time]:
         ("LEARN_LATE_S", turns.LEARN_LATE_S, 3),
         ("_LEARN_AGAIN_S", sweep._LEARN_AGAIN_S, 3),
         ("_DUE_EVERY_S", maintenance._DUE_EVERY_S, 3.0),
+        ("_JOBS_EVERY_S", maintenance._JOBS_EVERY_S, 3.0),
+        ("_LEARN_EVERY_S", maintenance._LEARN_EVERY_S, 5.0),
         # For speed: a sweep reads one shard, and names of keys are built once.
         ("SHARDS", keys.SHARDS, 1),
         ("scope", Keys.scope, _remembered(Keys.scope)),

@@ -269,7 +269,7 @@ MUTANTS = (
         "a turn that begins again takes messages that came late",
         "only quick messages join a turn",
         _without_edits(_lua(("acquire", "or arrived >= until_ms then", "then"))),
-        since=434,
+        since=1015,
     ),
     Mutant(
         "a lease is handed over by a former holder",
