@@ -1,6 +1,7 @@
 """Counts billed tokens by source, day, person and conversation, for all processes.
 
-The sums hold only ids and numbers. The sums of a month expire two months after it. All keys share
+The sums hold only ids and numbers. A private chat has no sums of its own, because its person has
+them. The sums of a month expire two months after it. All keys share
 one slot, so that one script counts calls in all sums, and counts each once for its id.
 """
 
@@ -32,6 +33,7 @@ NO_PERSON = 0
 _QUOTA_S = 2 * 86_400
 _ANSWER = "answer"
 _CLAIM_S = 60
+_COUNTED = b"counted"
 
 
 class UsageStore:
@@ -104,10 +106,12 @@ class UsageStore:
         return [int(tokens or 0) for tokens in await self._client.call("ZMSCORE", key, *people)]
 
     async def of_conversation(self, conversation: Scope, at: float) -> BySource:
-        """Return the month's sums of one conversation."""
+        """Return the month's sums of one conversation; of a private one, those of its person."""
+        if conversation.is_private:
+            return _over_days(await self.of_person(conversation.chat_id, at))
         key = self._keys.usage(month_of(at), conversation.tag)
         fields = await self._client.call("HGETALL", key)
-        sums = ((name.decode(), sum_) for name, sum_ in fields.items() if name != b"counted")
+        sums = ((name.decode(), sum_) for name, sum_ in fields.items() if name != _COUNTED)
         return {BillingSource.of(name): _tokens(sum_) for name, sum_ in sums}
 
     async def forget(self, person: int, conversations: Iterable[Scope]) -> None:
@@ -152,10 +156,14 @@ class UsageStore:
         self, person: int, conversation: str, day: int, calls: Sequence[BilledCall]
     ) -> ScriptCall:
         month = month_of(calls[0].at)
-        names = [conversation or "none", "days", "people"]
+        is_private = person != NO_PERSON and Scope(conversation).chat_id == person
+        own = f"u:{person}"
+        names = [own if is_private else conversation or "none", "days", "people"]
         keys = [self._keys.usage(month, name) for name in names]
         if person != NO_PERSON:
-            keys += [self._keys.usage(month, f"u:{person}"), self._keys.spent_of(person, day)]
+            keys.append(self._keys.spent_of(person, day))
+            if not is_private:
+                keys.append(self._keys.usage(month, own))
         sources = list(dict.fromkeys(str(call.source) for call in calls))
         listed = [
             (
@@ -171,6 +179,7 @@ class UsageStore:
             "sources": sources,
             "person": str(person),
             "day": datetime.fromtimestamp(calls[0].at, UTC).day,
+            "is_private": is_private,
             "expires_at": expires_at(month),
             "known": _KNOWN_CALLS,
             "quota_s": _QUOTA_S,
@@ -195,6 +204,8 @@ def _over_days(days: Mapping[int, BySource]) -> BySource:
 def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[BillingSource, Tokens]]:
     days: dict[int, dict[BillingSource, Tokens]] = {}
     for name, sums in fields.items():
+        if name == _COUNTED:
+            continue
         day, _, source = name.decode().partition("|")
         days.setdefault(int(day), {})[BillingSource.of(source)] = _tokens(sums)
     return days

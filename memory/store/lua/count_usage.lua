@@ -1,15 +1,20 @@
--- KEYS, all in the slot of usage: the conversation's sums; the month's days; its people by tokens; for a person also
--- their days; then, if any call counts for a quota, what the person's quota of today has spent.
+-- KEYS, all in the slot of usage: the conversation's sums, or in a person's private chat the person's days; the month's
+-- days; its people by tokens; for a person also what their quota of today has spent; then the person's days, unless they
+-- are the first key.
 -- ARGV[1], a JSON object: `calls`, each with its id, the number of its source, its tokens (fresh, cached, output,
--- reasoning) and whether it counts for the quota; `sources`; `person`; `day` of the month; `expires_at`, when the
--- month's sums expire; `known`, how many ids of earlier calls the conversation's sums remember; `quota_s`, how long the
--- quota's sum is kept. A call that is remembered is not counted again.
+-- reasoning) and whether it counts for the quota; `sources`; `person`; `day` of the month; `is_private`, whether the first
+-- key has days; `expires_at`, when the month's sums expire; `known`, how many ids of earlier calls the first key remembers;
+-- `quota_s`, how long the quota's sum is kept. A call that is remembered is not counted again.
 -- A sum of tokens is stored as 'fresh,cached,output,reasoning'.
 -- Begins with a write that needs no memory, so that a full Redis takes it: a reply is stored in the same round trip and
 -- must not fail because of the count.
 local request = cjson.decode(ARGV[1])
 redis.call('EXPIREAT', KEYS[1], request.expires_at)
-local found = redis.call('HMGET', KEYS[1], 'counted', unpack(request.sources))
+local of_day = request.day .. '|'
+local prefix = request.is_private and of_day or ''
+local fields_of_first = {}
+for number, source in ipairs(request.sources) do fields_of_first[number] = prefix .. source end
+local found = redis.call('HMGET', KEYS[1], 'counted', unpack(fields_of_first))
 local earlier, ids, sums, total, quota = found[1] or '', '', {}, 0, 0
 for number in ipairs(request.sources) do sums[number] = {0, 0, 0, 0} end
 for _, call in ipairs(request.calls) do
@@ -41,13 +46,13 @@ end
 
 local id_length = #request.calls[1][1] + 1
 local counted = string.sub(earlier, -request.known * id_length) .. ids
-add(KEYS[1], '', {unpack(found, 2, #request.sources + 1)}, 'counted', counted)
-add(KEYS[2], request.day .. '|')
+add(KEYS[1], prefix, {unpack(found, 2, #request.sources + 1)}, 'counted', counted)
+add(KEYS[2], of_day)
 local sum_of_person = redis.call('ZINCRBY', KEYS[3], total, request.person)
 if tonumber(sum_of_person) == total then redis.call('EXPIREAT', KEYS[3], request.expires_at) end
-if KEYS[4] then add(KEYS[4], request.day .. '|') end
 if quota > 0 then
-  local sum = redis.call('HINCRBY', KEYS[5], 'sum', quota)
-  if sum == quota then redis.call('EXPIRE', KEYS[5], request.quota_s) end
+  local sum = redis.call('HINCRBY', KEYS[4], 'sum', quota)
+  if sum == quota then redis.call('EXPIRE', KEYS[4], request.quota_s) end
 end
+if KEYS[5] then add(KEYS[5], of_day) end
 return 1

@@ -79,7 +79,7 @@ async def test_all_counts_are_in_the_slot_of_usage(memory: Memory) -> None:
     await verdicts(memory, ANN, TWO_A_MINUTE, *"abc")
     await spend(memory, ANN, 1)
     keys = await memory.client.call("KEYS", "*")
-    assert len(keys) == 7
+    assert len(keys) == 6
     assert all(b"{usage}" in key for key in keys)
 
 
