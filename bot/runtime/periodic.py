@@ -38,7 +38,8 @@ async def repeat(
 ) -> None:
     """Run a step every `every_s` seconds until cancelled, whether it fails or not.
 
-    It runs earlier if it has said so, or once `sooner` is set. `name` stands for it in the log.
+    It runs earlier if it returned a shorter time, or once `sooner` is set. `name` stands
+    for it in the log.
     """
     sooner = sooner or asyncio.Event()
     while True:

@@ -31,7 +31,7 @@ UseSystemPrompt = Callable[[Path | None], bool]
 class Reloading:
     """Reloads the settings of this process, and has the others reload theirs.
 
-    One counter in Redis says how often an admin asked; each process looks after a note of it.
+    One counter in Redis says how often an admin asked. A note tells each process to look.
     """
 
     def __init__(

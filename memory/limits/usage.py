@@ -1,8 +1,8 @@
 """Counts billed tokens by source, day, person and conversation, for all processes.
 
-The sums hold only ids and numbers. A private chat has no sums of its own, because its person has
-them. The sums of a month expire two months after it. All keys share
-one slot, so that one script counts calls in all sums, and counts each once for its id.
+The sums hold only ids and numbers. A private chat has no sums of its own: they are those of its
+person. The sums of a month expire two months after it. All keys share one slot, so that
+one script counts calls in all sums, and counts each once for its id.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -98,7 +98,7 @@ class Announcements:
         return bool(await self._client.call("HGET", self._key("job"), "id") == id_.encode())
 
     async def take(self, lease_s: float) -> "AnnouncementRun | None":
-        """Return the open announcement with a lease on it; None if another worker has that."""
+        """Return the open announcement with a lease on it; None if another worker holds it."""
         lease = self._store.lease(self._key("lease"), int(lease_s * 1000))
         run = AnnouncementRun(self._store, self._audience, lease)
         return run if await lease.hold() else None

@@ -45,8 +45,8 @@ class ScopeMemory(EmbeddedStream):
 
     The object itself is the stream of the records; `messages` is the stream of the messages. All of
     it is valid for one version (epoch, erasure) and one generation of the scope. `is_off` says
-    whether memory was off at the last read. `revision` is that of the fields. `renewed_at` is when
-    this process last renewed the expiry of the scope (Unix seconds), 0 if it has not.
+    whether memory was off at the last read. `revision` is that of the fields, the records and their
+    vectors. `renewed_at` is when this process last renewed the scope's expiry (Unix seconds), or 0.
     """
 
     def __init__(
@@ -207,8 +207,8 @@ class ScopeMemory(EmbeddedStream):
             self.revision = revision
             values = {**self.fields, **(fields or {})}
             self.fields = {name: value for name, value in values.items() if value}
-            length, vectors_length = len(stored.entries), len(stored.vectors)
-            length, vectors_length = self.length + length, self.vectors_length + vectors_length
+            length = self.length + len(stored.entries)
+            vectors_length = self.vectors_length + len(stored.vectors)
             self.add(replace(stored, length=length, vectors_length=vectors_length))
         return self.revision >= revision and self.is_whole
 
