@@ -53,13 +53,16 @@ class RecordLanguages:
 
         One trace stays: a later text whose language was guessed from the conversation keeps it.
         """
-        self._counts[int(self._of_records.view[at])] -= 1
+        number = int(self._of_records.view[at])
+        self._counts[number] -= 1
+        if not self._counts[number]:
+            del self._counts[number]
         self._of_records.remove(at)
 
     def spoken(self) -> dict[str, frozenset[str]]:
         """Return the languages of each script that records have."""
         spoken: dict[str, set[str]] = {}
-        for number in +self._counts:
+        for number in self._counts:
             for script, language in self.sets[number].items():
                 spoken.setdefault(script, set()).add(language)
         return {script: frozenset(languages) for script, languages in spoken.items()}
@@ -72,7 +75,9 @@ class RecordLanguages:
             if code != ABSENT
         }
         for script, language in languages.items():
-            languages[script] = (language or self._prevailing(script)) * self._is_stemmed
+            languages[script] = language or self._prevailing(script)
+        if not self._is_stemmed:
+            languages = dict.fromkeys(languages, UNKNOWN)
         number = self._numbers.setdefault(tuple(languages.items()), len(self.sets))
         if number == len(self.sets):
             self.sets.append(languages)
@@ -86,4 +91,4 @@ class RecordLanguages:
         for number, count in self._counts.items():
             if language := self.sets[number].get(script, UNKNOWN):
                 counts[language] += count
-        return max(((count, code) for code, count in (+counts).items()), default=(0, UNKNOWN))[1]
+        return max(((count, code) for code, count in counts.items()), default=(0, UNKNOWN))[1]
