@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from random import random
 from time import monotonic
 
 import httpx2
@@ -44,12 +45,12 @@ async def test_all_processes_share_the_rate_limit_of_a_chat(
     bots = [await rig.start(sends_per_second=30), rig.another_bot()]
     await bots[1].start()
     anna, chat = rig.anna()
-    for _ in range(7):
+    while not all(_closed(bot) for bot in bots) or len(chat.replies) < 7:
         await rig.ask(anna, chat, "/privacy")
-    for bot in bots:
-        await bot.wait_for_log("turn closed")
+        await asyncio.sleep(random() / 4)  # else the same process may be quicker each time
     sends = rig.telegram.calls_to("sendMessage")
-    assert sends[-1].at - sends[0].at >= 3.9  # three at once, then one a second
+    took = sends[-1].at - sends[0].at
+    assert took >= len(sends) - 3 - 0.1  # three at once, then one a second
 
 
 async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(

@@ -87,11 +87,15 @@ async def second(valkey: str, tokens: TokenCounter) -> AsyncIterator[Memory]:
 
 
 async def write(store: RedisClient, stored: Mapping[str, Any]) -> None:
+    """Write these keys. The index of dead letters gets the time of now, as if just set aside."""
     for name, key in stored.items():
         for command in _writing(name, key["type"], key["value"]):
             await store.call(*command)
         if key["ttl_s"] > 0:
             await store.call("EXPIRE", name, key["ttl_s"])
+        if name.endswith(":deadletters"):
+            for member, _ in key["value"]:
+                await store.call("ZADD", name, int(time.time()), _bytes(member))
 
 
 def _writing(name: str, kind: str, value: object) -> list[Command]:
