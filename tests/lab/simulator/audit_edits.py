@@ -20,9 +20,11 @@ class EditAuditor(TurnAuditor):
     """Keeps which words each update stands for, and which turns were stopped."""
 
     def _stopped(self, seen: SeenConversation) -> None:
-        """Note that the open turn may not be answered any more."""
+        """Note that the open turn may not be answered any more; the stop may have opened it."""
         turn = self._space.get(seen.turn, Hash) or Hash()
-        self.records.stopped.update(map(int, turn[b"taken"].split(b",")))
+        ids = [int(each) for each in turn[b"taken"].split(b",")]
+        self._check_taken(ids, seen)
+        self.records.stopped.update(ids)
         self.records.counts["stops"] += 1
 
     def _check_stop(self, update: AcceptedUpdate) -> None:
@@ -31,14 +33,19 @@ class EditAuditor(TurnAuditor):
         if update.update_id in self.records.stopped and made and made.is_answer:
             self.violated("a stopped turn gets no answer", f"w{update.update_id}")
 
-    def _edited(self, new: bytes) -> None:
-        """Note that a waiting message has got new words; nobody may see the old ones again."""
+    def _edited(self, new: bytes, seen: SeenConversation) -> None:
+        """Note that a waiting message has got new words; nobody may see the old ones again.
+
+        If its turn was stopped, that turn is answered after all, with the new words.
+        """
         entry = Entry.of_member(new)
         edit = from_bytes(entry.body).update_id
         if edit in self.records.edits:
             self.violated("an edit is made once", f"w{edit} again in w{entry.update_id}")
         self.records.edits.add(edit)
-        self.records.stopped.discard(entry.update_id)
+        taken = self.records.taken.get(seen.tag, [])
+        if entry.update_id in taken:
+            self.records.stopped.difference_update(taken)
         self.records.counts["edits of waiting messages"] += 1
         update = self.records.updates[entry.update_id]
         before, update.words = update.words, _words(entry)

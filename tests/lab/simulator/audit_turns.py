@@ -40,7 +40,7 @@ class TurnAuditor(BaseAuditor):
             self.violated("a turn is given up after the third try", what)
 
     def _check_begun(self, begun: list[Reply], seen: SeenConversation) -> None:
-        """Check which updates a turn takes, at first and when it begins again."""
+        """Note who holds a turn since when, and check which updates it takes."""
         head, _, entries, *_ = begun
         assert isinstance(head, bytes)
         assert isinstance(entries, list)
@@ -48,7 +48,13 @@ class TurnAuditor(BaseAuditor):
         token, turn = named["token"], named["id"]
         self.records.marked[token] = self.step
         self.records.begun[token, turn] = self.step
-        ids = [int(_text(entry).split("|")[0]) for entry in entries]
+        self._check_taken([int(_text(entry).split("|")[0]) for entry in entries], seen)
+
+    def _check_taken(self, ids: list[int], seen: SeenConversation) -> None:
+        """Check which updates a turn takes, at first and when it begins again.
+
+        Older updates that arrive later wait until this turn is closed.
+        """
         before = self.records.taken.get(seen.tag, [])
         self.records.taken[seen.tag] = ids
         if before == ids:
