@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from memory.behaviors.steps import ToolCall
 from memory.store.client import RedisClient
@@ -18,9 +20,13 @@ from tests.servers.bot_api.formatting import entity_text
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
 
-AT_NINE = {"at": "2027-03-01T09:00", "time_zone": "Europe/Berlin"}
-NINE = 1_803_888_000
-"""2027-03-01 09:00 in Berlin."""
+IN_MARCH = datetime(datetime.now(UTC).year + 1, 3, 1, 9, tzinfo=ZoneInfo("Europe/Berlin"))
+"""At nine in the morning, Berlin's time, of the next year's first of March."""
+
+AT = f"{IN_MARCH:%Y-%m-%dT%H:%M}"
+AT_NINE = {"at": AT, "time_zone": "Europe/Berlin"}
+NINE = int(IN_MARCH.timestamp())
+NINE_IN_WORDS = f"1 March {IN_MARCH.year}, 09:00"
 
 
 async def have_called(
@@ -78,7 +84,7 @@ async def closed(rig: Rig, count: int) -> None:
     await rig.bot.wait_until(has_closed)
 
 
-def said_of(key: str, text: str, when: str = "1 March 2027, 09:00", unix: int = NINE) -> str:
+def said_of(key: str, text: str, when: str = NINE_IN_WORDS, unix: int = NINE) -> str:
     return sentence(f"reminders.{key}", text=text, when=when, unix=unix)
 
 
@@ -93,8 +99,8 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
     assert reply.text == "Done.\n\n" + said_of("set", text)
     (moment,) = reply.entities
     assert (moment.type, moment.unix_time, moment.date_time_format) == ("date_time", NINE, "wDt")
-    assert entity_text(reply.text, moment) == "1 March 2027, 09:00"
-    assert result.startswith("Set for Monday 2027-03-01T09:00+01:00 (Europe/Berlin)")
+    assert entity_text(reply.text, moment) == NINE_IN_WORDS
+    assert result.startswith(f"Set for {IN_MARCH:%A} {AT}+01:00 (Europe/Berlin)")
 
     # From now on the zone is known: a time without one is Berlin's, and the prompt has it.
     weekly = remind("Water the plants", cron="30 18 * * 5")
@@ -170,7 +176,7 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     assert await reminders_of(rig, chat) == {}
     assert b"MALLORYQ" not in await everything_stored(rig.environment["REDIS_URL"])
 
-    soon = remind("Feed the ZEBRAQ", at="2027-03-01T09:00")
+    soon = remind("Feed the ZEBRAQ", at=AT)
     [_, ask], [result] = await have_called(rig, anna, chat, "feed", soon)
     assert result.startswith("Not set yet: their time zone is not known.")
     assert ask.text == sentence("reminders.ask_zone", text="Feed the ZEBRAQ")

@@ -59,7 +59,7 @@ async def test_a_call_that_is_counted_again_counts_once(memory: Memory) -> None:
 
 
 async def test_days_are_kept_apart_and_months_too(memory: Memory) -> None:
-    one = datetime(2026, 11, 3, 23, 59, tzinfo=UTC).timestamp()
+    one = datetime(datetime.now(UTC).year + 1, 11, 3, 23, 59, tzinfo=UTC).timestamp()
     for at in (one, one + 120, one + 30 * 86_400):
         await counted(memory, replace(call(ANSWER, Tokens(1), ANN), at=at))
     assert list((await memory.usage.of_bot(one, 10)).days) == [3, 4]
