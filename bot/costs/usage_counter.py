@@ -28,7 +28,7 @@ _MAX_BATCH = 50
 _PAUSE_S = 1.0
 _GRACE_S = 2.0
 _REPEATS_S = 300
-_HELD_S = 0.05
+_HELD_S = 0.5
 """How long the call of a reply waits to be counted together with the reply."""
 
 
@@ -94,17 +94,17 @@ class UsageRecorder:
         finally:
             try:
                 async with asyncio.timeout(_GRACE_S):
-                    await asyncio.sleep(_HELD_S)
+                    self._release()
                     await self._waiting.join()
             except TimeoutError:
                 log.warning("calls not counted", calls=self._waiting.qsize())
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
 
-    def _release(self, conversation: str) -> None:
-        """Write the call of a reply that was not stored, because its turn or its write failed."""
+    def _release(self, *conversations: str) -> None:
+        """Write the held calls of these conversations, else of all: no reply followed in time."""
         if self._store is not None:
-            for call in self._store.release(conversation):
+            for call in self._store.release(*conversations):
                 self._waiting.put_nowait(call)
 
     async def _write_all(self, store: UsageStore) -> None:

@@ -49,9 +49,13 @@ class UsageStore:
         """Keep a call for the next write about its conversation, or until it is released."""
         self._held.setdefault(call.conversation, []).append(call)
 
-    def release(self, conversation: str) -> list[BilledCall]:
-        """Return the calls that are held for a conversation; the caller must count them."""
-        return self._held.pop(conversation, [])
+    def release(self, *conversations: str) -> list[BilledCall]:
+        """Return the calls that are held for these conversations, else for all.
+
+        The caller must count them.
+        """
+        names = conversations or tuple(self._held)
+        return [call for name in names for call in self._held.pop(name, [])]
 
     async def count_along(self, conversation: Scope, write: ScriptCall) -> Reply:
         """Send a write, and count the held calls in the same round trip; return its reply.

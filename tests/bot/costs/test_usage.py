@@ -21,12 +21,10 @@ CHAT = Scope("c:7:0")
 class LosesOneAnswer(UsageStore):
     """Counts the first calls, then fails as if the answer of Redis were lost."""
 
-    def __init__(self, store: UsageStore) -> None:
-        self.store = store
-        self.failures = 1
+    failures = 1
 
     async def count(self, calls: Iterable[BilledCall]) -> None:
-        await self.store.count(calls)
+        await super().count(calls)
         if self.failures:
             self.failures -= 1
             raise StoreUnavailable
@@ -56,8 +54,20 @@ async def test_a_call_without_billed_tokens_is_not_counted(memory: Memory) -> No
     assert await memory.client.call("DBSIZE") == 0
 
 
+async def test_the_call_of_a_reply_that_was_never_stored_is_counted_at_the_end(
+    memory: Memory,
+) -> None:
+    recorder = UsageRecorder()
+    async with recorder.writing(memory.usage):
+        with billed_to(CHAT, 7):
+            recorder.note(ANSWER, Usage(5), is_last=True)
+        assert memory.client.round_trips == 0
+    assert together(await memory.usage.sums(_now())).total == 5
+
+
 async def test_a_write_whose_answer_was_lost_counts_only_once(memory: Memory) -> None:
-    recorder, losing = UsageRecorder(), LosesOneAnswer(memory.usage)
+    losing = LosesOneAnswer(memory.client, memory.keys, memory.scripts)
+    recorder = UsageRecorder()
     async with recorder.writing(losing):
         recorder.note(ANSWER, Usage(5))
     assert losing.failures == 0
