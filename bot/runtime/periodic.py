@@ -22,6 +22,8 @@ from memory.store.errors import StoreError
 
 log = structlog.get_logger(__name__)
 
+_POSTPONED_S = 2.0
+"""When a step is tried again for which Redis was not available."""
 _MODELS_EVERY_S = 15.0
 _CAPACITY_EVERY_S = 5.0
 _CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
@@ -55,6 +57,7 @@ async def _try(step: Step, name: str) -> float | None:
         return await step()
     except StoreError as error:
         log.warning("periodic step postponed", step=name, reason=type(error).__name__)
+        return _POSTPONED_S
     except Exception:  # the outer fence: the next run may succeed
         log.exception("periodic step failed", step=name)
     return None

@@ -28,3 +28,20 @@ async def test_a_failed_step_is_repeated() -> None:
         ("periodic step postponed", "models"),
         ("periodic step failed", "models"),
     ]
+
+
+async def test_a_step_that_redis_failed_does_not_wait_for_its_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.runtime.periodic._POSTPONED_S", 0.01)
+    seen = asyncio.Event()
+    errors = [StoreUnavailable("gone")]
+
+    async def step() -> None:
+        if errors:
+            raise errors.pop()
+        seen.set()
+
+    repeating = asyncio.create_task(repeat(step, "jobs", 600))
+    await asyncio.wait_for(seen.wait(), 10)
+    repeating.cancel()
