@@ -51,11 +51,17 @@ def _check_source(url: str, context: AgentContext) -> None:
 
     Such an address could carry words of the conversation away. So if the prompt holds untrusted
     text, the address must stand as it is in what people wrote, in memory, or in a tool's result.
+    An error of a tool does not count, because it may quote what the model itself wrote in the call.
     """
     if not holds_untrusted(context):
         return
     written = (message.text for message in context.window if message.role == "user")
-    results = (result.text for step in context.completed_steps for result in step.results)
+    results = (
+        result.text
+        for step in context.completed_steps
+        for result in step.results
+        if not result.failed
+    )
     texts = (context.user_message.text, context.memory_context, *written, *results)
     if not any(url in text for text in texts):
         raise ToolError(
