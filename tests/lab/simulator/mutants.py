@@ -314,9 +314,15 @@ MUTANTS = (
         "the outbox does not look for a stop",
         "a stopped turn gets no answer",
         _lua(
-            ("outbox", "not request.is_stopped and interruption(request)", "nil"),
-            ("renew", "interruption(request) or 'ok'", "'ok'"),
+            ("outbox", "why = interruption(request)", "why = nil"),
+            ("renew", "return interruption(request) or 'ok'", "return 'ok'"),
         ),
+    ),
+    Mutant(
+        "a renewal ends a run that knows of the stop",
+        "a turn has one reply",
+        _lua(("renew", "outbox or request.is_stopped", "outbox")),
+        since=1_001_690,
     ),
     Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
     Mutant(

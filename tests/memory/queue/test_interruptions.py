@@ -244,6 +244,7 @@ async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> No
     with pytest.raises(Interrupted, match="stopped"):
         await memory.turns.write_outbox(turn, b"reply")
     stopped = replace(turn, is_stopped=True)
+    await memory.turns.renew(stopped)  # does not end the run that stores what was shown
     await memory.turns.write_outbox(stopped, b"shown")
     committed = await memory.turns.commit(stopped, [], Cursor())
     assert committed.then == Nothing("empty")

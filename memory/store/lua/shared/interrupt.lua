@@ -1,6 +1,7 @@
 -- Says why the run of the open turn has to end although its lease is held. Follows `scope`.
 -- `request` has `coalesce_ms` and `max_coalesce_ms`, how long after its newest and its oldest message a turn takes
--- further ones along; and `is_shown`, if the person has seen a part of the reply.
+-- further ones along; `is_shown`, if the person has seen a part of the reply; and `is_stopped`, if the run knows already
+-- that its turn was stopped.
 local MAX_ENTRIES = 32
 local GROUP_MS = 1000 -- a comment arrives before the messages that are forwarded with it, an album picture by picture
 
@@ -31,10 +32,10 @@ local function with_followers(request, ids_taken)
   return kept == count and #ids > count and ids or nil
 end
 
--- Returns 'stopped', 'again' or nil. Nothing ends a run whose reply is stored.
+-- Returns 'stopped', 'again' or nil. Nothing ends a run whose reply is stored, or that says that the turn was stopped.
 local function interruption(request)
   local outbox, stopped, taken = unpack(redis.call('HMGET', TURN, 'outbox', 'stopped', 'taken'))
-  if outbox then return nil end
+  if outbox or request.is_stopped then return nil end
   if stopped then return 'stopped' end
   return not request.is_shown and with_followers(request, taken) and 'again' or nil
 end
