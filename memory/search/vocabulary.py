@@ -52,7 +52,7 @@ class NumberedWords:
     lengths: Numbers
 
     def any(self, flags: Flags) -> Flags:
-        """Return of each text whether one of its words has a flag; `flags`: `(words,)`."""
+        """Return for each text whether one of its words has a flag; `flags`: `(words,)`."""
         found: Flags = np.bincount(self.texts[flags], minlength=len(self.lengths)) > 0
         return found
 
@@ -109,11 +109,11 @@ class Vocabulary(dict[str, int]):
         return [*map(tuple, guesses.tolist())]
 
     def have_ideographs(self, said: NumberedWords) -> Flags:
-        """Return of each text whether it has Chinese characters."""
+        """Return for each text whether it has Chinese characters."""
         return said.any(self._has_ideograph.view[said.numbers])
 
     def tell_times(self, said: NumberedWords) -> Flags:
-        """Return of each text whether it has a number or a word for a time."""
+        """Return for each text whether it has a number or a word for a time."""
         return said.any(self._tells_time.view[said.numbers])
 
 
@@ -123,7 +123,7 @@ def _counted(pairs: Numbers, rows: int, columns: int) -> Numbers:
 
 
 def _most_voted(votes: npt.NDArray[np.float32], candidates: Sequence[str]) -> Numbers:
-    """Return of each text which of these languages has most votes, `UNCLEAR` if none or several."""
+    """Return for each text the language with most votes, `UNCLEAR` if there are none or several."""
     if len(candidates) < 2:
         return np.full(len(votes), CODES.index(candidates[0]) if candidates else UNCLEAR)
     columns = np.array([CODES.index(code) for code in candidates])
