@@ -1,6 +1,5 @@
 """The way from the worker to the SDK stays short: at most thirteen frames of our own."""
 
-import asyncio
 import sys
 from pathlib import Path
 from types import FrameType
@@ -10,24 +9,12 @@ import pytest
 from openai import AsyncOpenAI
 
 import bot
-from bot.assistant import assistant_of
-from bot.behaviors import behaviors_of
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
-from bot.model.models import open_models
-from bot.reply.parts import Part
 from bot.runtime.process import memory_options
-from bot.telegram.chat import Destination
-from bot.telegram.packing import to_bytes
-from bot.turns import TurnBuilder
 from config.settings import Settings
 from memory.memory import Memory
-from memory.queue.mailbox import Entry
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.bot.telegram import raw
-from tests.memory.turns import ANN, HERE
-from tests.quiet_chat import QuietChat
+from tests.bot.turn.whole_turn import answer_hello
 from tests.servers.model_api import ModelApiServer, Scripted
 
 MAX_FRAMES = 13
@@ -46,18 +33,6 @@ def our_frames() -> list[str]:
     return names[::-1]
 
 
-class SignallingChat(QuietChat):
-    """Sets an event when a part is sent."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answered = asyncio.Event()
-
-    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
-        self.answered.set()
-        return await super().send(to, part, timeout_s)
-
-
 async def test_from_the_worker_to_the_sdk_there_are_at_most_thirteen_frames(
     store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,19 +48,7 @@ async def test_from_the_worker_to_the_sdk_there_are_at_most_thirteen_frames(
         settings = Settings(
             openai_base_url=server.base_url, openai_api_key="k", openai_embedding_model=None
         )
-        async with open_models(settings) as models:
-            memory = Memory(store, 42, tokens, None, memory_options(settings))
-            behaviors = behaviors_of(settings, memory, models.internal)
-            assistant = assistant_of(settings, tokens, models.chat, behaviors)
-            chat = SignallingChat()
-            turns = TurnBuilder(settings, memory, chat, Sentences(Catalogue()), lambda _: None)
-            worker = turns.worker(assistant, {}, lambda _: None)
-            working = asyncio.create_task(worker.run())
-            said = to_bytes(raw.inbound(raw.message("hello")))
-            await memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=said))
-            async with asyncio.timeout(20):
-                await chat.answered.wait()
-            await worker.stop(grace_s=5)
-            working.cancel()
+        memory = Memory(store, 42, tokens, None, memory_options(settings))
+        await answer_hello(settings, memory, tokens)
     assert stacks[0][0] == "TurnWorker._serve"
     assert len(stacks[0]) <= MAX_FRAMES, stacks[0]

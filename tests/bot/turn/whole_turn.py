@@ -1,0 +1,50 @@
+"""One message that is answered by a worker with all its parts, from the mailbox to the chat."""
+
+import asyncio
+
+from bot.assistant import assistant_of
+from bot.behaviors import behaviors_of
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.model.models import open_models
+from bot.reply.parts import Part
+from bot.telegram.chat import Destination
+from bot.telegram.packing import to_bytes
+from bot.turns import TurnBuilder
+from config.settings import Settings
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.text.tokens import TokenCounter
+from tests.bot.telegram import raw
+from tests.memory.turns import ANN, HERE
+from tests.quiet_chat import QuietChat
+
+
+class SignallingChat(QuietChat):
+    """Sets an event when a part is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered = asyncio.Event()
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
+        self.answered.set()
+        return await super().send(to, part, timeout_s)
+
+
+async def answer_hello(settings: Settings, memory: Memory, tokens: TokenCounter) -> list[Part]:
+    """Return what is sent when Ann says hello."""
+    async with open_models(settings) as models:
+        behaviors = behaviors_of(settings, memory, models.internal)
+        assistant = assistant_of(settings, tokens, models.chat, behaviors)
+        chat = SignallingChat()
+        turns = TurnBuilder(settings, memory, chat, Sentences(Catalogue()), lambda _: None)
+        worker = turns.worker(assistant, {}, lambda _: None)
+        working = asyncio.create_task(worker.run())
+        said = to_bytes(raw.inbound(raw.message("hello")))
+        await memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=said))
+        async with asyncio.timeout(20):
+            await chat.answered.wait()
+        await worker.stop(grace_s=5)
+        working.cancel()
+    return [part for _, part in chat.sent]
