@@ -7,7 +7,6 @@ any other question. The reply then replaces the former one in the chat.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 import structlog
 
@@ -87,7 +86,8 @@ class RevisionStep:
         if is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S:
             stored = _exchange_of(question, history)
             exchange = [edited if each.seq == question.seq else each for each in stored]
-            return await self._answer_again(request, here, exchange, _shown(exchange))
+            await self._answer_again(request, here, exchange, _shown(exchange))
+            return _nothing_said(request)
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
         replaced = Replaced((), (), seqs)
@@ -109,7 +109,8 @@ class RevisionStep:
             return notice
         exchange = _exchange_of(question, history)
         here = history.conversation
-        return await self._answer_again(request, here, exchange, _shown(exchange))
+        await self._answer_again(request, here, exchange, _shown(exchange))
+        return None
 
     async def _ask_again(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Have a question answered whose answer had failed, once for each button."""
@@ -126,7 +127,8 @@ class RevisionStep:
         if notice := await self.quota.answer(request, history):
             return notice
         answer_ids = (pressed.message_id,)
-        return await self._answer_again(request, here, exchange, answer_ids, pressed.text)
+        await self._answer_again(request, here, exchange, answer_ids, pressed.text)
+        return _nothing_said(request)
 
     async def _answer_again(
         self,
@@ -135,8 +137,11 @@ class RevisionStep:
         exchange: Sequence[Message],
         answer_ids: tuple[int, ...],
         nonce: str = "",
-    ) -> NoReturn:
-        """Turn the waiting entry into the question, and begin its turn again."""
+    ) -> None:
+        """Turn the waiting entry into the question, and raise `LeaseLost`: its turn begins again.
+
+        Do nothing if the question is being erased.
+        """
         last = request.last
         question = tuple(
             replace(message, seq=0, exchange=0, is_refused=False)
@@ -146,6 +151,8 @@ class RevisionStep:
         seqs = tuple(message.seq for message in exchange)
         newest, sender = question[-1], last.sender
         cuts = await self.memory.forgetting.read_cuts(here, question)
+        if cuts is None:
+            return
         if not await self.memory.forgetting.find_exchange(here, newest.message_ids[-1]):
             raise LeaseLost(here.tag)  # it was erased before the cuts were read
         if sender.id != newest.sender_id:

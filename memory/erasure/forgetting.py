@@ -107,17 +107,26 @@ class Forgetting:
             last = b"(" + page[-1][0]
         return found
 
-    async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str:
+    async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str | None:
         """Return a text that changes when the conversation, or all of a sender's words, are erased.
 
+        Return None if a sender's words are erased already, or are being erased, up to a time after
+        one of these messages. Such an erasure first takes what waits, and then what was said: in
+        between nothing that was said may become a waiting entry.
+
         An erasure finds waiting entries by their update. An entry that asks an older question again
-        is newer than the question, so it may survive. Times do not tell whether the question has to
-        go, because an erasure may be carried out late, and spares what was sent after its update.
+        is newer than the question, so it may survive: its text must be the same when it is answered
+        as when it was made.
         """
         meta = self._keys.scope(conversation).meta
-        senders = sorted({f"cut:{each.sender_id}" for each in messages})
-        found = await self._client.call("HMGET", meta, "cut_update", "cut_at", *senders)
-        return ",".join(each.decode() for each in found if each)
+        senders = sorted({each.sender_id for each in messages})
+        cuts = [f"cut:{sender}" for sender in senders]
+        until = [f"forgotten_until:{sender}" for sender in senders]
+        found = await self._client.call("HMGET", meta, *until, "cut_update", "cut_at", *cuts)
+        forgotten = {sender: float(at or 0) for sender, at in zip(senders, found, strict=False)}
+        if any(each.sent_at <= forgotten[each.sender_id] for each in messages):
+            return None
+        return ",".join(each.decode() for each in found[len(senders) :] if each)
 
     async def erase_messages(
         self, conversation: Scope, seqs: Collection[int], receipt_id: str

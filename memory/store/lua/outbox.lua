@@ -2,11 +2,13 @@
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `lease_ms`; and the fields that `interrupt` reads.
 -- ARGV[2]: the outbox.
 -- Stores the reply with its first part marked as being sent. From now on the model is not asked for this turn.
--- Answers as `renew` does. If the run has to end, nothing is stored.
+-- Answers as `renew` does. If the run has to end, nothing is stored. If another reply is stored already, that one stays,
+-- and the answer is 'refused': the call may come late, from a run that was ended.
 local request = cjson.decode(ARGV[1])
 if refused(request) then return 'refused' end
 redis.call('PEXPIRE', LEASE, request.lease_ms)
-local why = interruption(request)
+local why, stored = interruption(request)
 if why then return why end
+if stored then return stored == ARGV[2] and 'ok' or 'refused' end
 redis.call('HSET', TURN, 'ballast', '', 'outbox', ARGV[2], 'sending', 0)
 return 'ok'

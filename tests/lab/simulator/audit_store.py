@@ -193,6 +193,7 @@ class StoreAuditor(EditAuditor):
                 self.violated("a replayed confirmation erases nothing", f"in {tag}")
             return
         self.records.counts["clears"] += 1
+        self.records.stopped -= waiting  # what stays begins again
         self.records.cleared[tag] = max(confirmed, self.records.cleared.get(tag, 0))
         for update in self.records.updates.values():
             if update.tag == tag and update.update_id not in waiting:

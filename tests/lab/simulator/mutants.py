@@ -314,15 +314,21 @@ MUTANTS = (
         "the outbox does not look for a stop",
         "a stopped turn gets no answer",
         _lua(
-            ("outbox", "why = interruption(request)", "why = nil"),
+            ("outbox", "if why then return why end", ""),
             ("renew", "return interruption(request) or 'ok'", "return 'ok'"),
         ),
     ),
     Mutant(
-        "a renewal ends a run that knows of the stop",
+        "a reply replaces the one that is stored",
         "a turn has one reply",
-        _lua(("renew", "outbox or request.is_stopped", "outbox")),
-        since=1_001_690,
+        _lua(("outbox", "if stored then", "if false then")),
+        since=1_117_320,
+    ),
+    Mutant(
+        "a question may be asked again while its person is being forgotten",
+        "what is forgotten is gone",
+        _lua(("erase_person", "if request['until'] > tonumber", "if 0 > tonumber")),
+        since=1_106_060,
     ),
     Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
     Mutant(

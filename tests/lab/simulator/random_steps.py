@@ -96,11 +96,11 @@ class RandomSteps:
 
     def _erase(self) -> Step:
         cut, receipt = str(self._made // 2), f"receipt{self._made}"
-        erased = {"receipt": receipt, "last_update": cut}
+        erased = {"receipt": receipt, "last_update": cut, "until": self._made - 20}
         confirmed = {"nonce": receipt, "person": "7", "last_update": cut}
         return self._random.choice(
             (
-                ("wipe", _request({**erased, "until": self._made - 20, "ttl_s": _TTL_S})),
+                ("wipe", _request({**erased, "ttl_s": _TTL_S})),
                 ("erase_person", _request({**erased, "person": str(self._random.choice(_PEOPLE))})),
                 ("clear", _request({**confirmed, "by_admin": False, "ttl_s": _TTL_S})),
                 ("touch", _request({"ttl_s": _TTL_S})),

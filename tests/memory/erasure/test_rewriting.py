@@ -25,7 +25,7 @@ from tests.memory.erasure.test_forgetting import (
     write,
 )
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, HERE, close, take, texts
+from tests.memory.turns import ANN, GROUP, HERE, close, take, texts
 from tests.stored import everything_stored
 
 AGAIN = Entry(9, ANN, is_command=True, body=b"a question").to_member()
@@ -67,6 +67,17 @@ async def test_a_question_that_waits_to_be_answered_again_is_erased_with_all_tha
     assert await memory.forgetting.read_cuts(HERE, [asked]) == cuts
     await clear(memory)
     assert await memory.forgetting.read_cuts(HERE, [asked]) != cuts
+
+
+async def test_what_is_being_forgotten_is_not_asked_again(memory: Memory) -> None:
+    """A `/forget` in a group first takes what waits, and then what was said."""
+    before, after = (Message(0, 0, "user", "Hello", at, ANN) for at in (99.0, 101.0))
+    others = Message(0, 0, "user", "Hello", 99.0, 8)
+    request = {"receipt": "job:waiting", "person": str(ANN), "last_update": "7", "until": 100.5}
+    await memory.scripts["erase_person"](memory.keys.scope(GROUP).all, request)
+    assert await memory.forgetting.read_cuts(GROUP, [others, before]) is None
+    assert await memory.forgetting.read_cuts(GROUP, [others, after])
+    assert await memory.forgetting.read_cuts(HERE, [before]) is not None
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from memory.queue.stopping import Stop
 from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
 from memory.store.client import RedisClient
+from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take
@@ -41,7 +42,7 @@ async def renew(memory: Memory, turn: OpenTurn) -> None:
 
 
 async def write_outbox(memory: Memory, turn: OpenTurn) -> None:
-    await memory.turns.write_outbox(turn, b"reply")
+    await memory.turns.write_outbox(turn, b"[]")
 
 
 either_step = pytest.mark.parametrize("step", [renew, write_outbox])
@@ -251,6 +252,21 @@ async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> No
     await put(memory, 3)
     await take(memory)
     assert [await stop(memory, 2), await stop(memory, 4)] == ["answered", "stopped"]
+
+
+async def test_the_first_stored_reply_of_a_turn_stays(memory: Memory) -> None:
+    """A run that was ended may have sent its reply already, and the call arrives late."""
+    await put(memory, 1)
+    ended = await take(memory)
+    await stop(memory, 2)
+    stopped = replace(ended, is_stopped=True)
+    await memory.turns.write_outbox(stopped, b"shown")
+    await memory.turns.mark_sending(stopped, 1, (8,))
+    await memory.turns.write_outbox(stopped, b"shown")  # its answer may be lost
+    with pytest.raises(LeaseLost):
+        await memory.turns.write_outbox(ended, b"reply")
+    again = await begin_again(memory, stopped)
+    assert (again.outbox, again.sending, again.sent) == (b"shown", 1, (8,))
 
 
 async def test_a_stop_after_the_reply_was_stored_changes_nothing(memory: Memory) -> None:

@@ -32,10 +32,11 @@ local function with_followers(request, ids_taken)
   return kept == count and #ids > count and ids or nil
 end
 
--- Returns 'stopped', 'again' or nil. Nothing ends a run whose reply is stored, or that says that the turn was stopped.
+-- Returns 'stopped', 'again' or nil, and the stored reply if there is one. Nothing ends a run whose reply is stored, or
+-- that says that the turn was stopped.
 local function interruption(request)
   local outbox, stopped, taken = unpack(redis.call('HMGET', TURN, 'outbox', 'stopped', 'taken'))
-  if outbox or request.is_stopped then return nil end
+  if outbox or request.is_stopped then return nil, outbox end
   if stopped then return 'stopped' end
   return not request.is_shown and with_followers(request, taken) and 'again' or nil
 end
