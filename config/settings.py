@@ -219,7 +219,9 @@ class Settings(DocumentSettings, ServiceSettings):
         if self.budget_per_month and not self.prices:
             raise ValueError("BUDGET_PER_MONTH needs PRICES")
         if self.reply_tokens >= self.prompt_tokens / 2:
-            raise ValueError("REPLY_TOKENS must be less than half of PROMPT_TOKENS")
+            raise ValueError(
+                "REPLY_TOKENS must be less than half of PROMPT_TOKENS: lower it, or raise the other"
+            )
         if max(self.tool_timeout_s, self.model_timeout_s) > self.turn_timeout_s:
             raise ValueError("TURN_TIMEOUT_S must be at least TOOL_TIMEOUT_S and MODEL_TIMEOUT_S")
         return self

@@ -49,5 +49,7 @@ def _alike(names: Iterable[str], is_set: set[str], cutoff: float) -> Iterator[Un
     missing = sorted(settings - is_set)
     for name in names:
         if name.upper() not in settings and not name.startswith("_"):
-            for nearest in get_close_matches(name.upper(), missing, n=1, cutoff=cutoff):
-                yield UnknownName(name, nearest)
+            near = get_close_matches(name.upper(), missing, n=5, cutoff=cutoff)
+            if near:
+                words = set(name.upper().split("_"))
+                yield UnknownName(name, min(near, key=lambda each: len(words - {*each.split("_")})))

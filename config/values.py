@@ -221,7 +221,7 @@ MemoryKinds: TypeAlias = Annotated[
     Allowed("any of `state`, `facts`, `synopses`, separated by commas or spaces, or `off`"),
 ]
 Zone: TypeAlias = Annotated[ZoneInfo, _on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]
-ExistingFile: TypeAlias = Annotated[FilePath, Allowed("the path of a file")]
+ExistingFile: TypeAlias = Annotated[FilePath, Allowed("the path of an existing file")]
 Folder: TypeAlias = Annotated[
     Path, AfterValidator(Path.expanduser), Allowed("the path of a folder")
 ]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.check.model_trouble import trouble
+from bot.check.model_trouble import name_shared_key, trouble
 from bot.check.recognition import recognize
 from bot.check.rows import Row, Rows
 from bot.model.embedder import OpenAIEmbedder
@@ -68,4 +68,5 @@ async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
     cause = error.__cause__
     reason = cause if isinstance(cause, ModelError) else ModelError()
     row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", known)
+    row = name_shared_key(row, settings, "OPENAI_EMBEDDING")
     return replace(row, advice=f"{row.advice}, or do without: OPENAI_EMBEDDING_MODEL=off")

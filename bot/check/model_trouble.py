@@ -14,6 +14,7 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
 )
+from config.settings import Settings
 
 _CONNECTION = {
     "dns": "the name in the address is unknown",
@@ -60,6 +61,15 @@ def optional_trouble(what: str, error: ModelError, model: str, advice: str = "")
     """Return the row of a model that the bot can do without; `advice` follows the usual one."""
     row = trouble(what, error, model)
     return replace(row, verdict="warn", advice=f"{row.advice}{advice}, or do without: {model}=off")
+
+
+def name_shared_key(row: Row, settings: Settings, server: str) -> Row:
+    """Name `OPENAI_API_KEY` in the advice if `server`, such as `SPEECH`, has no key of its own."""
+    own, address = f"{server}_API_KEY", f"{server}_BASE_URL".lower()
+    is_shared = getattr(settings, address) == settings.openai_base_url
+    if not is_shared or own.lower() in settings.model_fields_set:
+        return row
+    return replace(row, advice=row.advice.replace(own, "OPENAI_API_KEY"))
 
 
 def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:

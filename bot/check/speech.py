@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.check.model_trouble import optional_trouble
+from bot.check.model_trouble import name_shared_key, optional_trouble
 from bot.check.rows import Row, Rows
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.models import secret_of
@@ -24,6 +24,7 @@ async def check_speech(settings: Settings) -> Rows:
             await Speaker(client, name, settings.speech_voice).sound("Hello.")
         except ModelError as error:
             row = optional_trouble(_WHAT, error, "SPEECH_MODEL", ", try another SPEECH_VOICE")
+            row = name_shared_key(row, settings, "SPEECH")
             is_other = isinstance(error, NotAModel)
             yield replace(row, seen="no OGG with Opus came") if is_other else row
             return

@@ -3,7 +3,7 @@
 import io
 import wave
 
-from bot.check.model_trouble import optional_trouble
+from bot.check.model_trouble import name_shared_key, optional_trouble
 from bot.check.rows import Row, Rows
 from bot.model.model_errors import ModelError
 from bot.model.models import secret_of
@@ -26,7 +26,8 @@ async def check_transcription(settings: Settings) -> Rows:
         try:
             await OpenAITranscriber(client, name, _TIMEOUT_S).words(_silence(), "wav")
         except ModelError as error:
-            yield optional_trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
+            row = optional_trouble(_WHAT, error, "TRANSCRIPTION_MODEL")
+            yield name_shared_key(row, settings, "TRANSCRIPTION")
             return
         yield Row(_WHAT, "ok", f"{name} listens")
 

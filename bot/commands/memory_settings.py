@@ -33,6 +33,8 @@ class MemorySettings:
         language, argument = asked.sender.language, " ".join(asked.text.lower().split())
         if argument not in _ARGUMENTS:
             return self._not_understood(language, argument)
+        if argument.startswith("topics") and not conversation.is_private:
+            return Answer(self._sentences.say(language, "memory.topics_private"))
         if refusal := await self._access.refusal(asked, "memory"):
             return refusal
         key = f"memory.mode_{argument}"
@@ -46,8 +48,6 @@ class MemorySettings:
                 key = "memory.marks_off" if is_quiet else "memory.marks_on"
             case "auto" | "ask" | "explicit":
                 await self._modes.set_mode(conversation, argument)
-            case "topics" | "topics off" if not conversation.is_private:
-                key = "memory.topics_private"
             case "topics" | "topics off":
                 is_on = argument == "topics"
                 await set_recall_topics(self._scopes, conversation, is_on=is_on)

@@ -46,6 +46,8 @@ class OffRecordCommands:
     async def back(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """End the session with a receipt; if its time is over, only once and unasked."""
         language, is_due = asked.sender.language, asked.update_id < 0
+        if asked.is_group:
+            return Answer(self._sentences.say(language, "off.only_private"))
         messages = await self._sessions.end(conversation, asked.update_id, is_due=is_due)
         if messages is None:
             return Answer(() if is_due else self._sentences.say(language, "off.not_off"))

@@ -112,7 +112,8 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     await nothing_is_left(rig, tmp_path)
 
     group = rig.telegram.group("Club", [anna])
-    assert (await rig.ask(anna, group, "/off")).text == sentence("off.only_private")
+    for command in ("/off", "/back"):
+        assert (await rig.ask(anna, group, command)).text == sentence("off.only_private")
     assert rig.model.log.refusals == []
 
 

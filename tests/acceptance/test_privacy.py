@@ -162,6 +162,7 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(
     await rig.telegram.wait_for(lambda: listed(shows) == [])
     for command, key in (
         ("/memory off", "memory.only_group_admins"),
+        ("/memory topics", "memory.topics_private"),
         ("/export", "export.only_group_admins"),
     ):
         assert (await rig.ask(ben, group, command)).text == sentence(key)

@@ -21,7 +21,7 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: 
     assert await bot.exit_status() == 1
     assert bot.raw == [
         "PORT takes 0 to 65535",
-        "SYSTEM_PROMPT_FILE takes the path of a file",
+        "SYSTEM_PROMPT_FILE takes the path of an existing file",
         "TELEGRAM_BOT_TOKEN takes a token from @BotFather: `123456:ABC…`",
     ]
 

@@ -167,7 +167,7 @@ def test_one_refusal_names_all_bad_values(load: Loader) -> None:
     [
         (
             {"PROMPT_TOKENS": "2000", "REPLY_TOKENS": "1000"},
-            "REPLY_TOKENS must be less than half of PROMPT_TOKENS",
+            "REPLY_TOKENS must be less than half of PROMPT_TOKENS: lower it, or raise the other",
         ),
         ({"WEBHOOK_URL": "https://bot.example.org"}, "WEBHOOK_URL needs TELEGRAM_BOT_TOKEN"),
         (

@@ -33,8 +33,11 @@ def test_a_variable_that_resembles_a_setting_is_named(
 
 def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     file = tmp_path / ".env"
-    file.write_text("OPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n")
-    assert unknown_names(str(file)) == [UnknownName("OPENAI_URL", "OPENAI_BASE_URL")]
+    file.write_text("BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n")
+    assert unknown_names(str(file)) == [
+        UnknownName("BOT_TOKEN", "TELEGRAM_BOT_TOKEN"),  # PROMPT_TOKENS has more letters of it
+        UnknownName("OPENAI_URL", "OPENAI_BASE_URL"),
+    ]
 
 
 def test_a_setting_that_is_set_was_not_misspelt(

@@ -53,7 +53,7 @@ async def test_dimensions_are_compared_with_the_setting(
 @pytest.mark.parametrize(
     ("fault", "advice"),
     [
-        (ApiError(401, "Incorrect key"), "check OPENAI_EMBEDDING_API_KEY"),
+        (ApiError(401, "Incorrect key"), "check OPENAI_API_KEY"),
         (Break.HTML, "check OPENAI_EMBEDDING_BASE_URL, which usually ends in /v1"),
         (
             server_error(),
@@ -71,6 +71,15 @@ async def test_a_server_without_embeddings_fails(
         "fail",
         f"{advice}, or do without: OPENAI_EMBEDDING_MODEL=off",
     )
+
+
+async def test_a_key_of_its_own_that_is_refused_is_named(
+    settings_of: SettingsOf, model_api: ModelApiServer
+) -> None:
+    model_api.faults.add(ApiError(401, "Incorrect key"), times=None, when=is_embeddings)
+    settings = settings_of(openai_base_url=model_api.base_url, openai_embedding_api_key="own")
+    [row] = (await rows_of(check_embeddings(settings))).values()
+    assert row.advice.startswith("check OPENAI_EMBEDDING_API_KEY, ")
 
 
 def test_many_dimensions_lead_to_the_advice_to_ask_for_fewer() -> None:

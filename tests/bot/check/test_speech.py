@@ -21,7 +21,7 @@ async def test_a_server_that_does_not_speak_is_a_warning(
     model_api.faults.add(ApiError(401, "Incorrect key"), when=is_speech)
     [row] = (await rows_of(check_speech(settings))).values()
     assert row.verdict == "warn"
-    assert row.advice.startswith("check SPEECH_API_KEY")
+    assert row.advice.startswith("check OPENAI_API_KEY")
     assert row.advice.endswith("or do without: SPEECH_MODEL=off")
     model_api.faults.add(Break.HTML, when=is_speech)
     [row] = (await rows_of(check_speech(settings))).values()

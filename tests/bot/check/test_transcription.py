@@ -28,7 +28,7 @@ async def test_a_bot_that_cannot_listen_is_no_failure(
     [row] = (await rows_of(check_transcription(settings))).values()
     assert (row.verdict, row.advice) == (
         "warn",
-        "check TRANSCRIPTION_API_KEY, or do without: TRANSCRIPTION_MODEL=off",
+        "check OPENAI_API_KEY, or do without: TRANSCRIPTION_MODEL=off",
     )
     off = settings_of(transcription_model="off")
     [row] = (await rows_of(check_transcription(off))).values()
