@@ -164,7 +164,8 @@ def _last_unit(unit: int, today: date) -> Period:
 def _last_season(season: int, today: date) -> Period:
     """Return the days of the latest season of this number that is over; 0 is spring."""
     month = 3 + 3 * season
-    for year in (today.year, today.year - 1):
+    # In January 2026 the latest winter that is over began in 2024.
+    for year in range(today.year, today.year - 3, -1):
         end = date(year + month // 10, (month + 2) % 12 + 1, 1) - timedelta(1)
         if end < today:
             break

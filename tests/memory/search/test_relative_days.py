@@ -16,6 +16,12 @@ def days(question: str) -> list[tuple[str, str]]:
     return [(str(date.fromordinal(a)), str(date.fromordinal(b))) for a, b in found]
 
 
+def test_a_season_that_is_not_over_is_not_the_last_one() -> None:
+    winter = (date(2024, 12, 1).toordinal(), date(2025, 2, 28).toordinal())
+    assert relative_periods("last winter", date(2026, 1, 15)) == [winter]
+    assert relative_periods("last winter", date(2025, 3, 1)) == [winter]
+
+
 @pytest.mark.parametrize(
     ("questions", "first", "last"),
     [
