@@ -59,16 +59,14 @@ class QuestionVectors:
         task = self._asked.get(key)
         if task is None:
             task = asyncio.create_task(self._embed(self.embedder, text))
+            task.add_done_callback(partial(self._drop_failed, key))
             self._asked[key] = task
             while len(self._asked) > _MAX_CACHED:
                 self._asked.popitem(last=False)
         try:
             async with asyncio.timeout(_MAX_WAIT_S):
                 return await asyncio.shield(task)
-        except TimeoutError:
-            return None
-        except EmbeddingsUnavailable:
-            self._asked.pop(key, None)
+        except (TimeoutError, EmbeddingsUnavailable):
             return None
 
     def forget(self) -> None:
@@ -79,6 +77,11 @@ class QuestionVectors:
 
     def _drop(self, key: tuple[str, str], _: "asyncio.Task[Vectors]") -> None:
         self._asked.pop(key, None)
+
+    def _drop_failed(self, key: tuple[str, str], task: "asyncio.Task[Vectors]") -> None:
+        """Drop a question whose call failed, even if its callers no longer wait for it."""
+        if task.cancelled() or task.exception():
+            self._drop(key, task)
 
     @staticmethod
     async def _embed(embedder: Embedder, text: str) -> Vectors:
