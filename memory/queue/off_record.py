@@ -1,7 +1,7 @@
 """Talk off the record: no memory is read or written, and the words are erased at the end.
 
-The messages of such a session stand in a stream of their own, which Redis deletes when the time is
-over, even if no process lives. Nothing that learns, searches or exports knows this stream.
+The messages of such a session are in a stream of their own, which Redis deletes when the time is
+over, even if no process runs. Nothing that learns, searches or exports knows this stream.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ _PAGE = 100
 class OffRecord:
     """A session off the record, from `since` until before `until` (Unix seconds).
 
-    `said` are its newest messages. It stays known when it is over, because a message that was sent
-    in it may wait longer.
+    `said` has its newest messages. These times stay stored after the session, because a message
+    that was sent in it may be answered later.
     """
 
     since: float
@@ -58,10 +58,10 @@ class OffRecordSessions:
         self._mailbox = mailbox
 
     async def begin(self, conversation: Scope, since: float, until: float, end: Entry) -> None:
-        """Begin a session, or give the one that lasts another end; times are in Unix seconds.
+        """Begin a session, or change when the open one ends; times are in Unix seconds.
 
-        `end` is the command that is put into the mailbox when the time is over. It is noted first:
-        a note too many does no harm.
+        `end` is the command that is put into the mailbox when the time is over. The index of ends
+        is written first, because an entry without a session does no harm.
         """
         store, keys = self._store, self._store.keys
         request = {
@@ -75,7 +75,7 @@ class OffRecordSessions:
         await store.client.pipeline([("ZADD", keys.off_record, until, conversation.tag), script])
 
     async def is_open(self, conversation: Scope) -> bool:
-        """Return whether a session lasts now."""
+        """Return whether a session is open now."""
         meta = self._store.keys.scope(conversation).meta
         found = await self._store.client.call("HGET", meta, "off_record")
         return found is not None and int(found.split(b"|")[1]) > time() * 1000
@@ -83,8 +83,8 @@ class OffRecordSessions:
     async def end(self, conversation: Scope, update_id: int, *, is_due: bool) -> int | None:
         """Erase the words of the session; return how many messages it had, None without a session.
 
-        If `is_due`, only a session whose time is over is ended. `update_id` is that of the command:
-        a repeat returns the same.
+        If `is_due`, only a session whose time is over is ended. `update_id` is that of the command.
+        A repeat with the same id returns the same number.
         """
         keys = self._store.keys.scope(conversation).all
         request = {"by": str(update_id), "is_due": is_due}
@@ -97,14 +97,19 @@ class OffRecordSessions:
     async def end_due(self) -> None:
         """Put the command that ends a session into the mailbox of each whose time is over."""
         client, keys = self._store.client, self._store.keys
-        due = await client.call("ZRANGEBYSCORE", keys.off_record, "-inf", time(), "LIMIT", 0, _PAGE)
-        for tag in due:
+        due = await client.call(
+            *("ZRANGEBYSCORE", keys.off_record, "-inf", time()),
+            *("WITHSCORES", "LIMIT", 0, _PAGE),
+        )
+        for tag, noted_end in due:
             conversation = Scope(tag.decode())
             found = await client.call("HGET", keys.scope(conversation).meta, "off_record")
             if found:
                 _, until, end = found.split(b"|", 2)
-                if int(until) > time() * 1000:  # it has got a later end
+                if int(until) > time() * 1000:  # its end was put off
                     await client.call("ZADD", keys.off_record, int(until) / 1000, tag)
                     continue
                 await self._mailbox.put(conversation, Entry.of_member(end))
-            await client.call("ZREM", keys.off_record, tag)
+            # Not if a session has begun meanwhile: then this is the note of its end.
+            request = {"member": tag.decode(), "score": repr(noted_end)}
+            await self._store.scripts["take_due"]([keys.off_record], request)

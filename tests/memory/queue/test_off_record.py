@@ -3,10 +3,11 @@
 from time import time
 
 from memory.memory import Memory
-from memory.queue.mailbox import Entry
-from memory.queue.off_record import OffRecord
+from memory.queue.mailbox import Entry, Mailbox, Outcome
+from memory.queue.off_record import OffRecord, OffRecordSessions
 from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
+from memory.store.keys import Scope
 from tests.memory.turns import ANN, HERE, exchange_of, put, take, texts
 
 BACK = Entry(-1, ANN, is_command=True, body=b"back")
@@ -110,3 +111,16 @@ async def test_a_clear_erases_the_words_of_a_session_and_no_letter_keeps_them(
     assert await memory.dead_letters.listed() == []
     names = memory.keys.scope(HERE)
     assert await memory.client.call("EXISTS", names.dead_letters) == 0
+
+
+async def test_a_session_that_begins_while_the_last_one_is_ended_gets_its_end(
+    memory: Memory,
+) -> None:
+    class Begins(Mailbox):
+        async def put(self, conversation: Scope, entry: Entry) -> Outcome:
+            await begin(memory, 0.3)
+            return await super().put(conversation, entry)
+
+    await begin(memory, -1)
+    await OffRecordSessions(memory.store, Begins(memory.store)).end_due()
+    assert await memory.client.call("ZSCORE", memory.keys.off_record, HERE.tag) is not None
