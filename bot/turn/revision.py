@@ -87,7 +87,7 @@ class RevisionStep:
             stored = _exchange_of(question, history)
             exchange = [edited if each.seq == question.seq else each for each in stored]
             await self._answer_again(request, here, exchange, _shown(exchange))
-            return _nothing_said(request)
+            # It comes back only if the message is being erased: its old words go at once.
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
         replaced = Replaced((), (), seqs)
