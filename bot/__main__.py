@@ -27,6 +27,7 @@ from typing import TypeAlias
 import structlog
 from pydantic import SecretStr
 
+from bot.agent.toolbox import ToolNameClash
 from bot.app import App
 from bot.check.setting_rows import lacks_model_key
 from bot.metrics.monitoring import reporting_errors
@@ -49,6 +50,7 @@ from bot.telegram.errors import BadToken, WebhookTaken
 from config.loading import SettingsError, load_settings
 from config.settings import Settings
 from config.unknown import unknown_names
+from memory.behaviors.manager import FunctionNameClash
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store.errors import StoreError
 from memory.store.migration import LayoutTooNew
@@ -61,13 +63,16 @@ Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
 _REASONS = (
     BadToken,
     EmbeddedError,
+    FunctionNameClash,
     PortUnavailable,
     StoreError,
+    ToolNameClash,
     UnusableClass,
     UnusableSystemPrompt,
     WebhookTaken,
 )
 
+_RENAME = "give the tool of your behavior another name; BEHAVIORS lists your behaviors"
 # The first type that matches. The text of any other error names its setting.
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (
@@ -88,6 +93,8 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         PortUnavailable,
         "is the bot running already? If not, use another port: PORT=8081 make run",
     ),
+    (FunctionNameClash, _RENAME),
+    (ToolNameClash, _RENAME),
     (BadToken, "copy TELEGRAM_BOT_TOKEN again from @BotFather: /mybots, API Token"),
 )
 

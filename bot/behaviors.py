@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bot.own_classes import UnusableClass, class_at, required_arguments
+from bot.own_classes import UnusableClass, built, class_at, required_arguments
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
@@ -31,6 +31,8 @@ from memory.scopes.scopes import Scopes
 from memory.text.internal_model import InternalModel
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
+_TOOL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
+"""What model servers take; with another name they would refuse every prompt."""
 _TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
 """Names that stand in stored field names of ours."""
 _BATCH_TOKENS = 3_000
@@ -169,9 +171,13 @@ def _build(
         )
     is_personal = getattr(kind, "is_personal", False)
     store = BehaviorStore(scopes, name, knowledge_base, is_personal=is_personal)
-    behavior = kind(store) if required else kind()
+    behavior = built("BEHAVIORS", kind, store)
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableClass(f"BEHAVIORS: {path} is not an AIContextBehavior")
+    for tool in behavior.functions:
+        if not isinstance(tool, Tool) or not _TOOL_NAME.fullmatch(tool.name):
+            why = f"each of its `functions` must be a `Tool` with a name of {_TOOL_NAME.pattern}"
+            raise UnusableClass(f"BEHAVIORS: {path}: {why}")
     return behavior
 
 

@@ -97,7 +97,7 @@ def selector_of(settings: Settings) -> MessageSelector:
     """Return what selects the window: ours, or the operator's; raise `UnusableClass`."""
     ours = BlockWindowMessageSelector.in_quarters(settings.window_messages, settings.window_tokens)
     kind = selector_class(settings)
-    return ours if kind is None else OwnSelector(_built("MESSAGE_SELECTOR", kind, ours), ours)
+    return ours if kind is None else OwnSelector(built("MESSAGE_SELECTOR", kind, ours), ours)
 
 
 def agents_of(settings: Settings, ours: FunctionsBasedAgent) -> Callable[[], Agent]:
@@ -105,7 +105,7 @@ def agents_of(settings: Settings, ours: FunctionsBasedAgent) -> Callable[[], Age
     kind = agent_class(settings)
     if kind is None:
         return lambda: ours
-    theirs = _built("NEXT_ACTION", kind, ours)
+    theirs = built("NEXT_ACTION", kind, ours)
     timeout_s = settings.turn_timeout_s / _TIME_SHARE
     return lambda: OwnAgent(theirs, ours, settings.max_steps, timeout_s)
 
@@ -164,8 +164,11 @@ def _class_with(setting: str, path: str, method: str) -> type[Any]:
     return kind
 
 
-def _built(setting: str, kind: type[Any], ours: object) -> Any:
-    """Return an instance; it gets ours if its constructor requires an argument."""
+def built(setting: str, kind: type[Any], ours: object) -> Any:
+    """Return an instance; it gets ours if its constructor requires an argument.
+
+    Raise `UnusableClass` if the constructor fails.
+    """
     try:
         return kind(ours) if required_arguments(kind) else kind()
     except Exception as error:  # the operator's code may raise anything

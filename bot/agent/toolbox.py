@@ -48,7 +48,7 @@ class Toolbox:
     ) -> None:
         names = Counter(tool.name for tool in tools)
         if clashing := [name for name, count in names.items() if count > 1]:
-            raise ToolNameClash(", ".join(clashing))
+            raise ToolNameClash(f"two tools are named {clashing[0]}")
         self._tools = {tool.name: tool for tool in tools}
         self._limits = limits
         self._tokens = tokens

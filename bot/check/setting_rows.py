@@ -9,10 +9,11 @@ from pydantic import SecretStr
 from bot.behaviors import domain_of
 from bot.check.rows import Row, Rows
 from bot.model.models import secret_of
-from bot.own_classes import UnusableClass, agent_class, selector_class
+from bot.own_classes import UnusableClass, agent_class, class_at, selector_class
 from config.settings import Settings
 from config.unknown import unknown_names
 from memory.behaviors.knowledge_base import knowledge_base_model
+from memory.behaviors.reach import reaches_of
 from memory.text.shape import AnswerShape
 
 _OPENAI = "api.openai.com"
@@ -116,6 +117,13 @@ def _access_row(settings: Settings) -> Row:
 
 def _own_class_rows(settings: Settings) -> Iterator[Row]:
     """Say of the operator's selector and agent whether they can take the place of ours."""
+    try:
+        if paths := reaches_of(settings.behaviors):
+            names = [class_at("BEHAVIORS", path).__name__ for path in paths]
+            yield Row("Behaviors", "ok", f"found: {', '.join(names)}")
+    except UnusableClass as error:
+        seen, _, advice = str(error).partition("; ")
+        yield Row("Behaviors", "fail", seen, advice or "see docs/behaviors.md")
     for what, named in (("Message selector", selector_class), ("Next action", agent_class)):
         try:
             if kind := named(settings):

@@ -39,7 +39,7 @@ class AIContextBehaviorManager(AIContextBehavior):
         )
         names = Counter(function.name for function in self.functions)
         if clashing := [name for name, count in names.items() if count > 1]:
-            raise FunctionNameClash(", ".join(clashing))
+            raise FunctionNameClash(f"two behaviors have a tool named {clashing[0]}")
 
     @property
     def is_limited(self) -> bool:
@@ -101,9 +101,14 @@ class AIContextBehaviorManager(AIContextBehavior):
     ) -> Any:
         try:
             async with asyncio.timeout(self._time_limit_s):
-                return await getattr(behavior, hook)(*arguments)
+                answer = await getattr(behavior, hook)(*arguments)
         except TimeoutError:
             log.warning("behavior too slow", behavior=behavior.name, hook=hook)
         except Exception:
             log.exception("behavior failed", behavior=behavior.name, hook=hook)
+        else:
+            if isinstance(answer, str | None):
+                return answer
+            kind = type(answer).__name__
+            log.error("behavior failed", behavior=behavior.name, hook=hook, returned=kind)
         return None

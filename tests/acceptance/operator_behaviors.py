@@ -121,6 +121,13 @@ class Game(AIContextBehavior):
     functions = (Tool("guess", "Guess the number.", Guess, guess, is_untrusted=False),)
 
 
+class Clashing(AIContextBehavior):
+    """Has a function with the name of one of ours."""
+
+    name = "clashing"
+    functions = (Tool("calculate", "Guess the number.", Guess, guess),)
+
+
 def _is_first_death() -> bool:
     """Return whether no process has died yet, and note that one has now."""
     mark = Path(os.environ["HOOK_LOG"] + ".died")

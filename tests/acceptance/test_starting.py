@@ -41,8 +41,13 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: 
             "TELEGRAM_BOT_TOKEN is not set",
             "",
         ),
+        (
+            {"behaviors": "tests.acceptance.operator_behaviors:Clashing"},
+            "ToolNameClash",
+            "BEHAVIORS",
+        ),
     ],
-    ids=["wrong token", "no Redis", "no writable folder", "no token on a platform"],
+    ids=["wrong token", "no Redis", "no writable folder", "no token on a platform", "tool name"],
 )
 async def test_the_reason_for_an_impossible_start_is_shown(
     webhook_rig: Rig, settings: dict[str, str], reason: str, advice: str

@@ -61,6 +61,12 @@ async def test_the_row_says_why_an_operators_selector_cannot_take_the_place_of_o
     assert "Next action" not in rows
 
 
+@pytest.mark.parametrize(("name", "verdict"), [("Selecting", "ok"), ("Missing", "fail")])
+async def test_a_behavior_that_cannot_be_found_is_a_failure(name: str, verdict: str) -> None:
+    rows = check_settings(Settings(behaviors=(f"{__name__}:{name}@private",)))
+    assert [row.verdict async for row in rows if row.what == "Behaviors"] == [verdict]
+
+
 @pytest.mark.parametrize(
     ("given", "verdict", "seen"),
     [

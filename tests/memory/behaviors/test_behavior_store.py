@@ -17,6 +17,7 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
@@ -123,6 +124,42 @@ async def test_behaviors_do_not_see_each_others_texts(memory: Memory, paths: str
         made(memory, paths, paths)
     with pytest.raises(UnusableClass, match="needs a `name` of its own"):
         made(memory, "tests.memory.behaviors.test_behavior_store:Nameless")
+
+
+class Unbuilt(AIContextBehavior):
+    name = "unbuilt"
+
+    def __init__(self) -> None:
+        raise KeyError("a word of the operator")
+
+
+async def _nothing(_arguments: Arguments, _context: object) -> str:
+    return ""
+
+
+class Spaced(AIContextBehavior):
+    name = "spaced"
+    functions = (Tool("put on list", "", Arguments, _nothing),)
+
+
+class NoTool(AIContextBehavior):
+    name = "no_tool"
+    functions = (_nothing,)  # type: ignore[assignment]  # a mistake that the guide invites
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Unbuilt", r"Unbuilt cannot be built \(KeyError at test_behavior_store.py:\d+\)$"),
+        ("Spaced", "each of its `functions` must be a `Tool` with a name of"),
+        ("NoTool", "each of its `functions` must be a `Tool` with a name of"),
+    ],
+)
+def test_a_behavior_that_cannot_be_used_is_refused_at_the_start(
+    memory: Memory, name: str, why: str
+) -> None:
+    with pytest.raises(UnusableClass, match=why):
+        made(memory, f"tests.memory.behaviors.test_behavior_store:{name}")
 
 
 async def test_nothing_is_stored_after_the_answer_or_beyond_the_limits(memory: Memory) -> None:
