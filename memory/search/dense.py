@@ -125,19 +125,10 @@ class DenseIndex:
         self._unit[positions] = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         self._count += len(positions) - int(np.count_nonzero(self._present[positions]))
         self._present[positions] = True
-        self._measured = min(self._measured, int(positions[0]))
-        self._touched(int(positions[0]))
-
-    def remove(self, at: int) -> None:
-        """Remove a record; those after it move up."""
-        self._touched(at)
-        self._count -= bool(self._present[at])
-        self._measured -= at < self._measured
-        last = self._used - 1
-        for array in (self._matrix, self._unit, self._present, self._along, self._scale):
-            array[at:last] = array[at + 1 : self._used]
-            array[last] = 0
-        self._used = last
+        first = int(positions[0])
+        self._measured = min(self._measured, first)
+        if first < self._centred_to:  # the mean was computed from the vectors before this position
+            self._centred_on = 0
 
     def vector(self, at: int) -> Floats | None:
         """Return the vector of a record, `(dimensions,)` float32, or None."""
@@ -156,17 +147,17 @@ class DenseIndex:
             self._measure()
         cosines = product(self._matrix[: self._used], question)
         cosines *= self._unit[: self._used]
-        usual, deviation = self._background
-        everyone = self._count == self._used
-        best = float((cosines if everyone else cosines[self.present]).max())
+        mean, deviation = self._background
+        is_complete = self._count == self._used
+        best = float((cosines if is_complete else cosines[self.present]).max())
         # (e - m)(q - m) = eq - em + m(m - q); rows without a vector have scale 0 and stay 0.
         cosines -= self._along[: self._used]
         cosines += np.float32(self._centre @ (self._centre - question))
         cosines *= self._scale[: self._used]
         standardise(cosines, self.present)
-        if not everyone:
+        if not is_complete:
             cosines[~self.present] = 0.0
-        return DenseScores(cosines, (best - usual) / deviation)
+        return DenseScores(cosines, (best - mean) / deviation)
 
     def _rows(self, positions: npt.NDArray[np.intp]) -> Floats:
         """Return the unit vectors at these positions, `(n, dimensions)`."""
@@ -176,11 +167,6 @@ class DenseIndex:
     def _check(self, vector: Floats | Int8Rows) -> None:
         if self._width is not None and len(vector) != self._width:
             raise ValueError(f"a vector of {len(vector)} dimensions among those of {self._width}")
-
-    def _touched(self, at: int) -> None:
-        """Drop the mean if this record is part of it."""
-        if at < self._centred_to:
-            self._centred_on = 0
 
     def _recentre(self) -> None:
         """Compute the mean and the background from the first vectors, if their number has grown.
@@ -232,9 +218,9 @@ class DenseIndex:
 
 def standardise(scores: Floats, present: Flags) -> None:
     """Scale scores in place to mean 0 and deviation 1 over those present; equal ones become 0."""
-    everyone = present.all()
-    count = max(len(scores) if everyone else np.count_nonzero(present), 1)
-    scores -= np.float32(np.add.reduce(scores if everyone else scores[present]) / count)
-    seen = scores if everyone else scores[present]
+    is_complete = present.all()
+    count = max(len(scores) if is_complete else np.count_nonzero(present), 1)
+    scores -= np.float32(np.add.reduce(scores if is_complete else scores[present]) / count)
+    seen = scores if is_complete else scores[present]
     deviation = math.sqrt(seen @ seen / count)
     scores *= np.float32(1.0 / deviation if deviation > _FLAT else 0.0)

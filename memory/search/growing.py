@@ -1,4 +1,4 @@
-"""Array types, and a one-dimensional numpy array with `append`, as a list has it."""
+"""Array types, and a one-dimensional numpy array that grows like a list."""
 
 from typing import Generic, TypeVar
 
@@ -51,11 +51,6 @@ class GrowingArray(Generic[Scalar]):
             self._buffer = longer
         self._buffer[self._used : used] = added
         self._used = used
-
-    def remove(self, at: int) -> None:
-        """Remove one value; the values after it move up."""
-        self._buffer[at : self._used - 1] = self._buffer[at + 1 : self._used]
-        self._used -= 1
 
 
 def best_positions(scores: Floats, k: int) -> Positions:

@@ -19,12 +19,11 @@ from datetime import date
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from memory.search.asked import QUESTION_MARKS
 from memory.search.dense import DenseIndex, DenseScores, standardise
 from memory.search.growing import Flags, Floats, GrowingArray, Positions, best_positions
-from memory.search.int8_rows import Int8Rows, quantised
+from memory.search.int8_rows import Int8Rows
 from memory.search.lexical import LexicalIndex, LexicalScores
 from memory.search.sessions import Sessions
 from memory.search.times import Times
@@ -67,8 +66,8 @@ class Hit:
 class HybridIndex:
     """Both retrievers over the records of one conversation, in the order in which they were said.
 
-    A row is the number of a record and never changes. Inside, records stand without gaps, so that a
-    deleted record leaves no trace in any score. One index serves one thread at a time.
+    A row is the position of a record. No record is ever deleted: after an erasure a new index is
+    built. One index serves one thread at a time.
     """
 
     def __init__(self, dimensions: int | None = None, weights: Weights = DEFAULTS) -> None:
@@ -78,14 +77,10 @@ class HybridIndex:
         self._dense = DenseIndex(dimensions, weights.centring)
         self._prior = GrowingArray(np.float32)
         self._times = Times(weights)
-        self._rows = GrowingArray(np.int64)
-        self._next_row = 0
-        columns = (self._sessions, self._times, self._prior, self._rows)
-        self._parts = (self._lexical, self._dense, *columns)
 
     def __len__(self) -> int:
-        """Count all rows, those of deleted records included."""
-        return self._next_row
+        """Count records."""
+        return len(self._prior)
 
     @property
     def vectors(self) -> int:
@@ -95,7 +90,8 @@ class HybridIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
-        return sum(part.nbytes for part in self._parts)
+        parts = (self._lexical, self._dense, self._sessions, self._times, self._prior)
+        return sum(part.nbytes for part in parts)
 
     def append(self, record: IndexRecord) -> int:
         """Index one record, as `extend` does with several, and return its row."""
@@ -115,30 +111,17 @@ class HybridIndex:
         self._times.extend(vocabulary.tell_times(said), days, by_assistant)
         penalty = weights.assistant_penalty * by_assistant + weights.question_penalty * asks
         self._prior.extend(-penalty)
-        self._rows.extend(np.arange(self._next_row, self._next_row + len(records)))
-        self._next_row += len(records)
 
     def put_vector(self, row: int, vector: Floats) -> None:
         """Set the vector of one record, as `put_packed` does with several."""
-        self.put_packed(np.array([row]), quantised(vector)[None])
+        self._dense.put(row, vector)
 
-    def put_packed(self, rows: npt.NDArray[np.int64], packed: Int8Rows) -> None:
-        """Set the vectors of ascending rows, `(n, dimensions)` int8; deleted records are ignored.
+    def put_packed(self, rows: Positions, packed: Int8Rows) -> None:
+        """Set the vectors of ascending rows, at least one, `(n, dimensions)` int8.
 
         Raise `ValueError` if the vectors have another width than those before.
         """
-        is_held = np.isin(rows, self._rows.view)
-        if is_held.any():
-            at = np.searchsorted(self._rows.view, rows[is_held])
-            self._dense.put_packed(at, packed[is_held])
-
-    def delete(self, row: int) -> None:
-        """Delete a record, if it is still there; its row is not used again."""
-        at = self._position(row)
-        if at is None:
-            return
-        for part in self._parts:
-            part.remove(at)
+        self._dense.put_packed(rows, packed)
 
     def search(
         self,
@@ -155,7 +138,7 @@ class HybridIndex:
         they still boost their neighbors and count as evidence. "Last summer" is the one before
         `asked_on`, nothing without it. Raise `ValueError` for a vector of another width.
         """
-        if not len(self._rows) or k < 1:
+        if not len(self) or k < 1:
             return []
         found = self._lexical.scores(question)
         near = self._dense.scores(vector) if vector is not None and self.vectors else None
@@ -169,16 +152,14 @@ class HybridIndex:
         is_hit |= dense >= self._weights.min_dense
         if then is not None:
             is_hit |= then == 1
-        at = self._allowed(np.flatnonzero(is_hit), allowed)
+        if allowed is not None:
+            is_hit &= allowed
         scores = lexical + dense + self._prior.view
         self._times.add_to(scores, question, then)
-        scores = scores[at]
-        best = best_positions(scores, k)
-        at = at[best]
-        columns = (
-            *(self._rows.view[at], scores[best], lexical[at], dense[at]),
-            found.boosted[at] > found.own[at],
-        )
+        rows = np.flatnonzero(is_hit)
+        rows = rows[best_positions(scores[rows], k)]
+        is_boosted = found.boosted[rows] > found.own[rows]
+        columns = (rows, scores[rows], lexical[rows], dense[rows], is_boosted)
         return [Hit(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
     def related(self, hits: Sequence[Hit], k: int, allowed: Flags | None = None) -> list[Hit]:
@@ -186,30 +167,26 @@ class HybridIndex:
 
         They belong after the direct hits. As a bonus within the ranking, they gained nothing.
         """
-        first = self._position(hits[0].row) if hits and k > 0 else None
-        vector = None if first is None else self._dense.vector(first)
+        vector = self._dense.vector(hits[0].row) if hits and k > 0 else None
         if vector is None:
             return []
         standard = self._dense.scores(vector).standard
-        near = np.flatnonzero(standard >= self._weights.min_related)
-        near = self._allowed(near, allowed)
-        near = near[~np.isin(self._rows.view[near], [hit.row for hit in hits])]
-        scores = standard[near] + self._prior.view[near]
-        best = best_positions(scores, k)
-        columns = (self._rows.view[near[best]], scores[best], standard[near[best]])
+        is_related = standard >= self._weights.min_related
+        if allowed is not None:
+            is_related &= allowed
+        is_related[[hit.row for hit in hits]] = False
+        scores = standard + self._prior.view
+        rows = np.flatnonzero(is_related)
+        rows = rows[best_positions(scores[rows], k)]
+        columns = (rows, scores[rows], standard[rows])
         found = zip(*(each.tolist() for each in columns), strict=True)
         return [Hit(row, score, 0.0, dense, is_boosted=False) for row, score, dense in found]
-
-    def _position(self, row: int) -> int | None:
-        """Return the position of a row, or None if it was deleted or never existed."""
-        at = int(np.searchsorted(self._rows.view, row))
-        return at if at < len(self._rows) and int(self._rows.view[at]) == row else None
 
     def _is_above_floor(self, found: LexicalScores, near: DenseScores | None) -> bool:
         """Return whether the conversation holds evidence for the question."""
         if not found.has_content:
             return False
-        if len(self._rows) < self._weights.min_records:
+        if len(self) < self._weights.min_records:
             return found.known > 0
         said = found.known + found.covered
         if near is None:
@@ -240,7 +217,3 @@ class HybridIndex:
         share[:-2] += backward[1:] * joined[:-1]
         standardise(share, self._dense.present)
         return share
-
-    def _allowed(self, positions: Positions, allowed: Flags | None) -> Positions:
-        """Return the positions whose rows are allowed."""
-        return positions if allowed is None else positions[allowed[self._rows.view[positions]]]

@@ -67,7 +67,7 @@ class LexicalIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
-        return self._postings.nbytes + self._languages.nbytes
+        return self._postings.nbytes
 
     def extend(
         self, said: NumberedWords, weights: npt.NDArray[np.float64], days: Sequence[date | None]
@@ -136,15 +136,6 @@ class LexicalIndex:
         self._bounds, self._terms = GrowingArray(np.int64), GrowingArray(np.int64)
         self._bounds.extend([0, 0])
 
-    def remove(self, at: int) -> None:
-        """Remove a record as if it had never been there; those after it move up.
-
-        Takes time with the size of the vocabulary; deletions are rare.
-        """
-        self._forget_words()
-        self._postings.remove(at)
-        self._languages.remove(at)
-
     def scores(self, question: str) -> LexicalScores:
         """Score all records for a question; 0 without a shared word here or in a neighbor."""
         if self.vocabulary:
@@ -157,7 +148,8 @@ class LexicalIndex:
         own, boosted, said = (np.zeros(len(self), np.float32) for _ in range(3))
         joined = self._sessions.joined
         boost = joined * np.float32(self._weights.neighbor_boost)
-        lent = np.where(self._sessions.answered, joined * self._weights.answer_boost, boost)
+        answer_boost = joined * np.float32(self._weights.answer_boost)
+        onward_boost = np.where(self._sessions.answered, answer_boost, boost)
         onward, backward = np.empty_like(boost), np.empty_like(boost)
         mass = known = 0.0
         for forms in asked:
@@ -169,7 +161,7 @@ class LexicalIndex:
                 said *= np.float32(idf)
                 own += said
                 for _ in range(_MAX_STEPS):  # a neighbor passes on what it got
-                    np.multiply(said[:-1], lent, out=onward)
+                    np.multiply(said[:-1], onward_boost, out=onward)
                     np.multiply(said[1:], boost, out=backward)
                     np.maximum(said[1:], onward, out=said[1:])
                     np.maximum(said[:-1], backward, out=said[:-1])

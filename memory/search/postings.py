@@ -55,11 +55,14 @@ class Postings:
         return len(self._terms)
 
     def number(self, term: str) -> int:
-        """Return the number of a term, valid until the next removal."""
+        """Return the number of a term; a new term gets the next one."""
         return self._terms.setdefault(term, len(self._terms))
 
     def extend(self, records: Numbers, terms: Numbers, weights: Numbers) -> None:
-        """Add the numbers of the terms of new records, each once and by record, and weights."""
+        """Add the mentions of new records: record, number of the term, and weight of each.
+
+        They are sorted by record, and a record has each term once.
+        """
         self._new_records.extend(records)
         self._new_terms.extend(terms)
         self._new_weights.extend(weights)
@@ -82,18 +85,6 @@ class Postings:
             np.concatenate([records, self._new_records.view[at]]),
             np.concatenate([weights, self._new_weights.view[at]]),
         )
-
-    def remove(self, record: int) -> None:
-        """Remove a record and its terms that no other record mentions; renumber those after it."""
-        self._settle()
-        stays = self._records != record
-        terms = np.repeat(np.arange(len(self._terms)), np.diff(self._starts))[stays]
-        counts = np.bincount(terms, minlength=len(self._terms))
-        kept = [term for term, count in zip(self._terms, counts, strict=True) if count]
-        self._terms = {term: number for number, term in enumerate(kept)}
-        self._starts = np.concatenate([[0], np.cumsum(counts[counts > 0])])
-        self._records, self._weights = self._records[stays], self._weights[stays]
-        self._records -= self._records > record
 
     def _settle(self) -> None:
         """Sort the new mentions in among the settled ones."""

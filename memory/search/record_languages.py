@@ -1,20 +1,17 @@
 """The languages of the records of one conversation, one language for each script in a record.
 
-Few sets of languages occur, so each set has a number, and each record has the number of its set.
+Only a few sets of languages occur, so each set has a number.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
-from memory.search.growing import GrowingArray
 from memory.search.vocabulary import ABSENT, CODES, SCRIPTS, UNCLEAR, Guess
 from memory.search.words import UNKNOWN
 
 
 class RecordLanguages:
-    """The languages of each record; `sets` has the sets that occur, by their numbers.
+    """Counts the records of each set of languages; `sets` has the sets by their numbers.
 
     If not `is_stemmed`, all languages are `UNKNOWN`.
     """
@@ -24,17 +21,11 @@ class RecordLanguages:
         self._is_stemmed = is_stemmed
         self._numbers: dict[tuple[tuple[str, str], ...], int] = {}
         self._clear: dict[Guess, int] = {}
-        self._of_records = GrowingArray(np.int32)
         self._counts = Counter[int]()
 
     def __len__(self) -> int:
         """Count records."""
-        return len(self._of_records)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, approximately."""
-        return self._of_records.nbytes
+        return self._counts.total()
 
     def extend(self, guesses: Sequence[Guess]) -> list[int]:
         """Add records with these guesses (see `Vocabulary.guesses`); return their sets' numbers."""
@@ -45,19 +36,7 @@ class RecordLanguages:
                 number = self._decided(guess)
             self._counts[number] += 1
             added.append(number)
-        self._of_records.extend(added)
         return added
-
-    def remove(self, at: int) -> None:
-        """Remove a record; those after it move up.
-
-        One trace stays: a later text whose language was guessed from the conversation keeps it.
-        """
-        number = int(self._of_records.view[at])
-        self._counts[number] -= 1
-        if not self._counts[number]:
-            del self._counts[number]
-        self._of_records.remove(at)
 
     def spoken(self) -> dict[str, frozenset[str]]:
         """Return the languages of each script that records have."""

@@ -8,22 +8,22 @@ from memory.search.growing import Flags, Floats, GrowingArray
 
 
 class Sessions:
-    """The session number of each record, in order; the records of a session stand together."""
+    """Which records begin a session; the records of a session follow each other."""
 
     def __init__(self) -> None:
-        self._numbers = GrowingArray(np.int64)
+        self._newest: int | None = None
         self._joined = GrowingArray(np.float32)
         self._starts = GrowingArray(np.int64)
         self._asks = GrowingArray(np.bool_)
         self._by_person = GrowingArray(np.bool_)
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._joined)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        arrays = (self._numbers, self._joined, self._starts, self._asks, self._by_person)
+        arrays = (self._joined, self._starts, self._asks, self._by_person)
         return sum(array.nbytes for array in arrays)
 
     @property
@@ -38,24 +38,13 @@ class Sessions:
 
     def extend(self, sessions: Sequence[int], asks: Flags, by_person: Flags) -> None:
         """Add records at the end; `asks` of those that are a person's question."""
-        before = self._numbers.view[-1:] if len(self) else np.array([~sessions[0]])
-        joined = np.diff(np.concatenate([before, sessions])) == 0
+        before = ~sessions[0] if self._newest is None else self._newest
+        joined = np.diff([before, *sessions]) == 0
         self._starts.extend(len(self) + np.flatnonzero(~joined))
-        self._numbers.extend(sessions)
+        self._newest = sessions[-1]
         self._joined.extend(joined)
         self._asks.extend(asks)
         self._by_person.extend(by_person)
-
-    def remove(self, at: int) -> None:
-        """Remove a record; the records before and after it become neighbors."""
-        for array in (self._numbers, self._joined, self._asks, self._by_person):
-            array.remove(at)
-        numbers = self._numbers.view
-        if at < len(numbers):
-            self._joined.view[at] = at > 0 and numbers[at - 1] == numbers[at]
-        self._starts = GrowingArray(np.int64)
-        for start in np.flatnonzero(self._joined.view == 0):
-            self._starts.append(int(start))
 
     def best(self, scores: Floats) -> Floats:
         """Return for each record the best score in its session, `(records,)` float32."""

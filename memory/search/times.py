@@ -32,12 +32,6 @@ class Times:
         self._tells_time.extend(tell_times)
         self._by_assistant.extend(by_assistant)
 
-    def remove(self, at: int) -> None:
-        """Remove a record; those after it move up."""
-        self._days.remove(at)
-        self._tells_time.remove(at)
-        self._by_assistant.remove(at)
-
     def said_then(self, question: str, today: date | None, lexical: LexicalIndex) -> Floats | None:
         """Return how near each record is to days that the question names by their distance.
 

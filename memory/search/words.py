@@ -118,7 +118,8 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
     """Guess the language of a text's words, one for each script in it.
 
     The language with the most function words wins. Without a winner it is the one of `default`
-    (usually what the conversation used so far) or `UNKNOWN`. A script of one language needs none.
+    (usually what the conversation used so far) or `UNKNOWN`. If only one language has the script,
+    it is that one.
     """
     found: dict[str, str] = {}
     claims = Counter(chain.from_iterable([CLAIMED_BY[w] for w in words if w in CLAIMED_BY]))
@@ -239,11 +240,11 @@ def asked_terms(
                 asked.update(((gram,), None) for gram in _grams(piece))
                 continue
             script = script_of(piece)
-            heard = spoken.get(script, frozenset())
+            used = spoken.get(script, frozenset())
             guess = guessed.get(script, UNKNOWN)
-            judges = {guess} if guess else heard
-            if not function_words and not judges.isdisjoint(CLAIMED_BY.get(piece, ())):
+            likely = {guess} if guess else used
+            if not function_words and not likely.isdisjoint(CLAIMED_BY.get(piece, ())):
                 continue
-            forms = dict.fromkeys(stem(piece, code) for code in sorted(heard | {guess}))
+            forms = dict.fromkeys(stem(piece, code) for code in sorted(used | {guess}))
             asked[tuple(forms)] = None
     return list(asked)

@@ -46,28 +46,6 @@ def test_hits_are_sorted_unique_and_at_most_k(
     assert index.search(question, vector, 0) == []
 
 
-@given(conversations(), st.data(), questions, vectors)
-def test_a_deleted_record_leaves_no_trace(
-    records: list[IndexRecord], data: st.DataObject, question: str, vector: Floats
-) -> None:
-    gone = data.draw(st.sets(st.integers(0, len(records) - 1)))
-    index = index_of(records)
-    index.search(question, vector, 1)
-    for row in gone:
-        index.delete(row)
-        index.delete(row)
-    stay = [row for row in range(len(records)) if row not in gone]
-    without = index_of([records[row] for row in stay])
-
-    left = scores(index.search(question, vector, len(records)))
-    assert left == pytest.approx(
-        {stay[at]: score for at, score in scores(without.search(question, vector, 99)).items()},
-        abs=1e-3,
-    )
-    assert index.vectors == without.vectors
-    assert index.append(IndexRecord("lantern", session=99)) == len(records)
-
-
 @given(conversations(), questions, vectors, st.randoms(use_true_random=False))
 def test_scores_do_not_depend_on_when_vectors_were_set_or_searches_ran(
     records: list[IndexRecord], question: str, vector: Floats, random: Random
@@ -113,14 +91,6 @@ def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
 def test_a_given_width_applies_to_the_first_vector() -> None:
     with pytest.raises(ValueError, match="dimensions"):
         HybridIndex(WIDTH + 1).append(IndexRecord("lantern", 0, vector=vector_of(1)))
-
-
-def test_a_vector_for_a_deleted_record_is_ignored() -> None:
-    index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 0)])
-    index.delete(0)
-    index.put_vector(0, vector_of(1))
-    assert index.vectors == 0
-    assert rows(index.search("kettle", None, 5)) == [1]
 
 
 def test_an_empty_index_finds_nothing() -> None:

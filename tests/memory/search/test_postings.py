@@ -30,23 +30,11 @@ def test_postings_equal_lists_of_each_term(data: st.DataObject, said: list[set[s
         weights = {term: float(data.draw(st.integers(1, 9))) for term in sorted(terms)}
         append(flat, len(held), weights)
         held.append(weights)
-        if data.draw(st.integers(0, 3)) == 0:
-            at = data.draw(st.integers(0, len(held) - 1))
-            flat.remove(at)
-            del held[at]
         for term in "abcdefgh":
             records, weighed = flat.of(term)
             expected = {at: each[term] for at, each in enumerate(held) if term in each}
             assert dict(zip(records.tolist(), weighed.tolist(), strict=True)) == expected
             assert records.tolist() == sorted(expected)
-
-
-def test_a_removed_record_leaves_none_of_its_terms() -> None:
-    flat = Postings()
-    append(flat, 0, {"canary": 1.0, "sea": 1.0})
-    append(flat, 1, {"sea": 1.0})
-    flat.remove(0)
-    assert list(flat._terms) == ["sea"]
 
 
 @given(st.text(CHARACTERS))

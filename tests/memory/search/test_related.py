@@ -57,9 +57,6 @@ def test_related_records_never_repeat_a_direct_hit(
     assert not set(rows(direct)) & set(rows(index.related(direct, 9)))
 
 
-def test_a_hit_without_a_vector_or_deleted_since_has_no_related_records() -> None:
+def test_a_hit_without_a_vector_has_no_related_records() -> None:
     index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 1, vector=vector_of(1))])
     assert index.related(index.search("lantern", None, 1), 3) == []
-    hits = index.search("kettle", vector_of(1), 1)
-    index.delete(1)
-    assert index.related(hits, 3) == []
