@@ -109,7 +109,8 @@ class OffRecordSessions:
                 if int(until) > time() * 1000:  # its end was put off
                     await client.call("ZADD", keys.off_record, int(until) / 1000, tag)
                     continue
-                await self._mailbox.put(conversation, Entry.of_member(end))
+                if end:  # it is gone once it has ended the session
+                    await self._mailbox.put(conversation, Entry.of_member(end))
             # Not if a session has begun meanwhile: then this is the note of its end.
             request = {"member": tag.decode(), "score": repr(noted_end)}
             await self._store.scripts["take_due"]([keys.off_record], request)

@@ -27,7 +27,7 @@ end)
 if own_turn then redis.call('DEL', TURN) end
 begin_again()
 end_look()
-drop_tool_questions(request.person)
+drop_questions_with_words(request.person)
 for _, album in ipairs(redis.call('ZRANGE', ALBUMS, 0, -1)) do
   if string.match(album, '^%-?%d+') == request.person then redis.call('ZREM', ALBUMS, album) end
 end

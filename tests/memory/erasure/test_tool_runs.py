@@ -1,4 +1,4 @@
-"""A tool that asks first: who may agree, for how long, and that it runs once."""
+"""Questions that hold words: who may agree to a tool, for how long, and what erases them."""
 
 import pytest
 
@@ -48,6 +48,17 @@ async def test_a_question_that_was_withdrawn_or_erased_runs_nothing(
     clear = await memory.confirmations.ask(HERE, "clear", 1)
     await memory.forgetting.clear(HERE, clear, 1, 60, as_admin=False)
     assert await runs.begin(HERE, nonce, 50) is None
+
+
+async def test_a_list_that_waits_for_a_yes_is_erased_with_its_conversation(memory: Memory) -> None:
+    pasted = '["","/import","",20,"- I keep a quokka"]'
+    nonce = await memory.confirmations.ask(HERE, "import", 1, pasted)
+    clear = await memory.confirmations.ask(HERE, "clear", 1)
+    await memory.forgetting.clear(HERE, clear, 1, 60, as_admin=False)
+    stored = await memory.client.call("HVALS", memory.keys.scope(HERE).confirm)
+    assert not any(b"quokka" in each for each in stored)
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.confirmations.check(HERE, nonce, "import", 1)
 
 
 async def test_the_nonce_of_an_erasure_agrees_to_no_tool(runs: ToolRuns, memory: Memory) -> None:

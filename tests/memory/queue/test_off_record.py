@@ -95,6 +95,14 @@ async def test_a_session_whose_time_is_over_takes_no_words_and_gets_its_command_
     assert await memory.client.call("ZCARD", memory.keys.off_record) == 0
     assert await memory.off_record.end(HERE, -1, is_due=True) == 2
 
+    # The command names its person. A process that died before it dropped its note repeats nothing.
+    stored = await memory.client.call("HGET", memory.keys.scope(HERE).meta, "off_record")
+    assert b"back" not in stored
+    await memory.client.call("ZADD", memory.keys.off_record, 1, HERE.tag)
+    await memory.off_record.end_due()
+    assert await waiting(memory) == [b"back"]
+    assert await memory.client.call("ZCARD", memory.keys.off_record) == 0
+
 
 async def test_a_clear_erases_the_words_of_a_session_and_no_letter_keeps_them(
     memory: Memory,

@@ -263,11 +263,12 @@ local function drop_reminders(goes)
   end
 end
 
--- Erases the questions whether a tool may run, of one person or of everybody. One is `tool|<who was asked>|<JSON>`.
-local function drop_tool_questions(person)
+-- Erases the questions that hold words, of one person or of everybody: whether a tool may run, and whether something
+-- is imported. One is `tool|<who was asked>|<JSON>` or `import|<who was asked>|<JSON>`.
+local function drop_questions_with_words(person)
   for _, field in ipairs(CONFIRM and redis.call('HKEYS', CONFIRM) or {}) do
-    local asked = string.match(redis.call('HGET', CONFIRM, field), '^tool|(%-?%d+)|')
-    if asked and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
+    local kind, asked = string.match(redis.call('HGET', CONFIRM, field), '^(%a+)|(%-?%d+)|')
+    if (kind == 'tool' or kind == 'import') and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
   end
 end
 
@@ -296,7 +297,7 @@ local function wipe(last_update, kept)
   redis.call('HDEL', META, 'off_record_said')
   redis.call('HDEL', META, 'record_vector_fingerprint')
   end_look()
-  drop_tool_questions()
+  drop_questions_with_words()
   local first_kept = kept and tonumber(string.match(kept, '^%d+'))
   drop_reminders(function(_, seq) return not kept or seq < first_kept end)
   redis.call('DEL', LEASE, TURN)
