@@ -1,6 +1,6 @@
-"""One announcement of an operator to many chats: each chat gets it at most once, also over crashes.
+"""One announcement to many chats. Each chat gets it at most once, even after a crash.
 
-One announcement is sent at a time, by one worker with a lease. The chats that are left stand in a
+One announcement is sent at a time, by one worker with a lease. The chats that are left are in a
 sorted set. One script takes a chat out of it and marks this chat as open, before anything is sent.
 So after a crash one chat is in doubt: it counts as unknown, and nothing is sent to it again.
 """
@@ -71,7 +71,7 @@ class Announcements:
         self._audience = audience
 
     async def start(self, announcement: Announcement) -> bool:
-        """Store an announcement, once; return False while another one is being sent."""
+        """Store an announcement, once; return false if another one is being sent."""
         about = (announcement.chat_id, announcement.message_id, announcement.status_id)
         request = {
             "id": announcement.id,
@@ -159,7 +159,7 @@ class AnnouncementRun:
         await self._record(chat, outcome, stops=True)
 
     async def close(self, wait_s: float = 0) -> None:
-        """End the announcement; with `wait_s` only let it be looked at again after that time."""
+        """End the announcement; with `wait_s` it is only looked at again after that time."""
         await self._step("close_announcement", {"wait_ms": int(wait_s * 1000)})
 
     async def _record(
@@ -193,7 +193,7 @@ async def count_left(client: RedisClient, keys: Keys) -> int | None:
 
 
 async def forget_chats(store: Store, chat: int | None) -> None:
-    """Erase that a chat is left to be sent to, or that it is gone; None stands for all chats."""
+    """Remove a chat from the chats that are left and from those that are gone; None: all chats."""
     keys = (store.keys.announcement(part) for part in ("left", "gone"))
     await store.client.pipeline(
         [("DEL", key) if chat is None else ("ZREM", key, chat) for key in keys]

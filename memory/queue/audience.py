@@ -93,9 +93,9 @@ class Audience:
                     yield await self._reachable(active)
 
     async def _reachable(self, active: dict[int, int]) -> dict[int, int]:
-        """Return these chats without those that are muted, or were not active since they left."""
+        """Return these chats without the muted ones and those not active since they were gone."""
         gone = await self._client.call("ZMSCORE", self._keys.announcement("gone"), *active)
-        # In doubt, within one second, a chat counts as reachable: Telegram will say if it is not.
+        # If both happened in one second, the chat counts as reachable: Telegram says if it is not.
         here = [
             chat for (chat, at), left in zip(active.items(), gone, strict=True) if at >= (left or 0)
         ]

@@ -42,9 +42,8 @@ class DeadLetters:
     ) -> None:
         """Set the entries of a turn aside and give the turn this outbox; raise `LeaseLost`.
 
-        Unless `is_kept`, there is no dead letter, only the outbox.
-
-        The index is written first; listings leave out an entry without a dead letter.
+        Without `is_kept` no dead letter is stored, only the outbox. The index is written first.
+        Listings leave out its entries that have no dead letter.
         """
         lease, store = turn.lease, self._store
         request = {
@@ -86,7 +85,7 @@ class DeadLetters:
         return [_letter(*name, head) for name, head in zip(named, heads, strict=True) if head]
 
     async def retry(self, conversation: Scope, id_: str) -> bool:
-        """Put the messages back into the mailbox and wake the conversation up; false without any.
+        """Put the messages back into the mailbox and wake the conversation up; false if it is gone.
 
         The index of conversations is written first, so that the sweep finds them after a crash.
         """

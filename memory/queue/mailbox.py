@@ -77,7 +77,7 @@ class Entry:
 
 
 class Mailbox:
-    """Stores updates until a turn has answered them, if asked for on `wait_replicas` as well."""
+    """Stores updates until a turn has answered them, also on `wait_replicas` replicas."""
 
     def __init__(self, store: Store, wait_replicas: int = 0) -> None:
         self.albums = AlbumMarks(store)
@@ -90,7 +90,7 @@ class Mailbox:
     async def put(self, conversation: Scope, entry: Entry) -> Outcome:
         """Store an update once and wake its conversation up.
 
-        Raise `MailboxFull` or `StoreError`; then nothing is promised.
+        Raise `MailboxFull` or `StoreError`; then Telegram must not be told that it arrived.
         """
         conversation = self._moved.get(conversation, conversation)
         answer = await self._intake(conversation, entry)
@@ -111,10 +111,10 @@ class Mailbox:
     async def edit(
         self, conversation: Scope, update_id: int, edited: Callable[[bytes], bytes | None]
     ) -> bool:
-        """Give a message that waits, or whose turn has no reply yet, new words.
+        """Change the words of a message that waits, or whose turn has no reply yet.
 
-        `edited` returns the new body of an entry, None for an entry that it is not about. If it
-        returns the same body, nothing changes. Return false if there is no such entry, or if its
+        `edited` returns the new body of an entry, or None if the edit is not about that entry. If
+        it returns the same body, nothing changes. Return false if there is no such entry, or if its
         reply exists already. Safe to repeat; raise `StoreError`.
         """
         conversation = await self.resolve(conversation)
@@ -167,11 +167,12 @@ class Mailbox:
         return [Entry.of_member(member) for member in members]
 
     async def _intake(self, conversation: Scope, entry: Entry) -> dict[str, str]:
-        """Run the intake, with the indexes of conversations and of the sender written first.
+        """Write the indexes of conversations and of the sender, and then run the script `intake`.
 
-        So a forgetting finds all that is stored. For the first update of a sender since an erasure
-        a further round trip is needed, which tells the script up to where the sender was forgotten.
-        The sender's index keeps the conversation, so a process writes it once a day.
+        In this order, so that a `/forget` finds all that is stored. The first update of a sender
+        since an erasure needs a further round trip. It tells the script up to which update the
+        sender was forgotten. The conversation stays in the sender's index, so a process writes it
+        there once a day.
         """
         today = (conversation, entry.sender_id, int(time()) // 86_400)
         keys, scripts = self._store.keys, self._store.scripts
@@ -205,15 +206,15 @@ class Mailbox:
                 request["read_under"] = answer["erasure"]
 
     async def _replicate(self, *stored: tuple[str, Arg]) -> None:
-        """Return when replicas have these members of sorted sets, and all that was written before.
+        """Wait until replicas have these members of sorted sets, and all that was written before.
 
-        A duplicate waits too, because an earlier call may have failed here. The index is waited for
-        because without it no sweep would find the messages.
+        It also waits for a duplicate, because an earlier call may have failed here, and for the
+        index, because without it no sweep would find the messages.
         """
         replicated = (
             # A conditional write that always changes something: an unchanged member is not sent to
-            # replicas, and a missing one was lost in a failover. Both scores are times, which bear
-            # one step back: 1 ms of an update's arrival, 1 s of the conversation's last activity.
+            # replicas, and a missing one was lost in a failover. Both scores are times. One step
+            # back does no harm: 1 ms for an update's arrival, 1 s for the last activity.
             self._store.client.is_replicated(
                 ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
             )

@@ -36,7 +36,7 @@ class Interrupted(Exception):
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """How far one run of a turn has come; whoever could end the run looks here first.
+    """How far one run of a turn has come. Code that may end the run looks here first.
 
     `shown` is what the person sees of the reply so far: None for nothing, "" for a line that says
     what the tools do. `is_committing` is set before a commit is sent: from then on the answer of

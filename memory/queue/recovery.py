@@ -33,8 +33,9 @@ class Sweep:
     async def wake_waiting(self, *, everything: bool) -> int:
         """Wake up conversations whose messages have neither a lease nor a wake-up; return how many.
 
-        Looks at conversations that were active in the last 48 hours, newest first, or at all. A
-        lease that is longer than any given one is no obstacle: the clock of the server went back.
+        Looks at the conversations that were active in the last 48 hours, or with `everything` at
+        all of them, newest first. A lease that is longer than any we give does not count, because
+        the clock of the server went back.
         """
         woken = 0
         wake_ups: set[str] | None = None
@@ -54,7 +55,7 @@ class Sweep:
         return woken
 
     async def due_in_s(self) -> float:
-        """Return in how many seconds the first parked or deferred turn is due, inf without any."""
+        """Return in how many seconds the first parked or deferred turn is due; inf if none is."""
         return await self._store.due_in_s(self._store.keys.due)
 
     async def wake_due(self) -> int:

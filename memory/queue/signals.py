@@ -1,6 +1,6 @@
 """Signals: a process that runs a turn hears at once that something has happened to it.
 
-A signal may be lost, so it only names a conversation. The truth stands in the open turn and in the
+A signal may be lost, so it only names a conversation. The facts are in the open turn and in the
 mailbox. The process looks there after a signal, when it renews the lease and when it stores the
 reply.
 """
@@ -44,20 +44,19 @@ class Signals:
                 del self._events[conversation.tag]
 
     async def listen(self) -> None:
-        """Listen until cancelled, over one connection; without one to spare, hear nothing."""
+        """Listen until cancelled, over one connection; return at once if none can be spared."""
         if self._client.max_connections < _MIN_CONNECTIONS:
             return
         while True:
             try:
                 async for tag in self._client.messages(self._channel):
-                    self._tell(tag.decode())
+                    self._set_events(tag.decode())
             except StoreError as error:
                 log.warning("signals not heard", reason=type(error).__name__)
             await asyncio.sleep(_PAUSE_S)
 
-    def _tell(self, tag: str) -> None:
-        """Tell a conversation; "" tells all, because signals may have been lost before."""
-        told = [self._events.get(tag, [])] if tag else self._events.values()
-        for events in told:
+    def _set_events(self, tag: str) -> None:
+        """Set the events of a conversation; "" sets all, because signals may have been lost."""
+        for events in [self._events.get(tag, [])] if tag else self._events.values():
             for event in events:
                 event.set()

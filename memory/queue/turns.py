@@ -50,7 +50,7 @@ class TurnTimes:
 class TurnStore:
     """Runs the steps of turns. A turn writes only through these.
 
-    `signals` tell at once what `renew` and `write_outbox` would find out later. `room` tells how
+    `signals` tell at once what `renew` and `write_outbox` would find out later. `room` returns how
     many bytes an outbox with files may have.
     """
 
@@ -193,7 +193,7 @@ class TurnStore:
     def _note_learning(
         self, lease: Lease, messages: Sequence[Message], closing: Closing
     ) -> list[Command]:
-        """Note that there is something to learn, before the commit: a note too many is safe."""
+        """Note before the commit that there is something to learn; a needless note is safe."""
         if closing.is_off_record or not (messages or closing.ends_session):
             return []
         due = time() + LEARN_LATE_S
@@ -230,12 +230,10 @@ class TurnStore:
         keys = self._store.keys.scope(turn.lease.conversation).of_run
         return self._store.scripts[name].command(keys, request, *opaque)
 
-    def _step_call(
-        self, name: str, lease: Lease, request: dict[str, object], *opaque: bytes
-    ) -> ScriptCall:
+    def _step_call(self, name: str, lease: Lease, request: dict[str, object]) -> ScriptCall:
         """Return a step that changes only the open turn and its lease."""
         keys = self._store.keys.scope(lease.conversation).of_step
-        return self._store.scripts[name].command(keys, {**lease.named, **request}, *opaque)
+        return self._store.scripts[name].command(keys, {**lease.named, **request})
 
     def _script(
         self, name: str, conversation: Scope, request: dict[str, object], *opaque: bytes

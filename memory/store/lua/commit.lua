@@ -48,7 +48,7 @@ end
 -- `closed` has turn and fence of the eight turns that were closed last.
 if string.find(closed, ',' .. turn_and_fence, 1, true) then return {cjson.encode({outcome = 'superseded'})} end
 if refused(request, epoch or '0', erasure or '0') then
-  -- Another holder closed the turn. It sent the part in doubt again, so that ours does not count.
+  -- If another holder closed the turn, it has sent the part in doubt again. Then ours does not count.
   local is_closed = string.find(closed, ',' .. request.turn .. '|', 1, true)
   return {cjson.encode({outcome = is_closed and 'refused' or refusal(request, '')})}
 end

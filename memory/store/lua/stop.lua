@@ -1,7 +1,7 @@
 -- Uses: scope, delta, interrupt, begin
--- ARGV[1], a JSON object: `update_id` of the stop, `person` who wants it, `by_admin` if an admin of the group does;
--- `ttl_s`; `draft`, the draft whose button was pressed, if one was; `signals`, the channel on which the holder of the lease hears
--- of it.
+-- ARGV[1], a JSON object: `update_id` of the stop; `person` who wants it; `by_admin`, if that is an admin of the group;
+-- `ttl_s`; `draft`, the draft whose button was pressed, if one was; `signals`, the channel on which the holder of the
+-- lease hears of it.
 -- Marks the turn that was asked before the stop: the next worker that looks at it ends it without asking the model.
 -- A question that waits for a worker becomes the open turn.
 -- Answers 'stopped'; 'waits' if no worker has the lease; 'answered' if the reply is stored; 'not_yours'; 'nothing'.

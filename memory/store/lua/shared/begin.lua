@@ -46,8 +46,9 @@ local function waiting()
   return redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1)
 end
 
--- `known` is what the caller has just read, as far as it has: `open`, the answer of `open_turn`, {} without a turn;
--- `waiting`, the answer of `waiting`; `meta`, as `read_delta` takes it; and `is_leased`, if it has just taken the lease.
+-- `known` has what the caller has just read; what is missing is read here. `open` is the answer of `open_turn`, {}
+-- without a turn. `waiting` is the answer of `waiting`, and `meta` is as `read_delta` takes it. `is_leased` is true if
+-- the caller has just taken the lease.
 local function begin(token, request, known)
   local id, taken, begun_by, attempts, outbox, sending, sent, failures, error, stopped, due = unpack(
     known.open or open_turn())

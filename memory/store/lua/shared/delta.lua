@@ -45,8 +45,8 @@ local function read_delta(cursor, max, meta)
   return answer, off_session or ''
 end
 
--- Where memory is off, what was said since then is kept only as far as the window may show it. Done
--- now and then, for it rewrites all that stays.
+-- While memory is off, only as many of the messages since then are kept as the window may show. This is not done in
+-- every turn, because it rewrites all that stays.
 local function forget_beyond_window(off_at, tail)
   local since = redis.call('XRANGE', LOG, '(' .. off_at .. '-0', '+')
   if #since < tail * 1.5 then return end

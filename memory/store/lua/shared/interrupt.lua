@@ -5,8 +5,8 @@
 local MAX_ENTRIES = 32
 local GROUP_MS = 1000 -- a comment arrives before the messages that are forwarded with it, an album picture by picture
 
--- Returns the ids of the open turn's messages, `ids_taken`, and of those that followed them quickly, in the order of the mailbox.
--- Returns nil if none followed. Commands are never answered together with other messages.
+-- `ids_taken` are the ids of the open turn's messages. Returns them with the ids of those that followed quickly, in
+-- the order of the mailbox; nil if none followed. Commands are never answered together with other messages.
 local function with_followers(request, ids_taken)
   local taken, oldest, newest, count = {}, nil, nil, 0
   for id in string.gmatch(ids_taken or '', '%-?%d+') do taken[id], count = true, count + 1 end

@@ -6,7 +6,7 @@ local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_o
 local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
 local REMINDERS, OFF_RECORD, ALBUMS = key_of.reminders, key_of.off_record, key_of.albums
 
--- What the newest reading of META says about expiry; nil if it must be read again.
+-- The fields of META that `touch` needs, as they were read last; nil if they must be read again.
 local expiry
 
 -- Reads fields of META in one command, together with those that `versions` and `touch` need.
@@ -21,7 +21,7 @@ local function versions()
   return epoch or '0', erasure or '0'
 end
 
--- Whether a step of a turn must be refused: its sender no longer holds the lease, or something was erased
+-- Returns whether a step of a turn must be refused: its sender no longer holds the lease, or something was erased
 -- since the sender loaded the conversation. A step has `token`, `epoch` and `erasure`. The caller names the versions if it
 -- has just read them.
 local function refused(step, epoch, erasure)
@@ -52,7 +52,7 @@ local function begin_again()
   expiry = nil
 end
 
--- Whether these keys had an expiry set since the last erasure.
+-- Returns whether each of these keys got an expiry after the last erasure.
 local function have_expiry(keys)
   if not expiry then versions() end
   local erasure, names = string.match(expiry.expiring, '^(%d+)|%d+|(.*)$')
