@@ -153,5 +153,7 @@ def _refused(settings: Settings, error: Exception) -> int:
     text = str(error)
     if isinstance(error, EmbeddedBusy):
         text = f"a running bot uses the embedded Valkey in {settings.data_dir}: stop it first"
+    elif isinstance(error, OSError) and error.filename:
+        text = f"{str(error.filename).removesuffix('.partial')}: {error.strerror}"
     sys.stderr.write(f"{text}\n")
     return 1

@@ -64,7 +64,7 @@ class StatsCommands:
             second=self._models.second,
             conversations=stats.conversations,
             active_day=stats.active_last_day,
-            waiting=stats.wake_ups,
+            waiting=max(0, stats.wake_ups - 1),  # the other one is that of this command
             redis_mb=round(stats.redis_bytes / 2**20, 1),
             uptime=_duration(time.time() - self._started_at),
             **figures(capacity.fill_level, capacity.dropped),

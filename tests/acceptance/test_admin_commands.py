@@ -54,7 +54,8 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
     await rig.ask(anna, annas, "My secret colour is ultramarine")
     await rig.wait_until_learned(2)
     stats = await rig.ask(ada, adas, "/stats")
-    for line in ("Conversations: 2", "Active in the last 24 hours: 2", "Running for: 0 h 0 min"):
+    counts = "Conversations: 2", "Active in the last 24 hours: 2", "Waiting for an answer: 0"
+    for line in (*counts, "Running for: 0 h 0 min"):
         assert line in stats.text
 
     first, last = (
@@ -62,8 +63,8 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
         for message in (annas.messages[0], annas.messages[-1])
     )
     inspected = await rig.ask(ada, adas, "/inspect 1001")
-    counts = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0}
-    assert inspected.text == sentence("admin.inspect", first=first, last=last, **counts)
+    numbers = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0}
+    assert inspected.text == sentence("admin.inspect", first=first, last=last, **numbers)
     for words, key in {
         "/inspect": "admin.inspect_usage",
         "/inspect me": "admin.inspect_usage",
