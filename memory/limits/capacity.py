@@ -1,6 +1,6 @@
 """Keeps the bot working on a Redis that fills up: alerts admins, drops data, closes intake.
 
-Every process looks; one at a time, by lease, does something about it.
+Every process reads how full it is. Only the process that holds a lease does something about it.
 """
 
 import sys
@@ -83,7 +83,7 @@ class CapacityMonitor:
         return CapacityStats(await self._read(), await self._alerts.dropped())
 
     async def check(self, send_alert: SendAlert) -> Level:
-        """Look, act unless another process does, and return the level that was seen.
+        """Read how full Redis is, act unless another process does, and return the level.
 
         Does nothing if the limit of Redis is unknown. Raise `StoreError`.
         """

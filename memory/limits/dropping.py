@@ -82,11 +82,13 @@ class Dropping:
         now = time()
         for page in _pages(await self._by_activity()):
             names = [self._keys.scope(conversation).meta for conversation in page]
-            let = await self._client.pipeline([("HDEL", name, "lexical_only") for name in names])
+            removed = await self._client.pipeline(
+                [("HDEL", name, "lexical_only") for name in names]
+            )
             notes: list[Command] = [
                 ("ZADD", self._keys.learning, now, conversation.tag)
-                for conversation, was_words_only in zip(page, let, strict=True)
-                if was_words_only
+                for conversation, was_lexical_only in zip(page, removed, strict=True)
+                if was_lexical_only
             ]
             await self._client.pipeline(notes)
 
@@ -131,17 +133,20 @@ class Dropping:
             [("HMGET", name, "epoch", "erasure", "generation") for name in names]
         )
         generation = [int(meta[2] or 0) for meta in metas]
-        asked = list(map(self._questions, page, generation))
-        replies = iter(await self._client.pipeline([each for asking in asked for each in asking]))
+        reads = list(map(self._reads, page, generation))
+        replies = iter(
+            await self._client.pipeline([each for commands in reads for each in commands])
+        )
         heads = []
-        for conversation, meta, asking in zip(page, metas, asked, strict=True):
-            first, *marks = [next(replies) for _ in asking]
+        for conversation, meta, commands in zip(page, metas, reads, strict=True):
+            first, *marks = [next(replies) for _ in commands]
             covered = min((int(mark or 0) for of in marks for mark in of), default=_EVERYTHING)
             if first and seq_of(first[0][0]) <= covered:
                 heads.append(_head(conversation, first[0], meta, covered + 1))
         return heads
 
-    def _questions(self, conversation: Scope, generation: int) -> list[Command]:
+    def _reads(self, conversation: Scope, generation: int) -> list[Command]:
+        """Return the commands that read the oldest message, and then the watermarks by scope."""
         keys = self._keys.scope(conversation)
         places: dict[Scope, list[str]] = {}
         found = (place_of(conversation, generation) for place_of in self._watermarks)

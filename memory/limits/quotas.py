@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 
 
 class Quotas:
-    """Counts turns, in the slot of usage, because `usage` counts the tokens there."""
+    """Counts turns. Its keys are in the slot of `usage`, which counts the tokens."""
 
     def __init__(self, store: Store) -> None:
         self._client = store.client

@@ -12,7 +12,8 @@ from memory.store.keys import SHARDS, Keys, Scope
 class ConversationStats:
     """What is stored of one conversation; times in Unix seconds, 0 when there is nothing.
 
-    `is_off` where nothing new is to be remembered; `dropped` counts what went for want of room.
+    `is_off` means that nothing new is remembered. `dropped` counts what was dropped because Redis
+    was filling up.
     `off_record_until` is when the latest session off the record ends or ended.
     """
 
