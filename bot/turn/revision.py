@@ -153,8 +153,6 @@ class RevisionStep:
         cuts = await self.memory.forgetting.read_cuts(here, question)
         if cuts is None:
             return
-        if not await self.memory.forgetting.find_exchange(here, newest.message_ids[-1]):
-            raise LeaseLost(here.tag)  # it was erased before the cuts were read
         if sender.id != newest.sender_id:
             sender = Sender(
                 newest.sender_id,

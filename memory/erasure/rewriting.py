@@ -32,9 +32,10 @@ class Rewriting:
     async def take_out(
         self, conversation: Scope, seqs: Collection[int], entry: Change, receipt_id: str = ""
     ) -> None:
-        """Erase an exchange because it is answered again; raise `LeaseLost` if the entry is gone.
+        """Erase an exchange because it is answered again.
 
-        The running state stays if it was not learned from the exchange. A repeat with the same
+        Raise `LeaseLost` if the entry is gone, or if a message of the exchange was erased. The
+        running state stays if it was not learned from the exchange. A repeat with the same
         `receipt_id` changes nothing, not even the entry.
         """
         erased = Erased(conversation.tag, seqs)

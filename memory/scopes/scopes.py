@@ -177,8 +177,8 @@ class Scopes:
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
         """Erase and change parts of a scope in one step; an open turn starts again.
 
-        Raise `NotWritten` if anything was learned or erased since the scope was read, and
-        `LeaseLost` if the entry of the mailbox to change is gone or has changed.
+        Raise `NotWritten` if anything was learned or erased since the scope was read, `LeaseLost`
+        if the entry to change is not the same any more, or if a message that it brings was erased.
         """
         scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
         contents: list[Arg] = []

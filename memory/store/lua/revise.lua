@@ -9,7 +9,7 @@
 --   fields: a field -> its new value ('' for none)
 --   rewritten: `seq`, `text`, `tokens`, `lengths`, `edited_at` of a message that gets a new text; absent without one
 --   entry: the number of the argument that holds an entry of the mailbox; the next one is its new form. Absent
---   without one. If the entry is gone or has changed, nothing happens.
+--   without one. If the entry is gone or has changed, or one of `messages` was erased, nothing happens.
 -- Answers a JSON object: `outcome`, and the counts of the receipt as `counts`.
 local wanted = cjson.decode(ARGV[1])
 local function outcome(why, counts) return cjson.encode({outcome = why, counts = counts}) end
@@ -28,7 +28,14 @@ for i = 1, #fields, 2 do
   if wanted.known[fields[i]] ~= fields[i + 1] then return outcome('stale') end
 end
 
-if wanted.entry and not redis.call('ZSCORE', MAILBOX, ARGV[wanted.entry]) then return outcome('gone') end
+if wanted.entry then
+  if not redis.call('ZSCORE', MAILBOX, ARGV[wanted.entry]) then return outcome('gone') end
+  -- The entry would bring an erased question back.
+  for _, seq in ipairs(wanted.messages) do
+    local id = seq .. '-0'
+    if #redis.call('XRANGE', LOG, id, id) == 0 then return outcome('gone') end
+  end
+end
 
 local function erase(stream, numbers, instead)
   local erased = 0

@@ -325,10 +325,10 @@ MUTANTS = (
         since=1_117_320,
     ),
     Mutant(
-        "a question may be asked again while its person is being forgotten",
-        "what is forgotten is gone",
-        _lua(("erase_person", "if request['until'] > tonumber", "if 0 > tonumber")),
-        since=1_106_060,
+        "an erased question may be asked again",
+        "no send begins after a clear",
+        _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
+        since=1_129_100,
     ),
     Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
     Mutant(

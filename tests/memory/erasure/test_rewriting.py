@@ -80,6 +80,19 @@ async def test_what_is_being_forgotten_is_not_asked_again(memory: Memory) -> Non
     assert await memory.forgetting.read_cuts(HERE, [before]) is not None
 
 
+async def test_an_exchange_of_which_a_message_was_erased_is_not_asked_again(
+    memory: Memory, valkey: str
+) -> None:
+    await talk(memory, "I like tea.", f"I have a {CANARY}.")
+    _, (entry, _) = await asking(memory)
+    again = Entry(9, ANN, is_command=True, body=f"I have a {CANARY}.".encode()).to_member()
+    await memory.forgetting.erase_messages(HERE, [3], "a receipt")
+    with pytest.raises(LeaseLost):
+        await memory.rewriting.take_out(HERE, [3, 4], (entry, again))
+    assert CANARY.encode() not in await everything_stored(valkey)
+    assert await texts(memory) == ["I like tea.", "yes", "yes"]
+
+
 @pytest.mark.parametrize(
     ("state", "learned_up_to", "stays"),
     [
