@@ -1,16 +1,18 @@
 """Logs: one line an event, as JSON or in colors, with conversation and turn in each.
 
-No line holds the text of a message. Tokens and keys are removed from what libraries log.
+No line holds the text of a message, or of an exception, which may quote one. Tokens and keys are
+removed from what libraries log.
 """
 
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from traceback import TracebackException
 
 import orjson
 import structlog
-from structlog.typing import EventDict, WrappedLogger
+from structlog.typing import EventDict, ExcInfo, WrappedLogger
 
 _CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "telegram", "uvicorn", "asyncio")
 _MIN_SECRET_CHARS = 6
@@ -49,6 +51,30 @@ class Redaction:
         return text.encode("utf-8", "backslashreplace").decode()
 
 
+def traceback_without_texts(exc_info: ExcInfo) -> str:
+    """Return a traceback with the classes of its exceptions, and not with their texts."""
+    return "".join(_lines(TracebackException(*exc_info))).rstrip()
+
+
+def _lines(error: TracebackException) -> Iterator[str]:
+    """Return the lines of an exception after those of what caused it."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause:
+        yield from _lines(cause)
+    yield "Traceback (most recent call last):\n"
+    yield from error.stack.format()
+    yield f"{error.exc_type.__name__ if error.exc_type else 'an exception'}\n"
+    for each in error.exceptions or ():
+        yield from _lines(each)
+
+
+def _first_line_of_asyncio(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Drop what asyncio adds to an event: the `repr` of a task, with that of its exception."""
+    if event.get("logger") == "asyncio":
+        event["event"] = str(event["event"]).partition("\n")[0]
+    return event
+
+
 def _has_colors() -> bool:
     """Return whether lines may be colored: only on a terminal, and see https://no-color.org."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -65,7 +91,8 @@ def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        structlog.processors.ExceptionRenderer(traceback_without_texts),
+        _first_line_of_asyncio,
         Redaction(secrets),
     ]
     renderer: structlog.typing.Processor = (
