@@ -94,13 +94,16 @@ class Answerer:
         finally:
             self._observe(Answered(time.monotonic() - began))
 
-    async def drop_former(self, request: Request, history: ChatHistory) -> None:
-        """Erase what rests on the question that this one replaces, if it replaces one."""
-        if request.last.replaced:
-            await self._steps[0](request, history)
+    async def stop(self, request: Request, history: ChatHistory) -> Outbox:
+        """Return what the person has seen of a reply that they stopped, and nothing else of it.
 
-    async def stop(self, request: Request) -> Outbox:
-        """Return what the person has seen of a reply that they stopped, and nothing else of it."""
+        What rests on the question that this one replaces is erased. If that question was erased
+        meanwhile, nothing is said.
+        """
+        if request.last.replaced:
+            erased = await self._steps[0](request, history)
+            if isinstance(erased, Outbox):
+                return erased
         shown = request.run.shown or ""
         parts = await rendered(request.run.before + shown) if shown else ()
         if not parts:

@@ -61,8 +61,7 @@ class TurnRunner:
                 else:
                     # An edit has no reply of its own: the question that it becomes is stopped.
                     if opened.is_stopped and request.last.kind != "edit":
-                        await self._answerer.drop_former(request, history)
-                        outbox = await self._answerer.stop(request)
+                        outbox = await self._answerer.stop(request, history)
                     else:
                         outbox = await self._answerer.answer(request, history)
                     if request.replaces:

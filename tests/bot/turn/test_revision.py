@@ -9,6 +9,7 @@ from bot.costs.budget import Budget
 from bot.language.catalogue import Catalogue
 from bot.telegram.packing import to_bytes
 from bot.telegram.updates import IncomingMessage, Sender
+from bot.turn.answer import Answerer
 from bot.turn.outbox import Outbox
 from bot.turn.quota import QuotaStep
 from bot.turn.request import Request, unpack
@@ -36,6 +37,11 @@ EDIT = replace(
 )
 RETRY = replace(EDIT, kind="command", command="retry", text="", message_id=30, edited_at=0)
 BEN = Sender(BOB, "Ben")
+SENTENCES = Sentences(Catalogue())
+
+
+async def give_up(_: OpenTurn) -> Outbox:
+    raise AssertionError("no turn fails here")
 
 
 class Revising:
@@ -47,14 +53,13 @@ class Revising:
     def __init__(self, memory: Memory, quota: Quota | None = None) -> None:
         self.memory = memory
         self.learned: list[Scope] = []
-        sentences = Sentences(Catalogue())
         each = quota or Quota(0, 0)
         settings = Settings(
             user_turns_per_minute=each.turns_per_minute, user_tokens_per_day=each.tokens_per_day
         )
         budget = Budget(settings, memory.usage)
-        counted = QuotaStep(memory.quotas, settings, budget, sentences)
-        self.step = RevisionStep(memory, QuietChat(), counted, sentences, self.learned.append)
+        counted = QuotaStep(memory.quotas, settings, budget, SENTENCES)
+        self.step = RevisionStep(memory, QuietChat(), counted, SENTENCES, self.learned.append)
 
     async def __call__(self, update: IncomingMessage, number: int) -> Outbox | None:
         """Run the step for an update, and again each time that its turn begins again."""
@@ -186,6 +191,25 @@ async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Me
     revising = Revising(memory)
     assert await revising(RETRY, 9) is None
     assert revising.request.message.text == "old words"
+
+
+async def test_a_question_that_was_erased_is_not_remembered_because_it_is_stopped(
+    memory: Memory,
+) -> None:
+    """A clear spares the `/retry`, which came after it. The question came before."""
+    revising = Revising(memory)
+    answerer = Answerer(
+        [revising.step.answer], give_up, SENTENCES, memory.confirmations, lambda _: None
+    )
+    await tell(memory, words())
+    assert await revising(RETRY, 9) is None
+    history = await ChatHistory.read(memory.histories, HERE)
+    stopped = await answerer.stop(revising.request, history)
+    assert (len(stopped.parts), stopped.is_unread) == (1, False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 8, as_admin=False)
+    stopped = await answerer.stop(revising.request, history)
+    assert (len(stopped.parts), stopped.is_unread) == (0, True)
 
 
 @pytest.mark.parametrize("is_newest", [True, False])

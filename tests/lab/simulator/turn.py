@@ -114,11 +114,13 @@ class NamingAnswerer(Answerer):
         number = self._auditor.asked(opened, is_answer=True)
         return _named(outbox, number, self._chance.random.randint(1, 3))
 
-    async def stop(self, request: Request) -> Outbox:
+    async def stop(self, request: Request, history: ChatHistory) -> Outbox:
         """Return what was shown of a reply, with its part named."""
         opened = _TURN.get()
         assert opened is not None
-        outbox = await super().stop(request)
+        outbox = await super().stop(request, history)
+        if not outbox.parts:
+            return outbox
         return _named(outbox, self._auditor.asked(opened, is_answer=False), 1)
 
 
