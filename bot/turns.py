@@ -160,7 +160,6 @@ class TurnBuilder:
             return None
         max_bytes = int(settings.max_document_mb * 2**20)
         scans = ScanReader(assistant.read_page)
-        memory.on_erased.append(scans.forget)
         reader = FileReader(self._chat, Formats(Limits()), memory.tokens, max_bytes, scans)
         library = Library(memory.store, memory.scopes)
         imports = Imports(library, memory.confirmations, memory.tokens, self._sentences)

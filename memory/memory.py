@@ -1,7 +1,7 @@
 """Builds all services of this package for one bot. Done once, in the composition root."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
@@ -74,8 +74,7 @@ class Memory:
     """The services of one bot's memory, as attributes; other classes get the ones they use.
 
     `erased` is set when this process has erased something. `noted` has an event for each of
-    `NOTES`, which is set when there is something new to look at. `on_erased` are called when any
-    process has erased something, so that other caches drop their words.
+    `NOTES`, which is set when there is something new to look at.
     """
 
     def __init__(
@@ -91,7 +90,6 @@ class Memory:
         self.scripts = Scripts(client)
         self.erased = asyncio.Event()
         self.noted = {name: asyncio.Event() for name in NOTES}
-        self.on_erased: list[Callable[[], None]] = []
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
@@ -170,8 +168,6 @@ class Memory:
                 else:
                     self.scopes.drop(scope)
                     self._questions.forget()
-                    for forget in self.on_erased:
-                        forget()
                     self.store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
 

@@ -37,7 +37,7 @@ class ScanReader:
     """Reads the first pages. It keeps the newest few results in memory.
 
     A turn may start again after its file was stored. The model would then read other words, and
-    the same file would replace itself. `forget` has to be called after each erasure.
+    the same file would replace itself.
     """
 
     def __init__(self, read: ReadPicture) -> None:
@@ -46,17 +46,12 @@ class ScanReader:
 
     async def pages(self, file_id: str, content: bytes) -> ScannedPages:
         """Return what the first pages say; raise `DocumentRefused` or `ModelError`."""
-        found = self._kept.get(file_id)
-        if found is None:
+        if file_id not in self._kept:
             found = await self._pages(content)
             while len(self._kept) >= _MAX_KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[file_id] = found
-        return found
-
-    def forget(self) -> None:
-        """Drop all results, because one of them may have been erased."""
-        self._kept.clear()
+        return self._kept[file_id]
 
     async def _pages(self, content: bytes) -> ScannedPages:
         count, pictures = await _pictures(content)

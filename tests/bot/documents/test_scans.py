@@ -72,16 +72,6 @@ async def test_the_first_five_pages_are_read_and_empty_ones_left_out() -> None:
     assert len(eyes.seen) == 5
 
 
-async def test_nothing_that_was_read_stays_in_the_process_after_an_erasure() -> None:
-    eyes = Eyes("A quokka.", "A quokka.")
-    reader = ScanReader(eyes.read)
-    await reader.pages("f1", scan())
-    reader.forget()
-    assert "quokka" not in str(vars(reader))
-    await reader.pages("f1", scan())
-    assert len(eyes.seen) == 2
-
-
 async def test_a_model_that_cannot_see_is_shown_one_page() -> None:
     eyes = Eyes(None)
     with pytest.raises(DocumentRefused, match="no_text"):
