@@ -6,15 +6,17 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends binutils ca-certificates python3-pip \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
-COPY requirements.txt .
-# What the bot never reads of its packages goes: tests, type stubs, headers, debug symbols, the words of babel for other
-# languages, and the codec of AVIF pictures.
+# `--build-arg REQUIREMENTS=requirements-traces.txt` adds what traces and error reports need.
+ARG REQUIREMENTS=requirements.txt
+COPY requirements.txt requirements-traces.txt ./
+# What the bot never reads of its packages goes: tests, type stubs, headers, debug symbols, the locales of babel,
+# and the codec of AVIF pictures.
 RUN python3.13 -m venv --without-pip /venv \
  && python3.13 -m pip --python /venv/bin/python install --no-cache-dir --no-compile --require-hashes \
-      --only-binary :all: -r requirements.txt \
+      --only-binary :all: -r "$REQUIREMENTS" \
  && find /venv -type d \( -name tests -o -name benchmarks -o -name include -o -name f2py \) -prune -exec rm -rf {} + \
- && find /venv -type f \( -name '*.py[ixd]' -o -name '*.pxi' -o -name '*.[ah]' -o -name '*avif*.so*' \) -delete \
- && find /venv -path '*/babel/locale-data/*' -not -name root.dat -delete \
+ && find /venv -type f \( -name '*.py[ixd]' -o -name '*.pxi' -o -name '*.[ah]' -o -name '*avif*.so*' \
+      -o -path '*/locale-data/[!r]*.dat' \) -delete \
  && find /venv -type f -name '*.so*' -exec strip --strip-unneeded {} +
 
 # What Python needs of Debian. The list of packages stays readable for scanners.
@@ -52,12 +54,12 @@ FROM scratch
 COPY --from=bot /system /
 COPY --from=bot /venv /venv
 COPY --from=bot /app /app
-# The embedded Valkey, if there is no REDIS_URL, keeps its data here.
+# The embedded Valkey, if there is no REDIS_URL, keeps its data here: mount a volume. There is no VOLUME line, because
+# Railway refuses an image that has one.
 COPY --from=bot --chown=10001:10001 /data /data
-VOLUME /data
 WORKDIR /app
 USER 10001:10001
-ENV PATH=/venv/bin PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp DATA_DIR=/data PORT=8080 \
+ENV PATH=/venv/bin PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp DATA_DIR=/data PORT=8080 \
     SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \

@@ -21,17 +21,17 @@ if importlib.util.find_spec("structlog") is None:
 import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 import structlog
-from pydantic import SecretStr
 
 from bot.agent.toolbox import ToolNameClash
 from bot.app import App
-from bot.check.setting_rows import lacks_model_key
+from bot.features import add_all_commands, all_probes, all_settings
 from bot.metrics.monitoring import reporting_errors
-from bot.own_classes import UnusableClass
+from bot.model.models import lacks_model_key
+from bot.operator_classes import UnusableClass
+from bot.parsing.confined import hide_from_others
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from bot.runtime.logs import configure_logs
 from bot.runtime.process import (
@@ -47,13 +47,13 @@ from bot.runtime.process import (
 )
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
-from config.loading import SettingsError, load_settings
+from config.loading import SettingsError, hide_secrets, load_settings, secrets_of
 from config.settings import Settings
 from config.unknown import unknown_names
 from memory.behaviors.manager import FunctionNameClash
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
-from memory.store.errors import StoreError
-from memory.store.migration import LayoutTooNew
+from memory.store.errors import StoreError, StoreUnfit
+from memory.store.layout import OtherLayout
 
 log = structlog.get_logger(__name__)
 
@@ -84,7 +84,8 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         "use a folder that you may write to: DATA_DIR=~/ricordo make run; or set REDIS_URL",
     ),
     (EmbeddedError, ""),
-    (LayoutTooNew, ""),
+    (OtherLayout, ""),
+    (StoreUnfit, ""),
     (
         StoreError,
         'look at REDIS_URL; this command should answer PONG: redis-cli -u "$REDIS_URL" ping',
@@ -104,13 +105,15 @@ def main() -> int:
     tune_interpreter()
     options = _parser().parse_args()
     try:
-        settings = load_settings()
+        settings = load_settings(kind=all_settings())
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    configure_logs(settings.log_level, settings.log_format, _secrets(settings))
-    for unknown in unknown_names():
+    configure_logs(settings.log_level, settings.log_format, secrets_of(settings))
+    for unknown in unknown_names(type(settings)):
         log.warning("unknown setting", name=unknown.name, did_you_mean=unknown.nearest)
+    hide_secrets(settings)
+    hide_from_others()
     command: Command = options.command
     try:
         return command(settings, options)
@@ -137,26 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--release", action="store_true", help="test only what would prevent a start"
     )
-    ingest = commands.add_parser("ingest", help="put documents into a namespace")
-    ingest.set_defaults(command=_ingest)
-    ingest.add_argument("path", type=Path, help="a document, or a folder of them")
-    ingest.add_argument("--namespace", required=True, help="where the documents are put")
-    ingest.add_argument("--link", default="", help="where people find the document")
-    ingest.add_argument("--remove", action="store_true", help="remove the documents")
-    backup = commands.add_parser("backup", help="write the memory of this bot into a file")
-    backup.set_defaults(command=_backup)
-    backup.add_argument("file", type=Path, help="where to; an older file is replaced")
-    backup.add_argument(
-        "--journal", action="store_true", help="only what must stay erased, small and quick"
+    check.add_argument(
+        "--compare-embeddings",
+        action="store_true",
+        help="measure vectors against words alone on what is stored; shows only counts",
     )
-    restore = commands.add_parser("restore", help="restore backups, without what was erased since")
-    restore.set_defaults(command=_restore)
-    restore.add_argument(
-        "files", type=Path, nargs="+", help="backups, and journals that were saved later"
-    )
-    restore.add_argument(
-        "--other-bot", action="store_true", help="also accept files of a bot with another token"
-    )
+    if sys.argv[1:2] not in ([], ["web"], ["worker"]):  # a bot that serves needs no other command
+        add_all_commands(commands)
     return parser
 
 
@@ -192,45 +182,25 @@ def _demo(settings: Settings, _: argparse.Namespace) -> int:
 
 
 def _check(settings: Settings, options: argparse.Namespace) -> int:
-    from bot.check.command import run_check  # noqa: PLC0415 - as above
+    from bot.check.command import run_check, run_comparison  # noqa: PLC0415 - as above
 
     # Log lines would stand between the rows of the table, and the table already names the errors.
-    configure_logs("error", settings.log_format, _secrets(settings))
-    return run_check(settings, for_release=options.release)
-
-
-def _ingest(settings: Settings, options: argparse.Namespace) -> int:
-    from bot.ingest import run_ingest  # noqa: PLC0415 - as above
-
-    return run_ingest(settings, options)
-
-
-def _backup(settings: Settings, options: argparse.Namespace) -> int:
-    from bot.backup import run_backup  # noqa: PLC0415 - as above
-
-    return run_backup(settings, options)
-
-
-def _restore(settings: Settings, options: argparse.Namespace) -> int:
-    from bot.backup import run_restore  # noqa: PLC0415 - as above
-
-    return run_restore(settings, options)
+    configure_logs("error", settings.log_format, secrets_of(settings))
+    if options.compare_embeddings:
+        return run_comparison(settings)
+    return run_check(settings, all_probes(), for_release=options.release)
 
 
 def _serve(settings: Settings, duty: Duty) -> int:
     raise_file_limit()
+    if sys.platform == "win32":
+        log.warning("Windows: files that people send are read without limits")
     if lacks_model_key(settings):
         log.error("OPENAI_API_KEY is not set: no message can be answered", look_at="OPENAI_API_KEY")
     with reporting_errors(settings), redis_address(settings) as redis:
         app = App(settings, redis, duty=duty)
         run_loop(run_until_signal(app.run))
     return 0
-
-
-def _secrets(settings: Settings) -> list[str]:
-    values = [getattr(settings, name) for name in Settings.model_fields]
-    values += [value for server in settings.mcp_servers for _, value in server.headers]
-    return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
 
 
 if __name__ == "__main__":

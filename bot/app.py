@@ -4,48 +4,55 @@ Only this file and the files beside it know the settings and how the parts fit t
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
 import structlog
+from starlette.routing import BaseRoute
 
-from bot.assistant import Assistant, assistant_of
-from bot.behaviors import learning_config, open_behaviors
-from bot.commands.at_once import AtOnce
-from bot.commands.build import Running, build_commands
+from bot.assistant import Assistant, assistant_of, bot_id_of
+from bot.behaviors import behaviors_of, learning_config
+from bot.check.store import refuse_unfit
+from bot.command_set import CommandSet, Running, build_commands
 from bot.commands.buttons import Buttons
+from bot.commands.erasing import all_in_order
+from bot.commands.immediate import ImmediateActions
 from bot.commands.menus import descriptions, menus
 from bot.commands.receipts import Receipts
+from bot.commands.reload import cannot_reload
 from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import UsageRecorder
+from bot.feature import Services
+from bot.features import check_commands, open_features
 from bot.language.catalogue import Catalogue
-from bot.live.live_turns import ConversationNames, LiveTurns
 from bot.metrics.metrics import Metrics
-from bot.metrics.monitoring import Watcher, open_traces
-from bot.model.models import Models, OpenModels, open_models, secret_of
-from bot.pages import page_routes
-from bot.runtime.after_learning import after_learning, before_erasing
-from bot.runtime.background_learner import BackgroundLearner
+from bot.metrics.monitoring import ConversationNames, Watchers
+from bot.metrics.page import metrics_route
+from bot.model.models import OpenModels, open_models, secret_of
+from bot.runtime.background_learner import AfterLearning, BackgroundLearner
+from bot.runtime.false_claims import FalseClaims
+from bot.runtime.loop_watchdog import LoopWatchdog
 from bot.runtime.maintenance import Maintenance
+from bot.runtime.periodic import BudgetWatch, CapacityWatch, ModelWatch, repeat, watch_clock
 from bot.runtime.process import (
     EVERYTHING,
     Duty,
-    end_tasks,
+    GarbageWatch,
     is_done_before,
     memory_options,
     open_store,
 )
 from bot.runtime.reloading import Reloading
-from bot.runtime.web import WebServer
+from bot.runtime.web import WebServer, health_routes
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
 from bot.telegram.polling import Poller, PollingLease
-from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
 from bot.telegram.setup import (
     SetupPlan,
     connect,
@@ -56,18 +63,27 @@ from bot.telegram.setup import (
 )
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
+from bot.telegram.updates import Rewording
 from bot.telegram.webhook import webhook_routes
 from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from bot.turns import TurnBuilder
-from bot.watches import announcing_of, meet, start_watches
 from config.settings import Settings
 from memory.memory import Memory
+from memory.store.append_only_file import keep_clean
+from memory.store.tasks import end_tasks
 from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
 _TURNS_GRACE_S = 15
 _LEARNING_GRACE_S = 2
+_SHARE_EVERY_S = 10.0
+_ERASURES_EVERY_S = 1.0
+"""How long after an erasure in one process the others drop the erased data from their caches."""
+_CLOCK_EVERY_S = 300.0
+_GARBAGE_EVERY_S = 0.1
+_ACCESS_EVERY_S = 2.0
+"""How long after a change the other processes know who may use the bot."""
 
 
 class App:
@@ -87,17 +103,19 @@ class App:
     ) -> None:
         self._settings = settings
         self._token = secret_of(settings.telegram_bot_token) or ""
+        self._client = TelegramClient(self._token, settings.telegram_api_url)
         self._redis = redis
         self._duty = duty
         self._observer = observer
         self._open_models = models
         self._metrics = Metrics()
         self._observe: Observer = self._metrics.observe
-        self._live = LiveTurns(ConversationNames(self._token))
+        self._name_of = ConversationNames(self._token).name
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
         self._sentences = Sentences(self._catalogue, settings.timezone)
         self._intake: Intake | None = None
+        self._me: BotIdentity | None = None
         self._takes_over = settings.take_over_webhook == "yes"
         self._webhook = webhook_of(settings) if duty.takes_in else None
 
@@ -107,34 +125,53 @@ class App:
         Raise an error that prevents the start: `StoreError`, `BadToken`, `WebhookTaken`,
         `PortUnavailable`, `UnusableSystemPrompt`, `UnusableClass`.
         """
-        settings, bot_id = self._settings, int(self._token.partition(":")[0])
+        settings, bot_id = self._settings, bot_id_of(self._settings)
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(self._redis, settings))
+            await refuse_unfit(store, self._redis)
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
-            traces = stack.enter_context(open_traces(settings, self._live.names.name))
-            watching: list[Watcher] = [self._metrics, self._live, *traces]
-            self._observe = all_of(each.observe for each in watching)
-            observers = [*(each.model_called for each in watching), recorder.model_called]
+            watchers = Watchers(self._metrics)
+            self._observe = watchers.observe
+            observers = [watchers.model_called, recorder.model_called]
             models = await stack.enter_async_context(self._open_models(settings, observers))
             memory = Memory(store, bot_id, tokens, models.embedder, memory_options(settings))
-            await memory.migrate(settings.namespaces)
+            await memory.take_layout()
             await stack.enter_async_context(recorder.writing(memory.usage))
-            behaviors = await open_behaviors(
-                settings, memory, models.internal, self._metrics.domain_refused
+            stack.push_async_callback(self._client.close)
+            limiter = SendRateLimiter(settings.sends_per_second, memory.send_rates)
+            chat = TelegramChat(self._client, limiter, sends_rich=settings.rich_messages == "auto")
+            learned: list[AfterLearning] = [FalseClaims(memory, chat, self._sentences).correct]
+            learner = BackgroundLearner(memory.learn, learned, self._observe)
+            services = replace(
+                Services.of(settings, memory, chat, self._sentences, models),
+                learn=learner.learn,
+                me=self._account,
+                name_of=self._name_of,
+                takes_in=self._duty.takes_in,
+                works=self._duty.works,
+                closing=stack.enter_context(ExitStack()),
+            )
+            features = await open_features(services)
+            memory.exporter.parts += [part for each in features for part in each.exports]
+            memory.jobs.forgets += [forget for each in features for forget in each.forgets]
+            learned += [after for each in features for after in each.learned]
+            watchers.join([watcher for each in features for watcher in each.watchers])
+            behaviors = behaviors_of(
+                settings, memory, models.internal, features, self._metrics.domain_refused
             )
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
-            assistant = assistant_of(settings, tokens, models.chat, behaviors, bot_id)
-            client = TelegramClient(self._token, settings.telegram_api_url)
-            stack.push_async_callback(client.close)
-            limiter = SendRateLimiter(settings.sends_per_second, memory.send_rates)
-            await stack.enter_async_context(self._web(memory))
-            started = asyncio.create_task(self._introduce(client))
+            assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
+            routes = [route for each in features for route in each.routes]
+            await stack.enter_async_context(self._web(memory, routes))
+            started = asyncio.create_task(self._introduce(self._client))
             if not await is_done_before(stopping, started):
                 return
-            running = Running(started.result(), models.breaker, behaviors.on_conversation_deleting)
-            chat = TelegramChat(client, limiter, sends_rich=settings.rich_messages == "auto")
-            async with self._serving(memory, chat, assistant, running, models):
+            self._me = started.result()
+            erasing = [hook for each in features for hook in each.erasing]
+            deleting = all_in_order([behaviors.on_conversation_deleting, *erasing])
+            running = Running(self._me, models.breaker, deleting, cannot_reload, features)
+            async with self._serving(services, chat, assistant, running, learner):
                 await stopping.wait()
                 log.info("stopping")
 
@@ -150,6 +187,11 @@ class App:
         finally:
             self._observe(UpdateHandled(outcome))
 
+    def _account(self) -> BotIdentity:
+        if self._me is None:
+            raise NotAccepted
+        return self._me
+
     async def _introduce(self, telegram: TelegramClient) -> BotIdentity:
         me = await connect(telegram, self._health)
         if self._duty.takes_in and self._webhook is None:
@@ -159,50 +201,37 @@ class App:
     @asynccontextmanager
     async def _serving(
         self,
-        memory: Memory,
+        services: Services,
         chat: TelegramChat,
         assistant: Assistant,
         running: Running,
-        models: Models,
+        learner: BackgroundLearner,
     ) -> AsyncIterator[None]:
         """Answer people while the block lasts."""
-        settings, sentences = self._settings, self._sentences
-        learner = BackgroundLearner(memory.learn, after_learning(memory, chat), self._observe)
+        settings, sentences, memory = self._settings, self._sentences, services.memory
         # The playground has settings of its own, which no file changes.
         env_file = ".env" if self._observer is None else ""
         reloading = Reloading(settings, memory, assistant.use_system_prompt, env_file)
-        deleting = before_erasing(memory, chat, running.deleting)
-        running = replace(running, deleting=deleting, reload_all=reloading.reload_all)
-        commands = build_commands(settings, memory, chat, sentences, running)
+        running = replace(running, reload_all=reloading.reload_all)
+        commands = build_commands(services, running)
+        check_commands(commands.listed)
         observe = all_of(filter(None, [self._observe, self._observer]))
         observe(BotServing(memory, assistant.prompt))
-        turns = TurnBuilder(settings, memory, chat, sentences, observe)
-        worker = turns.worker(assistant, commands.handlers, learner.learn, models.voices)
+        turns = TurnBuilder(services, observe, running.features)
+        worker = turns.worker(assistant, commands.answer)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, chat, sentences)
-        tasks = start_watches(settings, memory, chat, sentences, models.conditions)
-        report = partial(self._live.report, self._duty.name, memory, models.conditions)
-        running_on = memory.reports.keep_writing(report), reloading.run()
-        tasks += map(asyncio.create_task, running_on)
+        tasks = _start_watches(services, chat.limiter)
+        running_on = [reloading.run(), services.models.load()]
         if self._duty.works:
-            receipts = Receipts(memory.jobs, chat, sentences)
-            maintenance = Maintenance(memory, learner, receipts.report, running.deleting)
-            announcing = announcing_of(settings, memory, chat, sentences)
-            work = worker.run(), maintenance.run(), turns.due_reminders().run(), announcing.run()
-            tasks += map(asyncio.create_task, work)
+            report_job = Receipts(memory.jobs, chat, sentences).report
+            maintenance = Maintenance(memory, learner, report_job, running.deleting)
+            running_on += [worker.run(), maintenance.run(), turns.work().run()]
+        running_on += [task() for feature in running.features for task in feature.tasks]
+        tasks += map(asyncio.create_task, running_on)
         taking_in: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
-            strangers = commands.strangers
-            serves = strangers.admission.serves
-            reader = UpdateReader(running.me, frozenset(commands.handlers), serves)
-            max_waiting = settings.max_pending_conversations
-            backpressure = Backpressure(memory.client, memory.keys, max_waiting)
-            at_once = AtOnce(buttons.press, memory, chat, commands.edits.take, strangers)
-            ballast = memory.capacity.ballast
-            self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
-            menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
-            plan = SetupPlan(self._webhook, menu, descriptions(self._catalogue))
-            taking_in = self._taking_in(memory, chat.client, plan) + meet(strangers)
+            taking_in = self._taking_in(services, running, commands, buttons)
         polls = self._duty.takes_in and self._webhook is None
         log.info("serving", bot=running.me.username, polling=polls, works=self._duty.works)
         try:
@@ -216,9 +245,25 @@ class App:
             await learner.stop(_LEARNING_GRACE_S)
 
     def _taking_in(
-        self, memory: Memory, telegram: TelegramClient, plan: SetupPlan
+        self, services: Services, running: Running, commands: CommandSet, buttons: Buttons
     ) -> "list[asyncio.Task[None]]":
-        """Start the tasks that receive updates."""
+        """Build the intake, and start the tasks that receive updates."""
+        settings, memory = self._settings, services.memory
+        serves, health = services.admission.serves, self._health
+        names, note_refused = frozenset(commands.handlers), health.refused_a_field
+        file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
+        reader = UpdateReader(running.me, names, serves, note_refused, file_commands)
+        max_waiting = settings.max_pending_conversations
+        backpressure = Backpressure(memory.client, memory.keys, max_waiting)
+        acts = {kind: act for each in running.features for kind, act in each.arrivals.items()}
+        acts[Rewording] = commands.edits.take
+        at_once = ImmediateActions(buttons.press, memory.stopping, services.chat, acts)
+        ballast = memory.capacity.ballast
+        self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
+        menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
+        shown = descriptions(self._catalogue, commands.around)
+        plan = SetupPlan(self._webhook, menu, shown)
+        telegram = self._client
         tasks = [asyncio.create_task(set_up(telegram, plan, self._health))]
         if self._webhook is None:
             lease = PollingLease(memory.poller_lease, self._settings.lease_s)
@@ -230,10 +275,17 @@ class App:
         return tasks
 
     @asynccontextmanager
-    async def _web(self, memory: Memory) -> AsyncIterator[None]:
+    async def _web(self, memory: Memory, more: Sequence[BaseRoute]) -> AsyncIterator[None]:
         """Serve the pages and the webhook while the block lasts."""
         settings = self._settings
-        routes = page_routes(settings, memory, self._health, self._metrics, self._live)
+        routes = health_routes(
+            memory.client,
+            self._health,
+            has_webhook=settings.webhook_url is not None,
+            wait_replicas=settings.intake_wait_replicas,
+        )
+        token, on_platform = secret_of(settings.metrics_token), settings.platform is not None
+        routes += [metrics_route(self._metrics, memory, token, on_platform=on_platform), *more]
         if self._webhook is not None:
             routes += webhook_routes(self._webhook.secret, self.accept, self._health)
         host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router calls from outside
@@ -245,3 +297,29 @@ class App:
         finally:
             server.stop()
             await task
+
+
+def _start_watches(services: Services, limiter: SendRateLimiter) -> list[asyncio.Task[None]]:
+    """Start all checks; return their tasks, which run until they are cancelled."""
+    settings, memory, notices = services.settings, services.memory, services.notices
+    admission = services.admission
+
+    async def drop_removed() -> None:
+        if admission.limits_groups:
+            await memory.drop_removed()
+
+    share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
+    watches = [
+        CapacityWatch(memory.capacity, notices).run(),
+        ModelWatch(memory, notices, services.models.conditions).run(),
+        BudgetWatch(services.budget, notices).run(),
+        repeat(share, "workers", _SHARE_EVERY_S),
+        repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S),
+        repeat(drop_removed, "access", _ACCESS_EVERY_S),
+        repeat(partial(watch_clock, memory.client), "clock", _CLOCK_EVERY_S),
+        repeat(GarbageWatch().check, "garbage", _GARBAGE_EVERY_S),
+        LoopWatchdog().run(),
+    ]
+    if settings.redis_url is None:
+        watches.append(keep_clean(memory.client, memory.erased))
+    return [asyncio.create_task(each) for each in watches]

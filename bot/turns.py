@@ -1,47 +1,31 @@
 """Builds the turn worker from the settings, with the steps of a turn."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from functools import partial
 
 from bot.assistant import Assistant
 from bot.commands.bot_command import Handler
 from bot.commands.export import export_file
-from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget
-from bot.documents.formats import Formats, Limits
-from bot.documents.imports import Imports
-from bot.documents.scans import ScanReader
-from bot.documents.upload import FileReader, Upload
-from bot.model.speaker import NO_VOICES, Voices
-from bot.runtime.due_reminders import DueReminders
-from bot.telegram.admission import Admission
-from bot.telegram.chat import Chat
-from bot.turn.after import AfterTurn
+from bot.feature import Feature, Services
+from bot.runtime.work import WorkLoop
 from bot.turn.agent_step import AgentStep
 from bot.turn.agreed_run import AgreedRun
-from bot.turn.answer import Answerer, AnswerStep, CommandStep, UploadStep
-from bot.turn.at_work import AtWork
+from bot.turn.answer import Answerer, AnswerStep, CommandStep, FileSteps
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.deliver import Deliverer
 from bot.turn.draft import draft_of
 from bot.turn.give_up import GiveUp
+from bot.turn.hooks import AfterTurn
 from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
-from bot.turn.permits import Permits, PersonLimits
-from bot.turn.pictures import PictureStep
 from bot.turn.quota import QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
-from bot.turn.spoken import SpokenAnswers
 from bot.turn.turn import TurnRunner
-from bot.turn.voice import VoiceStep
+from bot.turn.typing_indicator import TypingIndicator
 from bot.turn.worker import TurnWorker
-from config.settings import Settings
 from memory.behaviors.learning_mode import LearningModes
-from memory.documents.library import Library
 from memory.erasure.tool_runs import ToolRuns
-from memory.memory import Memory
-from memory.store.keys import Scope
 
 _MAX_SEND_S = 10.0
 
@@ -50,35 +34,26 @@ class TurnBuilder:
     """Builds the turn worker of a bot; `observe` is called with the steps of all turns."""
 
     def __init__(
-        self,
-        settings: Settings,
-        memory: Memory,
-        chat: Chat,
-        sentences: Sentences,
-        observe: Observer,
+        self, services: Services, observe: Observer, features: Sequence[Feature] = ()
     ) -> None:
-        self._settings = settings
-        self._memory = memory
-        self._chat = chat
-        self._sentences = sentences
+        self._services = services
+        self._settings = services.settings
+        self._memory = services.memory
+        self._permits = services.permits
+        self._chat = services.chat
+        self._sentences = services.sentences
         self._observe = observe
-        limits = PersonLimits(settings.max_turns_per_person, settings.max_uploads_per_person)
-        self._permits = Permits(limits, memory.mailbox.wake)
+        self._features = features
 
     def worker(
         self,
         assistant: Assistant,
-        commands: Mapping[str, Handler],
-        learn: Callable[[Scope], None],
-        voices: Voices = NO_VOICES,
+        commands: Handler,
     ) -> TurnWorker:
-        """Return the worker for all turns; `learn` starts learning from a conversation.
-
-        `voices` hear voice messages and speak the answers to them.
-        """
+        """Return the worker for all turns."""
         memory = self._memory
         ready_queue = memory.ready_queue()
-        turn = self.runner(assistant, commands, learn, voices)
+        turn = self.runner(assistant, commands)
         conversations = ConversationWorker(
             ready_queue, memory.turns, memory.histories, self._permits, turn.run
         )
@@ -87,13 +62,11 @@ class TurnBuilder:
     def runner(
         self,
         assistant: Assistant,
-        commands: Mapping[str, Handler],
-        learn: Callable[[Scope], None],
-        voices: Voices = NO_VOICES,
+        commands: Handler,
     ) -> TurnRunner:
         """Return the runner of a single turn, without leases."""
         memory, observe = self._memory, self._observe
-        steps = self._steps(assistant, commands, learn, voices)
+        steps = self._steps(assistant, commands)
         letters, confirmations = memory.dead_letters, memory.confirmations
         give_up = GiveUp(letters, confirmations, self._sentences, observe).give_up
         return TurnRunner(
@@ -101,14 +74,15 @@ class TurnBuilder:
             memory.histories,
             Answerer(steps, give_up, self._sentences, confirmations, observe),
             self._deliverer(),
-            AfterTurn(assistant.behaviors, learn, observe),
+            AfterTurn(assistant.behaviors, self._services.learn, observe),
         )
 
-    def due_reminders(self) -> DueReminders:
-        """Return what sends reminders that are due."""
-        reminders, lease_s = self._memory.reminders, self._settings.lease_s
-        serves = Admission(self._settings, self._memory.access).serves
-        return DueReminders(reminders, self._deliverer(), self._sentences, lease_s, serves)
+    def work(self) -> WorkLoop:
+        """Return what does the work of features when it is due."""
+        memory, lease_s = self._memory, self._settings.lease_s
+        kinds = [each for feature in self._features for each in feature.work]
+        serves = self._services.admission.serves
+        return WorkLoop(memory.work, kinds, self._deliverer(), lease_s, serves)
 
     def _deliverer(self) -> Deliverer:
         timeout_s = min(_MAX_SEND_S, self._settings.lease_s / 2)
@@ -118,49 +92,33 @@ class TurnBuilder:
     def _steps(
         self,
         assistant: Assistant,
-        commands: Mapping[str, Handler],
-        learn: Callable[[Scope], None],
-        voices: Voices,
+        commands: Handler,
     ) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
         settings, memory, sentences = self._settings, self._memory, self._sentences
         loader = ContextLoader(
             assistant.behaviors, self._chat, assistant.selector, settings.recall_k, assistant.shown
         )
-        at_work = AtWork(self._chat, settings.turn_timeout_s)
+        at_work = self._services.at_work
         drafting = at_work
         if settings.stream == "drafts":
             drafts = partial(draft_of, self._chat, sentences)
-            drafting = AtWork(self._chat, settings.turn_timeout_s, drafts)
-        quota = QuotaStep(memory.quotas, settings, Budget(settings, memory.usage), sentences)
-        upload = self._upload(learn, assistant)
+            drafting = TypingIndicator(self._chat, settings.turn_timeout_s, drafts)
+        quota = QuotaStep(memory.quotas, settings, self._services.budget, sentences)
         agent = CheckedAgent(
             assistant.run,
             LearningModes(memory.scopes).mode,
             AgreedRun(ToolRuns(memory.store), assistant.run_tools),
+            [note for feature in self._features for note in feature.notes],
+            [finish for feature in self._features for finish in feature.finishes],
         )
         answer: AnswerStep = AgentStep(agent, loader, sentences, drafting, self._observe).answer
-        if voices.speaker:
-            answer = SpokenAnswers(answer, voices.speaker, self._chat).answer
-        detail = None if settings.image_detail == "off" else settings.image_detail
+        files = [step for feature in self._features for step in feature.steps]
+        file_steps = FileSteps(files, self._permits, self._services.files, at_work, sentences)
         return [
-            RevisionStep(memory, self._chat, quota, sentences, learn).answer,
-            CommandStep(commands, sentences, Admission(settings, memory.access)).answer,
+            RevisionStep(memory, self._chat, quota, sentences, self._services.learn).answer,
+            CommandStep(commands, sentences, self._services.admission).answer,
             quota.answer,
-            PictureStep(self._chat, memory.tokens, at_work, sentences, detail).answer,
-            VoiceStep(voices.transcriber, self._chat, memory.tokens, at_work, sentences).answer,
-            UploadStep(upload, self._permits, at_work, sentences).answer,
+            file_steps.answer,
             answer,
         ]
-
-    def _upload(self, learn: Callable[[Scope], None], assistant: Assistant) -> Upload | None:
-        """Return the step that stores files, or None if the bot accepts no files."""
-        settings, memory = self._settings, self._memory
-        if settings.documents == "off":
-            return None
-        max_bytes = int(settings.max_document_mb * 2**20)
-        scans = ScanReader(assistant.read_page)
-        reader = FileReader(self._chat, Formats(Limits()), memory.tokens, max_bytes, scans)
-        library = Library(memory.store, memory.scopes)
-        imports = Imports(library, memory.confirmations, memory.tokens, self._sentences)
-        return Upload(reader, imports, memory.scopes, self._sentences, learn)

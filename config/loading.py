@@ -3,16 +3,19 @@
 Nothing here shows a value: it may be a secret.
 """
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import get_args
 
 from annotated_types import Ge, Le
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from config import values
-from config.mcp_servers import UnreadableSetting
 from config.settings import Settings
 
 README_SETTINGS = (
@@ -31,21 +34,31 @@ README_SETTINGS = (
 """The settings that the README shows; config/README.md shows all."""
 
 
+_MIN_SECRET_CHARS = 16
+"""A shorter secret may stand in other values by chance."""
+_hidden: dict[str, str] = {}
+"""Variables that were taken out of the environment of this process, for the next reading."""
+
+
 class SettingsError(Exception):
     """Raised by `load_settings`; one line for each bad variable, and never its value."""
 
 
-def load_settings(env_file: str | None = ".env") -> Settings:
-    """Read the environment and `env_file` (the environment wins); raise one `SettingsError`."""
+def load_settings(env_file: str | None = ".env", kind: type[Settings] = Settings) -> Settings:
+    """Read the environment and `env_file` (the environment wins); raise one `SettingsError`.
+
+    `kind` is the class with the settings of features, too.
+    """
     try:
-        return Settings(_env_file=env_file)
+        with _with_hidden():
+            return kind(_env_file=env_file)
     except OSError as exc:
         raise SettingsError(f"{env_file} cannot be read: {exc.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{env_file} is not UTF-8 text: save it as UTF-8") from None
     except ValidationError as exc:
         refusals = {
-            _refusal(error["loc"], error.get("ctx", {}))
+            _refusal(kind, error["loc"], error.get("ctx", {}))
             for error in exc.errors()
             if error["type"] != "default_factory_not_called"  # another line is the reason
         }
@@ -53,10 +66,49 @@ def load_settings(env_file: str | None = ".env") -> Settings:
         raise SettingsError("\n".join(sorted(refusals))) from None
 
 
-def settings_table(names: Collection[str] = ()) -> str:
+def secrets_of(settings: Settings) -> list[str]:
+    """Return all values that no log may show."""
+    given = (getattr(settings, name) for name in type(settings).model_fields)
+    return [secret.get_secret_value() for value in given for secret in _secrets_in(value)]
+
+
+def hide_secrets(settings: Settings) -> None:
+    """Take the secrets out of the environment, where programs that we start would find them.
+
+    `load_settings` still knows them.
+    """
+    given = {name: getattr(settings, name) for name in type(settings).model_fields}
+    secret = {name for name, value in given.items() if isinstance(value, SecretStr)}
+    secrets = [each for each in secrets_of(settings) if len(each) >= _MIN_SECRET_CHARS]
+    for name, value in list(os.environ.items()):
+        if name.lower() in secret or any(each in value for each in secrets):
+            _hidden[name] = os.environ.pop(name)
+
+
+def _secrets_in(value: object) -> Iterator[SecretStr]:
+    """Yield the secrets in a value, also those within tuples and dataclasses."""
+    if isinstance(value, SecretStr):
+        yield value
+    elif isinstance(value, tuple):
+        yield from chain.from_iterable(map(_secrets_in, value))
+    elif is_dataclass(value):
+        yield from _secrets_in(tuple(getattr(value, each.name) for each in fields(value)))
+
+
+@contextmanager
+def _with_hidden() -> Iterator[None]:
+    os.environ.update(_hidden)
+    try:
+        yield
+    finally:
+        for name in _hidden:
+            os.environ.pop(name, None)
+
+
+def settings_table(names: Collection[str] = (), kind: type[Settings] = Settings) -> str:
     """Return a Markdown table in the order of the class: all settings, or those of `names`."""
     rows = [("variable", "default", "allowed", "meaning"), ("---", "---", "---", "---")]
-    for name, field in Settings.model_fields.items():
+    for name, field in kind.model_fields.items():
         if names and name not in names:
             continue
         meaning = field.description or ""
@@ -64,14 +116,16 @@ def settings_table(names: Collection[str] = ()) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _refusal(location: tuple[int | str, ...], context: Mapping[str, object]) -> str:
+def _refusal(
+    kind: type[Settings], location: tuple[int | str, ...], context: Mapping[str, object]
+) -> str:
     """Return what a variable allows, or the text of a check across several variables."""
     if not location:
         return str(context["error"])
     name = str(location[0])
     error = context.get("error")
-    why = f": {error}" if isinstance(error, UnreadableSetting) else ""
-    return f"{name.upper()} takes {_allowed(Settings.model_fields[name])}{why}"
+    why = f": {error}" if isinstance(error, values.UnreadableSetting) else ""
+    return f"{name.upper()} takes {_allowed(kind.model_fields[name])}{why}"
 
 
 def _default(default: object) -> str:

@@ -51,7 +51,7 @@ def reload_settings(
     if not Path(env_file).is_file():
         return Reloaded(nothing_to_read=True)
     try:
-        new = load_settings(env_file)
+        new = load_settings(env_file, type(settings))
         prepare(new)
     except SettingsError as error:
         return Reloaded(refusal=str(error))

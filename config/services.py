@@ -21,11 +21,12 @@ def _webhook_secret(chosen: dict[str, Any]) -> SecretStr | None:
     return SecretStr(hmac.new(key, b"webhook secret", hashlib.sha256).hexdigest())
 
 
-def _same_as(name: str) -> Callable[[dict[str, Any]], Any]:
+def same_as(name: str) -> Callable[[dict[str, Any]], Any]:
+    """Return a default that is the value of another setting."""
     return lambda chosen: chosen[name]
 
 
-def _key_for(address: str) -> Callable[[dict[str, Any]], SecretStr | None]:
+def key_for(address: str) -> Callable[[dict[str, Any]], SecretStr | None]:
     """Use the main model's key, but never send it to another server."""
 
     def key(chosen: dict[str, Any]) -> SecretStr | None:
@@ -33,10 +34,6 @@ def _key_for(address: str) -> Callable[[dict[str, Any]], SecretStr | None]:
         return api_key if chosen[address] == chosen["openai_base_url"] else None
 
     return key
-
-
-def _search_service(chosen: dict[str, Any]) -> str | None:
-    return "https://api.search.brave.com/res/v1/web/search" if chosen["search_api_key"] else None
 
 
 def _default_data_dir() -> Path:
@@ -66,10 +63,6 @@ class ServiceSettings(BaseSettings):
     )
     port: int = Field(
         default=8080, ge=0, le=65535, description="Port of the web pages and the webhook; 0: any"
-    )
-    inspector_token: values.Secret | None = Field(
-        default=None,
-        description="Secret that opens `/inspect`, the page about the running bot; not set: off",
     )
     admin_user_ids: values.UserIds = Field(
         default=frozenset(), description="People who may use the admin commands"
@@ -101,7 +94,7 @@ class ServiceSettings(BaseSettings):
         default="gpt-5.4-mini", description="Model that answers people"
     )
     openai_memory_model: values.Text = Field(
-        default_factory=_same_as("openai_model"),
+        default_factory=same_as("openai_model"),
         description="Model of internal calls (learning, narratives); not set: `OPENAI_MODEL`",
     )
     openai_reasoning: values.Reasoning | None = Field(
@@ -125,20 +118,15 @@ class ServiceSettings(BaseSettings):
         description="Second model, asked while the first one or its server fails; not set: none",
     )
     fallback_base_url: values.WebAddress = Field(
-        default_factory=_same_as("openai_base_url"),
+        default_factory=same_as("openai_base_url"),
         description="Server of the second model; not set: `OPENAI_BASE_URL`",
     )
     fallback_api_key: values.Secret | None = Field(
-        default_factory=_key_for("fallback_base_url"),
+        default_factory=key_for("fallback_base_url"),
         description="API key of the second model; not set: `OPENAI_API_KEY` if the server is the "
         "same",
     )
-    image_detail: Annotated[Literal["auto", "low", "high", "off"], values.AnyCase] = Field(
-        default="low",
-        description="How closely the model looks at photos; more takes more tokens; `off`: it "
-        "sees none",
-    )
-    openai_embedding_model: values.EmbeddingModel = Field(
+    openai_embedding_model: values.ModelOrOff = Field(
         default="text-embedding-3-small",
         description="Embedding model for recall; `off`: recall uses words alone",
     )
@@ -149,56 +137,13 @@ class ServiceSettings(BaseSettings):
         description="Dimensions of an embedding; not set: the model's default",
     )
     openai_embedding_base_url: values.WebAddress = Field(
-        default_factory=_same_as("openai_base_url"),
+        default_factory=same_as("openai_base_url"),
         description="Server of the embedding model; not set: `OPENAI_BASE_URL`",
     )
     openai_embedding_api_key: values.Secret | None = Field(
-        default_factory=_key_for("openai_embedding_base_url"),
+        default_factory=key_for("openai_embedding_base_url"),
         description="API key of the embedding model; not set: `OPENAI_API_KEY` if the server is "
         "the same",
-    )
-    transcription_model: values.EmbeddingModel = Field(
-        default="gpt-transcribe",
-        description="Model that writes down voice messages; `off`: the bot does not listen",
-    )
-    transcription_base_url: values.WebAddress = Field(
-        default_factory=_same_as("openai_base_url"),
-        description="Server of the transcription model; not set: `OPENAI_BASE_URL`",
-    )
-    transcription_api_key: values.Secret | None = Field(
-        default_factory=_key_for("transcription_base_url"),
-        description="API key of the transcription model; not set: `OPENAI_API_KEY` if the server "
-        "is the same",
-    )
-    speech_model: values.EmbeddingModel = Field(
-        default=None, description="Model that speaks answers to voice messages; not set: text only"
-    )
-    speech_voice: values.Text = Field(default="alloy", description="Voice of the speech model")
-    speech_base_url: values.WebAddress = Field(
-        default_factory=_same_as("openai_base_url"),
-        description="Server of the speech model; not set: `OPENAI_BASE_URL`",
-    )
-    speech_api_key: values.Secret | None = Field(
-        default_factory=_key_for("speech_base_url"),
-        description="API key of the speech model; not set: `OPENAI_API_KEY` if the server is the "
-        "same",
-    )
-    web: Annotated[Literal["off", "read"], values.AnyCase] = Field(
-        default="read",
-        description="Whether the model may read public web pages (`read`)",
-    )
-    search_api_key: values.Secret | None = Field(
-        default=None, description="Key of Brave's web search API; not set: `SEARCH_URL` needs none"
-    )
-    search_url: values.WebAddress | None = Field(
-        default_factory=_search_service,
-        description="Search service for the model, if `WEB=read`: a SearXNG, or with "
-        "`SEARCH_API_KEY` Brave's API; not set: Brave if there is a key, else none",
-    )
-
-    # Tools from outside
-    mcp_servers: values.McpServers = Field(
-        default=(), description="MCP servers whose tools the model may use"
     )
 
     # Store
@@ -220,10 +165,6 @@ class ServiceSettings(BaseSettings):
         le=1_048_576,
         description="Memory of the Redis plan, if the server reports no `maxmemory`",
     )
-    backup_passphrase: values.Secret | None = Field(
-        default=None,
-        description="Encrypts backups (`backup`, `restore`); not set: a terminal is asked for it",
-    )
     data_dir: values.Folder = Field(
         default_factory=_default_data_dir,
         description="Data of the embedded Valkey; not set: `~/.local/share/ricordo`",
@@ -236,10 +177,6 @@ class ServiceSettings(BaseSettings):
     )
 
     # Monitoring
-    otel_exporter_otlp_endpoint: values.WebAddress | None = Field(
-        default=None,
-        description="OpenTelemetry collector (HTTP) that gets traces; not set: none are made",
-    )
     sentry_dsn: values.SentryDsn | None = Field(
         default=None,
         description="Sentry project that gets unexpected errors, without any text; not set: none",

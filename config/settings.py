@@ -14,7 +14,6 @@ from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from config import values
-from config.document_settings import DocumentSettings
 from config.services import ServiceSettings
 
 PLATFORM_MARKS = {
@@ -26,7 +25,7 @@ PLATFORM_MARKS = {
 _OF_FALLBACK = {"fallback_base_url", "fallback_api_key"}
 
 
-class Settings(DocumentSettings, ServiceSettings):
+class Settings(ServiceSettings):
     """What the operator has decided; a field's variable is its name in capitals."""
 
     model_config = SettingsConfigDict(
@@ -79,14 +78,8 @@ class Settings(DocumentSettings, ServiceSettings):
     behaviors: values.ImportPaths = Field(
         default=(), description="Your own memory behaviors, as `package.module:Class`"
     )
-    knowledge_base_model: values.ImportPath | None = Field(
-        default=None, description="Pydantic model of your own fields in the running state"
-    )
-    message_selector: values.ImportPath | None = Field(
-        default=None, description="Your class that selects the messages of the window"
-    )
-    next_action: values.ImportPath | None = Field(
-        default=None, description="Your class that decides what the agent does next"
+    features: values.FeaturePaths = Field(
+        default=(), description="Your own features, as `package.module:feature`"
     )
 
     # Limits of a turn
@@ -104,7 +97,10 @@ class Settings(DocumentSettings, ServiceSettings):
         description="Time limit of one model call; with `FALLBACK_MODEL` the first model has half",
     )
     turn_timeout_s: float = Field(
-        default=180, ge=1, le=3600, description="Time limit of a whole turn"
+        default=180,
+        ge=1,
+        le=3600,
+        description="Time limit of a whole turn: voice, photos, files, answer and speech together",
     )
     stream: Annotated[Literal["drafts", "off"], values.AnyCase] = Field(
         default="drafts",
@@ -134,11 +130,11 @@ class Settings(DocumentSettings, ServiceSettings):
         le=1000,
         description="Turns of one person that a process runs at once, over all chats; others wait",
     )
-    max_uploads_per_person: int = Field(
-        default=1,
-        ge=1,
-        le=1000,
-        description="Files of one person that a process reads at once; others wait",
+    max_document_mb: float = Field(
+        default=5,
+        ge=0.1,
+        le=20,
+        description="Maximum size of an uploaded file; Telegram allows bots 20 MB",
     )
     max_pending_conversations: int = Field(
         default=10_000,
@@ -225,6 +221,21 @@ class Settings(DocumentSettings, ServiceSettings):
         if max(self.tool_timeout_s, self.model_timeout_s) > self.turn_timeout_s:
             raise ValueError("TURN_TIMEOUT_S must be at least TOOL_TIMEOUT_S and MODEL_TIMEOUT_S")
         return self
+
+    def models_in_use(self) -> dict[str, tuple[str, ...]]:
+        """Return the models that are asked, and the units in which each is billed ("": tokens)."""
+        chats = (self.openai_model, self.openai_memory_model, self.fallback_model)
+        return {name: ("",) for name in (*chats, self.openai_embedding_model) if name}
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The names of the operator's own scopes that this bot reads."""
+        return ()
+
+    @property
+    def shows_pictures(self) -> bool:
+        """Whether the model may be shown pictures; a feature may say no."""
+        return True
 
     @property
     def platform(self) -> str | None:

@@ -25,7 +25,7 @@ class UnknownName:
     nearest: str
 
 
-def unknown_names(env_file: str = ".env") -> list[UnknownName]:
+def unknown_names(kind: type[Settings], env_file: str = ".env") -> list[UnknownName]:
     """Return variables of the environment and `env_file` that resemble a setting that is not set.
 
     They are in the order of their names. An `env_file` that cannot be read counts as empty.
@@ -34,18 +34,20 @@ def unknown_names(env_file: str = ".env") -> list[UnknownName]:
         in_file = dotenv_values(env_file)
     except (OSError, UnicodeDecodeError):
         in_file = {}
+    settings = {name.upper() for name in kind.model_fields}
     # An empty value counts as not set.
     values = {**in_file, **os.environ}
     is_set = {name.upper() for name, value in values.items() if value}
     found = {
-        *_alike(in_file, is_set, _ALIKE_IN_FILE),
-        *_alike(os.environ, is_set, _ALIKE_IN_ENVIRONMENT),
+        *_alike(settings, in_file, is_set, _ALIKE_IN_FILE),
+        *_alike(settings, os.environ, is_set, _ALIKE_IN_ENVIRONMENT),
     }
     return sorted(found, key=lambda unknown: unknown.name)
 
 
-def _alike(names: Iterable[str], is_set: set[str], cutoff: float) -> Iterator[UnknownName]:
-    settings = {name.upper() for name in Settings.model_fields}
+def _alike(
+    settings: set[str], names: Iterable[str], is_set: set[str], cutoff: float
+) -> Iterator[UnknownName]:
     missing = sorted(settings - is_set)
     for name in names:
         if name.upper() not in settings and not name.startswith("_"):

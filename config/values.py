@@ -17,8 +17,6 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
 from pydantic_settings import NoDecode
 
-from config.mcp_servers import McpServer, read_mcp_servers
-
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Valid names for a namespace of documents."""
 
@@ -33,6 +31,10 @@ _SENTRY_DSN = re.compile(r"https?://[^\s/@]{1,200}@[^\s/@]{1,253}/[^\s@]{1,200}"
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
 
+class UnreadableSetting(ValueError):
+    """Raised for a value that cannot be used; the text says why and shows no value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """The text that says which values a kind takes."""
@@ -41,12 +43,17 @@ class Allowed:
 
 
 class Price(NamedTuple):
-    """The price of a million tokens of a model, in the operator's currency."""
+    """What a model costs, in the operator's currency.
+
+    Without a `unit` these are the prices of a million tokens. With one, `input` is the price of a
+    minute of sound, of a thousand or of a million spoken characters, or of a drawn image.
+    """
 
     model: str
     input: Decimal
-    cached: Decimal
-    output: Decimal
+    cached: Decimal = Decimal(0)
+    output: Decimal = Decimal(0)
+    unit: Literal["", "min", "kchar", "Mchar", "image"] = ""
 
 
 def _words(text: str) -> list[str]:
@@ -54,11 +61,19 @@ def _words(text: str) -> list[str]:
 
 
 def _prices(text: str) -> list[list[str]]:
-    return [each.split() for each in text.split(";") if each.strip()]
+    return [_price(*each.split()) for each in text.split(";") if each.strip()]
+
+
+def _price(*words: str) -> list[str]:
+    """Return the fields of a price; any that does not fit is refused by its number of fields."""
+    if len(words) == 2 and "/" in words[1]:
+        amount, _, unit = words[1].partition("/")
+        return [words[0], amount, "0", "0", unit]
+    return list(words) if len(words) == 4 else []
 
 
 def _valid_prices(prices: tuple[Price, ...]) -> tuple[Price, ...]:
-    amounts = [amount for price in prices for amount in price[1:]]
+    amounts = [amount for price in prices for amount in price[1:4]]
     if len({price.model for price in prices}) < len(prices) or any(each < 0 for each in amounts):
         raise ValueError
     return prices
@@ -105,7 +120,8 @@ def _without_slash(text: str) -> str:
     return text.rstrip("/")
 
 
-def _on_text(read: Callable[[str], object]) -> BeforeValidator:
+def on_text(read: Callable[[str], object]) -> BeforeValidator:
+    """Return a validator that reads a text; other values stay as they are."""
     return BeforeValidator(lambda value: read(value) if isinstance(value, str) else value)
 
 
@@ -116,7 +132,7 @@ def _zone(name: str) -> ZoneInfo:
         raise ValueError from exc
 
 
-AnyCase = _on_text(str.lower)
+AnyCase = on_text(str.lower)
 
 Text: TypeAlias = Annotated[str, Allowed("text")]
 Reasoning: TypeAlias = Annotated[
@@ -129,9 +145,7 @@ Verbosity: TypeAlias = Annotated[
 ]
 Secret: TypeAlias = Annotated[SecretStr, Allowed("text")]
 BotToken: TypeAlias = Annotated[
-    SecretStr,
-    _matching(_BOT_TOKEN),
-    Allowed("a token from @BotFather: `123456:ABC…`"),
+    SecretStr, _matching(_BOT_TOKEN), Allowed("a token from @BotFather: `123456:ABC…`")
 ]
 WebhookSecret: TypeAlias = Annotated[
     SecretStr, _matching(_WEBHOOK_SECRET), Allowed("1 to 256 of `A-Z a-z 0-9 _ -`")
@@ -155,27 +169,22 @@ RedisAddress: TypeAlias = Annotated[
     _only(_is_redis_address),
     Allowed(", ".join(f"`{scheme}://…`" for scheme in REDIS_SCHEMES)),
 ]
-EmbeddingModel: TypeAlias = Annotated[
+ModelOrOff: TypeAlias = Annotated[
     str | None,
-    _on_text(lambda name: None if name.lower() == "off" else name),
+    on_text(lambda name: None if name.lower() == "off" else name),
     Allowed("a model's name, or `off`"),
 ]
 UserIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(gt=0)]],
     NoDecode,
-    _on_text(_words),
+    on_text(_words),
     Allowed("user ids, separated by commas or spaces"),
 ]
 GroupIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(lt=0)]],
     NoDecode,
-    _on_text(_words),
+    on_text(_words),
     Allowed("ids of groups, all below 0, separated by commas or spaces"),
-]
-ImportPath: TypeAlias = Annotated[
-    str,
-    _matching(_IMPORT_PATH),
-    Allowed("a class: `package.module:Class`"),
 ]
 ImportPaths: TypeAlias = Annotated[
     tuple[
@@ -190,37 +199,37 @@ ImportPaths: TypeAlias = Annotated[
         ...,
     ],
     NoDecode,
-    _on_text(_words),
+    on_text(_words),
+]
+FeaturePaths: TypeAlias = Annotated[
+    tuple[Annotated[str, _matching(_IMPORT_PATH)], ...],
+    NoDecode,
+    on_text(_words),
+    Allowed("functions as `package.module:feature`, separated by commas or spaces"),
 ]
 Namespaces: TypeAlias = Annotated[
     tuple[Annotated[str, _matching(_SCOPED_NAMESPACE)], ...],
     NoDecode,
-    _on_text(_words),
+    on_text(_words),
     Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces; `@` as in `BEHAVIORS`"),
-]
-McpServers: TypeAlias = Annotated[
-    tuple[McpServer, ...],
-    NoDecode,
-    _on_text(read_mcp_servers),
-    Allowed(
-        '`{"name": {"url": …, "headers": {…}, "tools": […]}}` or `{"name": {"command": […], '
-        '"env": {…}}}`, or the path of a JSON file'
-    ),
 ]
 Prices: TypeAlias = Annotated[
     tuple[Price, ...],
     NoDecode,
-    _on_text(_prices),
+    on_text(_prices),
     AfterValidator(_valid_prices),
-    Allowed("`model input cached output` for a million tokens each, models separated by `;`"),
+    Allowed(
+        "`model input cached output` for a million tokens each, or `model amount/unit` with the "
+        "unit `min` of sound, `kchar`, `Mchar` or `image`; models separated by `;`"
+    ),
 ]
 MemoryKinds: TypeAlias = Annotated[
     tuple[Literal["state", "facts", "synopses"], ...],
     NoDecode,
-    _on_text(lambda kinds: [] if kinds.lower() == "off" else _words(kinds)),
+    on_text(lambda kinds: [] if kinds.lower() == "off" else _words(kinds)),
     Allowed("any of `state`, `facts`, `synopses`, separated by commas or spaces, or `off`"),
 ]
-Zone: TypeAlias = Annotated[ZoneInfo, _on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]
+Zone: TypeAlias = Annotated[ZoneInfo, on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]
 ExistingFile: TypeAlias = Annotated[FilePath, Allowed("the path of an existing file")]
 Folder: TypeAlias = Annotated[
     Path, AfterValidator(Path.expanduser), Allowed("the path of a folder")

@@ -1,10 +1,11 @@
 """Builds all services of this package for one bot. Done once, in the composition root."""
 
 import asyncio
-from collections.abc import Iterable
+import sys
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from functools import partial
 
 from memory.erasure.confirmations import Confirmations
 from memory.erasure.correcting import Correcting
@@ -17,17 +18,12 @@ from memory.erasure.pause import MemorySwitch
 from memory.erasure.rewriting import Rewriting
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
-from memory.learning.progress import awaited_watermark
 from memory.learning.vectors import VectorLearner
-from memory.limits.access_list import AccessList
 from memory.limits.capacity import CapacityMonitor
-from memory.limits.invitations import Invitations
-from memory.limits.process_reports import WATCHED, ProcessReports
+from memory.limits.members import Members
 from memory.limits.quotas import Quotas
 from memory.limits.send_rate import SendRates
 from memory.limits.usage import UsageStore
-from memory.queue.announcements import Announcements
-from memory.queue.audience import Audience
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions
@@ -35,18 +31,17 @@ from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
 from memory.queue.stopping import Stopping
 from memory.queue.turns import TurnStore, TurnTimes
-from memory.reminders.reminders import Reminders
-from memory.reminders.time_zone import TimeZones
 from memory.scopes.delta import Cursor
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.migration import migrate
+from memory.store.layout import take_layout
 from memory.store.scripts import Scripts
-from memory.store.store import NOTES, NamedLease, Store
+from memory.store.store import NamedLease, Store
 from memory.text.tokens import TokenCounter
+from memory.work.items import WorkItems
 
 _PAGE = 1_000
 
@@ -58,7 +53,8 @@ class MemoryOptions:
     A scope expires after `ttl_s` without activity. `tail` newest messages are read with a turn.
     `redis_bytes` is the memory of Redis if the server does not tell it; 0 means unknown.
     `wait_replicas` replicas must have an update before it counts as taken. Memories are found by
-    the days of `zone`.
+    the days of `zone`. The newest messages of a conversation that take up to `conversation_bytes`
+    of this process are searched.
     """
 
     ttl_s: int
@@ -68,13 +64,15 @@ class MemoryOptions:
     redis_bytes: int = 0
     wait_replicas: int = 0
     zone: tzinfo = UTC
+    conversation_bytes: int = sys.maxsize
 
 
 class Memory:
     """The services of one bot's memory, as attributes; other classes get the ones they use.
 
-    `erased` is set when this process has erased something. `noted` has an event for each of
-    `NOTES`, which is set when there is something new to look at.
+    `erased` is set when this process has erased something. `noted` has an event for each
+    topic of notes, which is set when there is something new to look at. `on_erased` are called with
+    a scope in which any process has erased something, so that other caches drop its words.
     """
 
     def __init__(
@@ -89,12 +87,13 @@ class Memory:
         self.keys = Keys(bot_id)
         self.scripts = Scripts(client)
         self.erased = asyncio.Event()
-        self.noted = {name: asyncio.Event() for name in NOTES}
+        self.on_erased: list[Callable[[Scope], None]] = []
+        self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
         self.usage = UsageStore(client, self.keys, self.scripts)
-        self.capacity = CapacityMonitor(self.store, options.redis_bytes, options.tail)
+        self.capacity = CapacityMonitor(self.store, options.redis_bytes)
         self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
         self.turns.room = self.capacity.room
         self.stopping = Stopping(self.store, self.mailbox)
@@ -103,27 +102,26 @@ class Memory:
         self.off_record = OffRecordSessions(self.store, self.mailbox)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.quotas = Quotas(self.store)
-        self.access = AccessList(self.store)
-        self.invitations = Invitations(self.store, self.access)
+        self.members = Members(self.store)
         self.send_rates = SendRates(self.store)
-        self.reports = ProcessReports(self.store)
         self._questions = questions = QuestionVectors(embedder)
         self.scopes = Scopes(
-            self.store, questions, max_bytes=options.cache_bytes, zone=options.zone
+            self.store,
+            questions,
+            max_bytes=options.cache_bytes,
+            conversation_bytes=options.conversation_bytes,
+            zone=options.zone,
         )
-        self.audience = Audience(self.store, self.scopes)
-        self.announcements = Announcements(self.store, self.audience)
-        self.reminders = Reminders(self.store)
-        self.time_zones = TimeZones(self.scopes)
+        self.work = WorkItems(self.store)
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
         self.moving = Moving(self.scopes, self.correcting)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
         self.rewriting = Rewriting(self.forgetting)
-        self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage, self.access)
+        self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.look = OperatorLook(self.store)
-        self.exporter = Exporter(self.store, self.scopes, self.reminders, self.access)
+        self.exporter = Exporter(self.store, self.scopes)
         self.histories = HistoryParts(
             store=self.store,
             scopes=self.scopes,
@@ -140,14 +138,10 @@ class Memory:
             self.store, self.scopes, self.tokens, self._vectors, config
         )
         self.consent = Consent(self.store, self.scopes, self.correcting, config.with_domain)
-        self.capacity.wait_for([partial(awaited_watermark, each) for each in config.behaviors])
 
-    async def migrate(self, namespaces: Iterable[str] = ()) -> None:
-        """Give what an earlier version stored the names of this one; before anything is read.
-
-        `namespaces` are the operator's. Raise `LayoutTooNew` or `StoreError`.
-        """
-        await migrate(self.client, self.keys, self.scripts, namespaces)
+    async def take_layout(self) -> None:
+        """Return if this version can read what is stored; raise `OtherLayout` or `StoreError`."""
+        await take_layout(self.client, self.keys)
 
     async def drop_erased(self) -> None:
         """Drop the cached content of scopes in which any process has erased something.
@@ -161,26 +155,26 @@ class Memory:
         ):
             for _, fields in noted:
                 scope = Scope(fields[b"c"].decode())
-                if scope == WATCHED:
-                    self.reports.note_watched()
-                elif event := self.noted.get(scope.tag):
-                    event.set()
+                if ":" not in scope.tag:
+                    self.noted[scope.tag].set()
                 else:
                     self.scopes.drop(scope)
                     self._questions.forget()
+                    for forget in self.on_erased:
+                        forget(scope)
                     self.store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
 
     async def drop_removed(self) -> None:
         """Drop the waiting messages of people whom an admin removed, and end their turns.
 
-        Each process reads the access list for this, because each may have taken a message in before
+        Each process reads the members for this, because each may have taken a message in before
         it knew. Raise `StoreError`.
         """
-        await self.access.refresh()
-        for person in tuple(self.access.removed):
+        await self.members.refresh()
+        for person in tuple(self.members.removed):
             await self.mailbox.drop_sender(person)
-            self.access.removed.discard(person)
+            self.members.removed.discard(person)
 
     def ready_queue(self) -> ReadyQueue:
         """Return a new consumer of the wake-ups of conversations."""
@@ -203,7 +197,7 @@ class Memory:
         return self.histories.cursor(conversation)
 
     async def learn(self, conversation: Scope) -> LearningRound:
-        """Learn what is due.
+        """Learn what is due in a conversation.
 
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
         """

@@ -5,6 +5,11 @@ from typing import Literal
 
 Role = Literal["user", "assistant"]
 ImageDetail = Literal["auto", "low", "high"]
+CLAIM = "k"
+"""Begins a code in `Message.used`: the answer says that it has saved something, and no tool did.
+
+The language of the person follows it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +30,8 @@ class Message:
     `photo` is Telegram's id of the picture that the text describes, "" if it describes none.
     `album` is Telegram's id of the album that it was sent in, "" for none.
     `used` names the memories whose text stood in the prompt of an answer: codes as of
-    `CallContext.used`, separated by spaces. It is in no prompt. `edited_at` is when each of
-    `message_ids` was edited last (Unix seconds, 0 for never); it is empty if none was.
+    `CallContext.used`, and `CLAIM`, separated by spaces. It is in no prompt. `edited_at` is when
+    each of `message_ids` was edited last (Unix seconds, 0 for never); it is empty if none was.
     """
 
     seq: int
@@ -49,6 +54,27 @@ class Message:
     photo: str = ""
     album: str = ""
     edited_at: tuple[int, ...] = ()
+
+    @property
+    def is_task(self) -> bool:
+        """Whether it is a task that became due, which no message in the chat shows."""
+        return bool(self.message_ids) and self.message_ids[0] < 0
+
+    @property
+    def ids_in_chat(self) -> tuple[int, ...]:
+        """The messages in the chat that show it."""
+        return () if self.is_task else self.message_ids
+
+    @property
+    def claim(self) -> str:
+        """The language of a claim to have saved something; "" if it makes none."""
+        codes = (code for code in self.used.split() if code.startswith(CLAIM))
+        return next(codes, "").removeprefix(CLAIM)
+
+    @property
+    def rests_on_memory(self) -> bool:
+        """Whether a memory stood in the prompt of this answer."""
+        return any(not code.startswith(CLAIM) for code in self.used.split())
 
 
 @dataclass(frozen=True, slots=True)

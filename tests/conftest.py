@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.acceptance.forking import bots_forked
 from tests.valkey import OneNodeCluster, ValkeyServer
 
 
@@ -90,6 +89,8 @@ def tokens() -> TokenCounter:
 @pytest.fixture(scope="session")
 def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Have bots forked from one process from now on, which saves the seconds of their imports."""
+    from tests.acceptance.forking import bots_forked  # noqa: PLC0415 - only for tests with bots
+
     with bots_forked(tmp_path_factory.mktemp("launcher")):
         yield
 

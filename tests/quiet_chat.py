@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
+from bot.commands.bot_command import Answer
 from bot.reply.parts import Part
-from bot.telegram.chat import Destination
+from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.updates import IncomingMessage
 from memory.behaviors.tool_output import OutgoingFile
 from memory.store.keys import Scope
 
@@ -31,6 +33,10 @@ class QuietChat:
         del timeout_s
         self.sent.append((to, part))
         return 99 + len(self.sent)
+
+    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 15.0) -> None:
+        """Keep nothing."""
+        del chat_id, message, timeout_s
 
     def takes_rich(self, chat_id: int) -> bool:
         """Say no."""
@@ -97,3 +103,8 @@ class QuietChat:
 async def no_export(conversation: Scope) -> OutgoingFile:
     """Stand for the maker of export files where nothing is exported."""
     raise NotImplementedError(conversation.tag)
+
+
+async def no_command(_: IncomingMessage, __: Scope) -> Answer:
+    """Answer each command as one that does not exist."""
+    return Answer((Part("No such command."),))

@@ -34,7 +34,7 @@ def make(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     if program is None:
         pytest.skip("there is no make")
     (folder / "bin").mkdir(exist_ok=True)
-    for name in ("awk", "cp", "touch", "rm"):
+    for name in ("awk", "cp", "find", "touch", "rm"):
         (folder / "bin" / name).symlink_to(which(name) or "")
     return subprocess.run(
         [program, *options],
@@ -84,7 +84,7 @@ def test_a_venv_of_an_old_python_is_created_again(tmp_path: Path) -> None:
 def test_a_venv_of_a_supported_python_is_kept(tmp_path: Path) -> None:
     (tmp_path / ".venv").mkdir()
     stub(tmp_path / ".venv" / "bin", "python")
-    assert "rm -rf" not in make(tmp_path, "-n", "run").stdout
+    assert "rm -rf .venv" not in make(tmp_path, "-n", "run").stdout
 
 
 def test_help_lists_all_targets(tmp_path: Path) -> None:

@@ -69,6 +69,11 @@ class ValkeyServer:
         self.stop()
         raise RuntimeError("".join(["the test's server did not start:\n", *said]))
 
+    def move_to(self, port: int) -> None:
+        """Use another port from the next start on."""
+        self._command[self._command.index(str(self.port))] = str(port)
+        self.port = port
+
     def pause(self) -> None:
         """Suspend the process, as a suspended machine would."""
         assert self._process

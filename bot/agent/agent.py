@@ -1,12 +1,13 @@
 """`FunctionsBasedAgent`: reads a context and decides the next action.
 
-It only decides. `run` runs the tools and ends the loop.
+It only decides. The loop around it, which runs the tools, is `run_agent` in `refused.py`.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
+from bot.prompt.assemble import beside_others
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import ToolDefinition
@@ -50,7 +51,7 @@ class FunctionsBasedAgent:
         """
         must_answer = len(context.completed_steps) >= self._max_steps
         reply = await self._model.complete(
-            self._assemble(context),
+            await beside_others(self._assemble, context),
             self._tools,
             tool_choice="none" if must_answer else "auto",
             labels=self._labels(context),

@@ -1,8 +1,8 @@
-"""Tries again after the model's server refused a prompt, so that one message never blocks a chat.
+"""The agent loop: decide, act, decide again. A refused prompt is tried again with less.
 
 A filter of the server may refuse the person's message, its pictures, or another part of the
 prompt. So the model is asked without the pictures first. If the server refuses that, too, the
-message is sent alone. It counts as refused only if the server accepts a harmless message instead.
+message is sent alone. It counts as refused only if the server accepts a harmless one in its place.
 """
 
 from dataclasses import replace
@@ -10,12 +10,11 @@ from dataclasses import replace
 import structlog
 
 from bot.agent.agent import Agent
-from bot.agent.run import run_agent
 from bot.agent.toolbox import Toolbox
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from memory.behaviors.context import AgentContext
-from memory.behaviors.steps import FinishAction
-from memory.reminders.reminder import ReminderChanges
+from memory.behaviors.steps import Action, FinishAction
+from memory.work.item import WorkChanges
 
 log = structlog.get_logger(__name__)
 
@@ -33,14 +32,33 @@ class PicturesDeclined(Exception):
     """
 
 
+async def run_agent(agent: Agent, toolbox: Toolbox, context: AgentContext) -> FinishAction:
+    """Return the answer to the context's message; raise `ModelError`, `LeaseLost` or `StoreError`.
+
+    Each step of this run is added to `completed_steps`. A tool that asks the person first ends the
+    run with an empty answer.
+    """
+    action = await agent.next_action(context)
+    while isinstance(action, Action):
+        step = await toolbox.run(action, context)
+        context.completed_steps.append(step)
+        if context.tool_question:
+            return FinishAction("")
+        final = toolbox.final_output(step)
+        if final is not None:
+            return FinishAction(final)
+        action = await agent.next_action(context)
+    return action
+
+
 async def run_despite_refusals(
     agent: Agent, toolbox: Toolbox, context: AgentContext
 ) -> FinishAction:
     """Return the answer as `run_agent` does; after a refusal try again with less.
 
-    The pictures are removed from `context` first. Then, with the pictures again, window, replies,
-    search results, memory context and all that tools did in this run. Raise `PicturesDeclined`,
-    `MessageRefused` or `ModelError`.
+    First the pictures are left out. If that does not help, they come back and all else is left
+    out: window, replies, search results, memory context, and what tools did in this run. Raise
+    `PicturesDeclined`, `MessageRefused` or `ModelError`.
     """
     steps, writes, files = len(context.completed_steps), len(context.writes), len(context.files)
     try:
@@ -59,15 +77,15 @@ async def run_despite_refusals(
         context.window, context.recalled, context.memory_context = (), (), ""
         context.replies = ()
         del context.completed_steps[steps:], context.writes[writes:], context.files[files:]
-        context.reminders = ReminderChanges()
+        context.work = WorkChanges()
         try:
             return await run_agent(agent, toolbox, context)
         except ModelRefused as error:
             refusal = error
     if not refusal.may_concern_messages:
         raise refusal
-    # If the server does not answer a harmless message either, it refuses a parameter, the system
-    # prompt or a tool, and the operator has to act.
+    # If the server refuses a harmless message as well, it refuses a parameter, the system prompt or
+    # a tool, and the operator has to act.
     message = replace(context.user_message, text=_HARMLESS)
     harmless = replace(context, user_message=message, user_messages=(), completed_steps=[])
     if await _accepts(agent, replace(harmless, pictures=())):

@@ -1,25 +1,31 @@
 """Checks the files of tools before they go out with an answer: number, size, name and content.
 
 A tool may pass on what strangers made, so neither a name nor a type is believed: the content
-decides how a file is sent and how its name ends. Only the header of a picture is read.
+decides how a file is sent and how its name ends. The header of a picture is read in a process of
+its own.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
-from PIL import Image
-
-from bot.agent.picture_header import header_of
+from bot.parsing.answers import NotRead
+from bot.parsing.pictures import read_header
+from bot.parsing.processes import memory_mb
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import FileKind, OutgoingFile, is_opus
-from memory.text.untrusted_text import one_line, visible
+from memory.text.untrusted_text import one_line, shown
 
 MAX_FILES = 3
 MAX_FILE_BYTES = 5 * 2**20
 MAX_ANSWER_BYTES = 8 * 2**20
+_SHARE_OF_MEMORY = 16
+"""Files of all answers that are not sent yet may take this share; they are copied to be sent."""
+_ALL: "WeakValueDictionary[int, OutgoingFile]" = WeakValueDictionary()
+"""The files of all answers of this process, as long as anything refers to them."""
 _MAX_LINES = 10
-"""The model is told of so many files of one call; further ones are not sent."""
+"""Of one call at most this many files are sent, and the model reads a line about each."""
 _MAX_NAME_CHARS = 60
 _MAX_SIDES = 10_000
 _MAX_RATIO = 20
@@ -36,21 +42,21 @@ _BEGINNINGS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
 )
 """How files begin, and the endings that they may have; the first one is given to any other."""
 _TEXTS = frozenset(["txt", "md", "csv", "tsv", "json", "xml", "yaml", "yml", "ics", "vcf", "log"])
-_HIDING = re.compile('[/\\\\:*?"<>|\\[\\]\u202a-\u202e\u2066-\u2069]')
-"""Characters that mean something in a path, or that turn the direction of what follows."""
+_HIDING = re.compile('[/\\\\:*?"<>|\\[\\]]')
+"""Characters that mean something in a path."""
 
 
 class NotSendable(Exception):
     """Raised for a file that is not sent; the text says why to the model."""
 
 
-def attach(files: Sequence[OutgoingFile], context: AgentContext) -> list[str]:
+async def attach(files: Sequence[OutgoingFile], context: AgentContext) -> list[str]:
     """Keep what is sent with the answer; return a line for the model about each file."""
     lines = []
     for file in files[:_MAX_LINES]:
         name = _cleaned(file.name)
         try:
-            checked = _checked(replace(file, name=name), context.files)
+            checked = await _checked(replace(file, name=name), context.files)
         except NotSendable as refusal:
             lines.append(f"[{name} is not sent: {refusal}]")
         else:
@@ -59,26 +65,38 @@ def attach(files: Sequence[OutgoingFile], context: AgentContext) -> list[str]:
     return lines
 
 
-def _checked(file: OutgoingFile, earlier: list[OutgoingFile]) -> OutgoingFile:
-    if len(earlier) >= MAX_FILES:
-        raise NotSendable(f"an answer has at most {MAX_FILES} files")
+async def _checked(file: OutgoingFile, earlier: list[OutgoingFile]) -> OutgoingFile:
+    _check_room(file, earlier)
+    _ALL[id(file)] = file
     if file.file_id:
         return replace(file, content=b"", kind="document" if file.kind == "text" else file.kind)
     if not file.content:
         raise NotSendable("it is empty")
+    stem, _, ending = file.name.rpartition(".")
+    kind, real_ending = await _kind_and_ending(file.content, ending.lower())
+    name = f"{stem or ending}.{real_ending}" if real_ending else f"{file.name}.bin"
+    _check_room(file, earlier)  # another tool may have attached a file meanwhile
+    checked = replace(file, name=name, kind=kind)
+    _ALL[id(checked)] = checked
+    return checked
+
+
+def _check_room(file: OutgoingFile, earlier: list[OutgoingFile]) -> None:
+    if len(earlier) >= MAX_FILES:
+        raise NotSendable(f"an answer has at most {MAX_FILES} files")
     if file.nbytes > MAX_FILE_BYTES:
         raise NotSendable(f"it is larger than {MAX_FILE_BYTES >> 20} MB")
     if file.nbytes + sum(each.nbytes for each in earlier) > MAX_ANSWER_BYTES:
         raise NotSendable(f"the files of an answer have at most {MAX_ANSWER_BYTES >> 20} MB")
-    stem, _, ending = file.name.rpartition(".")
-    kind, real_ending = _kind_and_ending(file.content, ending.lower())
-    name = f"{stem or ending}.{real_ending}" if real_ending else f"{file.name}.bin"
-    return replace(file, name=name, kind=kind)
+    max_bytes = memory_mb() * 2**20 // _SHARE_OF_MEMORY
+    others = (each.nbytes for each in _ALL.values() if each is not file)
+    if file.nbytes + sum(others) > max_bytes:
+        raise NotSendable("other people get large files now; the person can ask again in a minute")
 
 
-def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
+async def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
     """Return how a file is sent and how its name ends, "" if nobody knows what it is."""
-    if picture := _picture(content):
+    if picture := await _picture(content):
         return picture
     if is_opus(content):
         return "voice", "ogg"
@@ -92,15 +110,15 @@ def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
     return "document", ending if ending in _TEXTS and _is_text(content) else ""
 
 
-def _picture(content: bytes) -> tuple[FileKind, str] | None:
+async def _picture(content: bytes) -> tuple[FileKind, str] | None:
     """Return how a picture is sent, None for what is none; raise `NotSendable` for a bomb."""
     try:
-        header = header_of(content, tuple(_PICTURES))
-    except Image.DecompressionBombError:
+        header = await read_header(content)
+    except NotRead:
         raise NotSendable("it has too many pixels") from None
-    if header is None or header[0] not in _PICTURES:
+    if header is None or header.format not in _PICTURES:
         return None
-    kind, width, height = header
+    kind, width, height = header.format, header.width, header.height
     is_shown = width + height <= _MAX_SIDES and max(width, height) <= _MAX_RATIO * min(
         width, height
     )
@@ -116,8 +134,8 @@ def _is_text(content: bytes) -> bool:
 
 def _cleaned(name: str) -> str:
     """Return a name of one short line, without a path and without marks that hide its end."""
-    shown = _HIDING.sub("_", visible(one_line(name))).strip(". ")
-    stem, dot, ending = shown.rpartition(".")
+    seen = _HIDING.sub("_", shown(one_line(name))).strip(". ")
+    stem, dot, ending = seen.rpartition(".")
     kept = _MAX_NAME_CHARS - len(ending) - 1
-    short = f"{stem[:kept]}{dot}{ending}" if dot and kept > 0 else shown[:_MAX_NAME_CHARS]
+    short = f"{stem[:kept]}{dot}{ending}" if dot and kept > 0 else seen[:_MAX_NAME_CHARS]
     return short.strip(". ") or "file"

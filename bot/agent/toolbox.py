@@ -33,7 +33,10 @@ class ToolNameClash(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """Limits: calls of one tool in a turn, seconds of one call, tokens of one output."""
+    """Limits: calls of one tool in a turn, seconds of one call, tokens of one output.
+
+    A tool may have a time limit of its own.
+    """
 
     max_calls_per_tool: int
     timeout_s: float
@@ -95,11 +98,19 @@ class Toolbox:
             files = text.files if isinstance(text, ToolOutput) else ()
         except ToolError as error:
             text, is_whole, failed, files = f"Error: {error}", False, True, ()
-        about_files = attach(files, context)
+        about_files = await attach(files, context)
         if not is_whole:
             text = self._tokens.shorten(text, self._limits.max_output_tokens)
             text = "\n".join((text, *about_files))
-        return ToolResult(call.id, text, failed, is_untrusted, began, time.time())
+        return ToolResult(
+            call_id=call.id,
+            text=text,
+            failed=failed,
+            is_untrusted=is_untrusted,
+            began_at=began,
+            ended_at=time.time(),
+            is_reader=named is not None and named.is_reader,
+        )
 
     def _ready(self, call: ToolCall) -> tuple[Tool[Any], Arguments]:
         """Return the tool and its validated arguments; raise `ToolError`."""
@@ -131,7 +142,7 @@ class Toolbox:
         if nth > max_calls:
             raise ToolError(f"{tool.name} may run {max_calls} times for one answer, and did")
         try:
-            async with asyncio.timeout(self._limits.timeout_s):
+            async with asyncio.timeout(tool.timeout_s or self._limits.timeout_s):
                 return await tool.run(arguments, context)
         except (ToolError, LeaseLost, StoreError):
             raise

@@ -11,16 +11,16 @@ from dataclasses import replace
 import orjson
 from pydantic import BaseModel
 
-from bot.check.model_trouble import trouble
 from bot.check.prompt_front import whole_prompt
-from bot.check.recognition import KnownServer, recognize
-from bot.check.rows import Row, Rows
-from bot.model.answering import OpenAIChatModel
 from bot.model.call import ChatModel, PromptMessage
+from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ModelError, ModelRefused
 from bot.model.models import chat_parameters, secret_of
 from bot.model.openai_client import open_client
+from bot.model.recognition import KnownServer, recognize
 from bot.model.structured import StructuredModel
+from bot.model.trouble import trouble
+from bot.probe import Row, Rows
 from config.settings import Settings
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition

@@ -5,47 +5,54 @@ It changes nothing anywhere, and writes nothing to Redis.
 
 import asyncio
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, aclosing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 
 import structlog
+from pydantic import SecretStr
 
-from bot.check.announcement import check_announcement
-from bot.check.backups import check_backups
 from bot.check.chat_model import check_chat, check_second
-from bot.check.collector import check_monitoring
-from bot.check.embeddings import check_embeddings
-from bot.check.outside import check_outside
-from bot.check.rows import Row, Rows, is_passed, table
-from bot.check.setting_rows import (
-    check_settings,
-    lacks_embedding_key,
-    lacks_fallback_key,
-    lacks_model_key,
-)
-from bot.check.sight import check_pictures
-from bot.check.speech import check_speech
-from bot.check.store import check_store
+from bot.check.embeddings import COMPARISON, check_embeddings
+from bot.check.rows import is_passed, next_steps, table
+from bot.check.setting_rows import check_settings
+from bot.check.store import STORED_DATA, check_store, one_connection
 from bot.check.telegram import check_telegram, check_token
-from bot.check.transcription import check_transcription
-from bot.check.web_search import check_web_search
+from bot.model.models import lacks_embedding_key, lacks_fallback_key, lacks_model_key
+from bot.probe import Probe, Row, Rows, StoreProbe
 from bot.runtime.process import redis_address
 from config.settings import Settings
 from memory.store.embedded import EmbeddedError
+from memory.store.errors import StoreError
+from memory.store.keys import Keys
 
 log = structlog.get_logger(__name__)
 
 _GROUP_LIMIT_S = 300.0
 
 
-def run_check(settings: Settings, *, for_release: bool) -> int:
-    """Print the table; return 0, or 1 if something failed.
+def run_check(
+    settings: Settings, probes: Sequence[Probe | StoreProbe], *, for_release: bool
+) -> int:
+    """Print the table; return 0, or 1 if something failed. `probes` are those of features.
 
     For a release only what would make the start impossible is checked: settings, Redis, and a token
     that Telegram refuses. If Telegram cannot be reached, that must not stop a release.
     """
     with _store_address(settings) as address:
-        rows = asyncio.run(_all(settings, address, for_release=for_release))
+        rows = asyncio.run(_all(settings, address, None if for_release else probes))
+    steps = "" if for_release else f"\n{next_steps(rows)}\n"
+    sys.stdout.write(f"{table(rows)}\n{steps}")
+    return 0 if is_passed(rows) else 1
+
+
+def run_comparison(settings: Settings) -> int:
+    """Print what the vectors of what this bot has stored are worth; return as `run_check`."""
+    with _store_address(settings) as address:
+        token = settings.telegram_bot_token
+        groups = [("Redis", check_store(address, settings))]
+        if token is not None and address is not None:
+            groups.append((COMPARISON.name, _stored(COMPARISON, settings, address, _bot_id(token))))
+        rows = asyncio.run(_gathered(groups))
     sys.stdout.write(f"{table(rows)}\n")
     return 0 if is_passed(rows) else 1
 
@@ -65,42 +72,54 @@ async def bounded(name: str, rows: Rows, limit_s: float = _GROUP_LIMIT_S) -> lis
     return found
 
 
-async def _all(settings: Settings, address: str | None, *, for_release: bool) -> list[Row]:
-    groups = _groups(settings, address, for_release=for_release)
+async def _all(
+    settings: Settings, address: str | None, probes: Sequence[Probe | StoreProbe] | None
+) -> list[Row]:
+    """Return all rows; without probes only those of a release."""
+    return await _gathered(_groups(settings, address, probes))
+
+
+async def _gathered(groups: Iterable[tuple[str, Rows]]) -> list[Row]:
     found = await asyncio.gather(*(bounded(name, rows) for name, rows in groups))
     return [row for rows in found for row in rows]
 
 
 def _groups(
-    settings: Settings, address: str | None, *, for_release: bool
+    settings: Settings, address: str | None, probes: Sequence[Probe | StoreProbe] | None
 ) -> Iterator[tuple[str, Rows]]:
     """Yield the groups to run; a service without its key or token has a row of the settings."""
     yield "Settings", check_settings(settings)
     yield "Redis", check_store(address, settings)
     token = settings.telegram_bot_token
     if token is not None:
-        check = check_token if for_release else check_telegram
+        check = check_token if probes is None else check_telegram
         yield "Telegram", check(settings, token.get_secret_value())
-    if for_release:
+    if probes is None:
         return
     if token is not None and address is not None:
-        bot_id = int(token.get_secret_value().partition(":")[0])
-        yield "Backup", check_backups(settings, address, bot_id)
-        yield "Announcements", check_announcement(settings, address, bot_id)
+        bot_id = _bot_id(token)
+        stored = (each for each in (STORED_DATA, *probes) if isinstance(each, StoreProbe))
+        yield from ((each.name, _stored(each, settings, address, bot_id)) for each in stored)
     if not lacks_model_key(settings):
         yield "Model", check_chat(settings)
-        yield "Photos", check_pictures(settings)
     if settings.fallback_model is not None and not lacks_fallback_key(settings):
         yield "Second model", check_second(settings)
     if not lacks_embedding_key(settings):
         yield "Embeddings", check_embeddings(settings)
-    if settings.transcription_api_key is not None or not lacks_model_key(settings):
-        yield "Voice messages", check_transcription(settings)
-    if settings.speech_api_key is not None or not lacks_model_key(settings):
-        yield "Spoken answers", check_speech(settings)
-    yield "Web search", check_web_search(settings)
-    yield "Tools from outside", check_outside(settings)
-    yield "Monitoring", check_monitoring(settings)
+    others = (each for each in probes if isinstance(each, Probe) and each.is_needed(settings))
+    yield from ((each.name, each.run(settings)) for each in others)
+
+
+def _bot_id(token: SecretStr) -> int:
+    return int(token.get_secret_value().partition(":")[0])
+
+
+async def _stored(probe: StoreProbe, settings: Settings, address: str, bot_id: int) -> Rows:
+    """Yield the rows of a probe; none if Redis does not answer, which has a row of its own."""
+    with suppress(StoreError):
+        async with one_connection(address, settings) as client:
+            async for row in probe.run(settings, client, Keys(bot_id)):
+                yield row
 
 
 @contextmanager

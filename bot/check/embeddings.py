@@ -1,21 +1,57 @@
-"""The embedding model: does it answer, and do its vectors have the dimensions that we ask for."""
+"""The embedding model: does it answer, and what do its vectors add to words.
 
+For the second question (`check --compare-embeddings`) nobody has labelled the talks of this bot. So
+the check takes a message of a person and looks for those that were said right before and after it,
+among all of the conversation: by words alone, by vectors alone, and by both as recall does. Nothing
+is asked of a model, because all of them have vectors, and only counts are shown.
+"""
+
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from math import inf, sqrt
 
-from bot.check.model_trouble import name_shared_key, trouble
-from bot.check.recognition import recognize
-from bot.check.rows import Row, Rows
+import numpy as np
+
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.models import secret_of
 from bot.model.openai_client import open_client
+from bot.model.recognition import recognize
+from bot.model.trouble import name_shared_key, trouble
+from bot.probe import Row, Rows, StoreProbe
 from config.settings import Settings
+from memory.scopes.log import message_of, seq_of, unpacked
 from memory.search.embeddings import EmbeddingsUnavailable
+from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.message_search import SESSION_PAUSE_S
+from memory.search.weights import DEFAULTS
+from memory.search.words import asked_terms, words_of
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from memory.store.scope_index import pages_of_scopes
 
 _WHAT = "Embeddings"
 _TIMEOUT_S = 30.0
 _ENOUGH_DIMENSIONS = 512
 """More dimensions fill a small Redis and improve recall little."""
+
+_COMPARED = "Words and vectors"
+_FIRST = 5
+"""A message counts as found if one of its neighbors is among so many."""
+
+_NEAR = 2
+"""So many messages of people before and after it in its session are its neighbors."""
+
+_MIN_MESSAGES = 60
+"""With fewer messages in a conversation, chance finds many neighbors."""
+
+_MAX_ASKED = 200
+_MAX_CONVERSATIONS = 50
+_MAX_ENTRIES, _PAGE = 4_000, 200
+_MIN_WORDS = 4
+_BOTH = replace(DEFAULTS, floor=-inf, floor_without_vectors=-inf, min_words=0)
+_VECTORS = replace(_BOTH, lexical=0, min_lexical=-inf)
 
 
 async def check_embeddings(settings: Settings) -> Rows:
@@ -70,3 +106,106 @@ async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
     row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", known)
     row = name_shared_key(row, settings, "OPENAI_EMBEDDING")
     return replace(row, advice=f"{row.advice}, or do without: OPENAI_EMBEDDING_MODEL=off")
+
+
+async def _compare(settings: Settings, client: RedisClient, keys: Keys) -> Rows:
+    """Yield one row."""
+    name = settings.openai_embedding_model
+    if name is None:
+        yield Row(_COMPARED, "ok", "OPENAI_EMBEDDING_MODEL=off: recall uses words alone")
+        return
+    fingerprint = f"{name}:{settings.openai_embedding_dimensions or 'default'} | "
+    found, conversations = np.zeros(3), 0
+    asked = 0
+    async for page in pages_of_scopes(client, keys, ()):
+        for scope in (each for each in page if each.is_conversation):
+            stored = await _stored(client, keys, scope, fingerprint)
+            if len(stored) < _MIN_MESSAGES or conversations == _MAX_CONVERSATIONS:
+                continue
+            counts = await asyncio.to_thread(_found, stored)
+            found, asked = found + counts[:3], asked + counts[3]
+            conversations += 1
+    yield comparison_row((found / max(asked, 1) * 100).tolist(), asked, conversations)
+
+
+COMPARISON = StoreProbe(_COMPARED, _compare)
+
+
+def comparison_row(shares: Sequence[float], asked: int, conversations: int) -> Row:
+    """Return the row for what words, vectors and both find, in percent."""
+    words, vectors, both = shares
+    if not asked:
+        seen = f"no conversation has {_MIN_MESSAGES} messages of people with vectors of this model"
+        return Row(_COMPARED, "unknown", seen, "try again when people have talked more")
+    seen = (
+        f"of {asked} messages of {conversations} conversations, what was said beside them is among "
+        f"the first {_FIRST} by words for {words:.0f} %, by vectors for {vectors:.0f} %, by both "
+        f"for {both:.0f} %"
+    )
+    if both - words >= 100 / sqrt(asked):  # less may be chance
+        return Row(_COMPARED, "ok", seen)
+    advice = "words alone find about as much here: try another model, or OPENAI_EMBEDDING_MODEL=off"
+    return Row(_COMPARED, "warn", seen, advice)
+
+
+async def _stored(
+    client: RedisClient, keys: Keys, scope: Scope, fingerprint: str
+) -> list[IndexRecord]:
+    """Return what people have said in a conversation, oldest first, with vectors and sessions.
+
+    Nothing is returned if the vectors are those of another model.
+    """
+    parts = keys.scope(scope)
+    stored = await client.call("HGET", parts.meta, "vector_fingerprint")
+    rows = await _newest(client, parts.vectors)
+    if not rows or not (stored or b"").decode().startswith(fingerprint):
+        return []
+    unit_rows = unpacked([fields[b"v"] for _, fields in rows])
+    vectors = dict(zip((seq_of(each) for each, _ in rows), unit_rows, strict=True))
+    found, session, before = [], 0, 0.0
+    for entry, fields in await _newest(client, parts.log):
+        message = message_of(seq_of(entry), fields)
+        session += message.sent_at - before > SESSION_PAUSE_S
+        before = message.sent_at
+        if message.role == "user" and message.seq in vectors:
+            found.append(IndexRecord(message.text, session, vector=vectors[message.seq]))
+    return found
+
+
+async def _newest(client: RedisClient, key: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """Return the newest entries of a stream, oldest first, read a page at a time."""
+    entries: list[tuple[bytes, dict[bytes, bytes]]] = []
+    page, end = [*range(_PAGE)], b"+"
+    while len(page) == _PAGE and len(entries) < _MAX_ENTRIES:
+        page = await client.call("XREVRANGE", key, end, "-", "COUNT", _PAGE)
+        entries += page
+        end = b"(" + entries[-1][0] if entries else end
+    return entries[::-1]
+
+
+def _found(said: Sequence[IndexRecord]) -> list[int]:
+    """Return for how many messages words, vectors and both find a neighbor, and how many asked."""
+    indexes = [HybridIndex(weights=weights) for weights in (_BOTH, _VECTORS, _BOTH)]
+    for number, record in enumerate(said):
+        for index in indexes:  # of neighbors that the index knows, each would raise the other
+            index.append(record._replace(session=number))
+    asking = [
+        (number, near)
+        for number, record in enumerate(said)
+        if len(asked_terms(words_of(record.text), {})) >= _MIN_WORDS
+        if (near := _neighbors(said, number))
+    ]
+    counts = [0, 0, 0, 0]
+    for number, near in asking[:: len(asking) // _MAX_ASKED + 1]:
+        others = np.arange(len(said)) != number
+        for way, index in enumerate(indexes):
+            vector = said[number].vector if way else None
+            hits = index.search(said[number].text, vector, _FIRST, others)
+            counts[way] += not near.isdisjoint(hit.row for hit in hits)
+        counts[3] += 1
+    return counts
+
+
+def _neighbors(said: Sequence[IndexRecord], number: int) -> set[int]:
+    around = range(max(0, number - _NEAR), min(len(said), number + _NEAR + 1))
+    return {at for at in around if at != number and said[at].session == said[number].session}

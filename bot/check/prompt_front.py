@@ -5,11 +5,11 @@ We hide one word in the system message and one in the oldest message, and ask fo
 
 from collections.abc import Iterator
 
-from bot.check.model_trouble import trouble
-from bot.check.recognition import OTHER, KnownServer
-from bot.check.rows import Row
 from bot.model.call import ChatModel, ModelReply, PromptMessage
 from bot.model.model_errors import ContextTooLong, ModelError
+from bot.model.recognition import OTHER, KnownServer
+from bot.model.trouble import trouble
+from bot.probe import Row
 from bot.prompt.fitting import messages_tokens
 from memory.text.tokens import TokenCounter
 

@@ -1,31 +1,16 @@
-"""One row of the table, and the table as text; plain enough for a platform's log.
-
-An operator may show a row to anyone: it holds no secret, no error's own text and no person's text.
-"""
+"""The table of `check` as text."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
 
-# `unknown`: the service does not tell, and that is no reason to stop.
-Verdict: TypeAlias = Literal["ok", "warn", "fail", "unknown"]
+from bot.probe import Row
+
+TELEGRAM = "Telegram"
+"""The row of a token that Telegram knows."""
 
 _MARK_WIDTH = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What was tested, the verdict, what was seen, and what to do about it ("" if nothing)."""
-
-    what: str
-    verdict: Verdict
-    seen: str
-    advice: str = ""
-
-
-Rows: TypeAlias = AsyncGenerator[Row, None]
-"""What one group of checks finds; each row comes as soon as it is known."""
+_STEPS = 3
+_BY_URGENCY = ("fail", "warn", "ok", "unknown")
 
 
 def is_passed(rows: Sequence[Row]) -> bool:
@@ -43,6 +28,16 @@ def table(rows: Sequence[Row]) -> str:
         if row.advice:
             lines.append(f"{'':<{_MARK_WIDTH}}  {'':<{width}}  -> {row.advice}")
     return "\n".join([*lines, "", _summary(rows)])
+
+
+def next_steps(rows: Sequence[Row]) -> str:
+    """Return the three most useful things to do: what failed, what has a price, what is offered."""
+    ordered = [row for verdict in _BY_URGENCY for row in rows if row.verdict == verdict]
+    steps = [f"{row.what}: {row.advice}" for row in ordered if row.advice]
+    if is_passed(rows) and any(row.what == TELEGRAM for row in rows):
+        steps.insert(0, "start the bot, and write /start to it")
+    lines = [f"{number}. {step}" for number, step in enumerate(steps[:_STEPS], 1)]
+    return "\n".join(["Next:", *lines]) if lines else "Nothing is left to do."
 
 
 def _summary(rows: Sequence[Row]) -> str:

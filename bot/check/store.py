@@ -9,13 +9,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from bot.check.rows import Row, Rows
+import structlog
+
+from bot.probe import Row, Rows, StoreProbe
 from config.settings import Settings
 from memory.store.client import RedisClient
-from memory.store.errors import StoreError, StoreRefused
+from memory.store.errors import StoreError, StoreRefused, StoreUnfit
+from memory.store.keys import Keys
+from memory.store.layout import LAYOUT, OtherLayout, check_layout
+
+log = structlog.get_logger(__name__)
 
 _MIN_VERSION = {"Redis": (6, 2), "Valkey": (7, 2)}
 _NEARLY_FULL = 0.8
+_MAX_CLOCK_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +30,8 @@ class ServerState:
     """What a server reports about itself; None for what it does not report.
 
     `snapshots` is its `save` line, "" for none. `max_bytes` is 0 if there is no limit. `clients`
-    includes ourselves.
+    includes ourselves. `is_redis` is false if its INFO has no fields. `clock_ahead_s` is how far
+    its clock is ahead of ours.
     """
 
     product: str
@@ -38,6 +46,22 @@ class ServerState:
     max_clients: int | None
     replicas: int | None
     is_cluster: bool
+    is_redis: bool = True
+    clock_ahead_s: float = 0
+
+
+async def refuse_unfit(client: RedisClient, address: str) -> None:
+    """Refuse a server on which no bot can run, and warn of one that drops memories.
+
+    Raise `StoreUnfit`, or another `StoreError` if it does not answer.
+    """
+    state = await _read_state(client)
+    for row in (server(state), cluster(state, address)):
+        if row.verdict == "fail":
+            raise StoreUnfit(f"{row.seen}; {row.advice}")
+    evicting = eviction(state)
+    if evicting.verdict == "fail":
+        log.warning("redis drops memories", detail=evicting.seen, advice=evicting.advice)
 
 
 async def check_store(address: str | None, settings: Settings) -> Rows:
@@ -62,6 +86,8 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
     yield memory(state)
     yield connections(state, settings.redis_max_connections)
     yield cluster(state, address)
+    if abs(state.clock_ahead_s) > _MAX_CLOCK_S:
+        yield clock(state)
     if settings.intake_wait_replicas:
         yield replicas(state, settings.intake_wait_replicas)
 
@@ -70,6 +96,9 @@ def server(state: ServerState) -> Row:
     """Judge product and version."""
     minimum = _MIN_VERSION[state.product]
     needed = f"{state.product} {'.'.join(map(str, minimum))} or newer"
+    if not state.is_redis:
+        seen = "a server answers, but it is neither Redis nor Valkey"
+        return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
     if state.version is None:
         return Row(
             "Redis", "unknown", f"answers, but does not report its version ({needed} is needed)"
@@ -155,6 +184,15 @@ def cluster(state: ServerState, address: str) -> Row:
     return Row("Redis kind", "ok", seen)
 
 
+def clock(state: ServerState) -> Row:
+    """Return the warning about two clocks that differ."""
+    seconds = round(abs(state.clock_ahead_s))
+    seen = (
+        f"this machine is {seconds} s {'behind' if state.clock_ahead_s > 0 else 'ahead of'} Redis"
+    )
+    return Row("Clock", "warn", seen, "let NTP set the clocks: reminders come at the wrong time")
+
+
 def replicas(state: ServerState, wanted: int) -> Row:
     """Judge whether there are as many replicas as intake waits for; else it accepts nothing."""
     what, linked = "Redis replicas", state.replicas
@@ -185,11 +223,15 @@ async def _read_state(client: RedisClient) -> ServerState:
     await client.ping()
     ping_ms = (time.perf_counter() - began) * 1000
     info: Mapping[str, str] = {}
+    is_redis = True
     with suppress(StoreRefused):
         info = await client.info("default")
+        is_redis = bool(info)
     config: Mapping[str, str] = {}
-    with suppress(StoreRefused):
-        config = await client.call("CONFIG GET", "save", "maxclients")
+    ahead_s = await client.clock_ahead_s() if is_redis else 0
+    if is_redis:
+        with suppress(StoreRefused):
+            config = await client.call("CONFIG GET", "save", "maxclients")
     appends = info.get("aof_enabled")
     is_valkey = "valkey_version" in info
     return ServerState(
@@ -205,6 +247,8 @@ async def _read_state(client: RedisClient) -> ServerState:
         max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
         replicas=_integer(info.get("connected_slaves")),
         is_cluster=info.get("cluster_enabled") == "1",
+        is_redis=is_redis,
+        clock_ahead_s=ahead_s,
     )
 
 
@@ -231,3 +275,17 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _mb(count: int) -> str:
     return f"{count / 2**20:.1f} MB"
+
+
+async def _stored_data(_: Settings, client: RedisClient, keys: Keys) -> Rows:
+    """Yield whether this version can read what is stored."""
+    what = "Stored data"
+    try:
+        await check_layout(client, keys)
+    except OtherLayout as other:
+        yield Row(what, "fail", "another version has stored it", str(other).partition(": ")[2])
+    else:
+        yield Row(what, "ok", f"layout {LAYOUT}, as this version reads it")
+
+
+STORED_DATA = StoreProbe("Stored data", _stored_data)

@@ -3,7 +3,7 @@
 import time
 from urllib.parse import urlsplit
 
-from bot.check.rows import Row, Rows, Verdict
+from bot.probe import Row, Rows, Verdict
 from bot.telegram.bot_account import BotIdentity, WebhookState
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.errors import (
@@ -79,7 +79,7 @@ def privacy(me: BotIdentity) -> Row:
 def webhook(
     state: WebhookState, public_address: str | None, now: float, *, take_over: bool = False
 ) -> Row:
-    """Judge where updates go. Of a foreign webhook only the host is shown: its path may be secret.
+    """Judge where updates go. Show only the host of another bot's webhook: its path may be secret.
 
     `now` is in Unix seconds.
     """

@@ -108,7 +108,7 @@ class Access:
     ) -> None:
         self._chat = chat
         self._sentences = sentences
-        self._operators = operators
+        self.operators = operators
         self.is_off_record = is_off_record
 
     async def check_on_record(self, conversation: Scope) -> None:
@@ -128,6 +128,10 @@ class Access:
         if asked.is_anonymous_admin:
             key = "error.anonymous_admin"
         return Answer(self._sentences.say(asked.sender.language, key))
+
+    async def may_change(self, asked: IncomingMessage | ButtonPress) -> bool:
+        """Return whether somebody may change what everybody here shares; raise `TelegramError`."""
+        return await may_change(asker_of(asked, self._chat))
 
     async def check(self, pressed: ButtonPress, senders: Iterable[int] = ()) -> None:
         """Raise `NotConfirmed` unless a person may change what rests on the senders' words.
@@ -150,20 +154,20 @@ class Access:
 
     def _operators_handler(self, command: BotCommand) -> Handler:
         async def checked(asked: IncomingMessage, conversation: Scope) -> Answer:
-            is_operator = asked.sender in self._operators
+            is_operator = asked.sender in self.operators
             if not is_operator or asked.is_group:
                 log.warning("admin command refused", command=command.name, user=asked.sender.id)
                 key = "admin.only_private" if is_operator else "admin.not_admin"
                 return Answer(self._sentences.say(asked.sender.language, key))
             log.info("admin command", command=command.name, user=asked.sender.id)
-            await self._operators.note_language(asked.sender)
+            await self.operators.note_language(asked.sender)
             return await command.handler(asked, conversation)
 
         return checked
 
     def _operators_button(self, button: ButtonHandler) -> ButtonHandler:
         async def checked(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
-            if pressed.is_group or pressed.sender not in self._operators:
+            if pressed.is_group or pressed.sender not in self.operators:
                 raise NotConfirmed("not_yours")
             return await button(pressed, here, rest)
 

@@ -3,6 +3,7 @@
 Values and types only. `build` lists all commands; menus, /help and the checks are derived from it.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -43,8 +44,31 @@ class ShownOnTop(Exception):
         self.key = key
 
 
+NOTHING = re.compile(r"(?!)")
+ANYTHING = re.compile(r".+", re.DOTALL)
+"""What a command takes that reads the words behind it itself."""
+
 Audience = Literal["everyone", "private", "groups", "operators", "unlisted"]
 """Where menus and /help list a command; `unlisted` is in neither."""
+
+
+Section = Literal["memory", "talk", "data"]
+"""The sections of /help, in their order."""
+
+IsUseful = Callable[[IncomingMessage, Scope], Awaitable[bool]]
+"""Returns whether /help lists a command for the sender of a message in a conversation."""
+
+
+def when(holds: Callable[[], object]) -> IsUseful:
+    """Return that a command is useful to everybody while `holds` returns something true."""
+
+    async def is_useful(_: IncomingMessage, __: Scope) -> bool:
+        return bool(holds())
+
+    return is_useful
+
+
+_ALWAYS = when(lambda: True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +79,10 @@ class BotCommand:
     only for `ADMIN_USER_IDS` and only in private, and so do its buttons. With `group_admins_only`
     it works in a group only for the group's administrators; the sentence `<name>.only_group_admins`
     says so to everybody else.
+
+    `words` are those that it understands behind its name, as the handler gets them: people may say
+    them in any of our languages. `takes` matches any other text behind it that it can use. With
+    `takes_file` what stands behind it, or the file above it, is read like a file.
     """
 
     name: str
@@ -62,3 +90,8 @@ class BotCommand:
     audience: Audience = "everyone"
     buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)
     group_admins_only: bool = False
+    words: tuple[str, ...] = ()
+    takes: re.Pattern[str] = NOTHING
+    section: Section = "talk"
+    is_useful: IsUseful = _ALWAYS
+    takes_file: bool = False

@@ -10,7 +10,6 @@ import structlog
 
 from bot.commands.access import Access, asker_of
 from bot.commands.bot_command import ButtonHandler
-from bot.commands.learned_marks import LearnedMarks
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat
@@ -34,7 +33,8 @@ REWORD = "reword"
 """The verb of the button that asks for other words."""
 _NONCE_BYTES = 12
 NONCE = re.compile(r"[\w-]{16}", re.ASCII)
-_MAX_DOMAIN_CHARS = 300
+_MAX_DOMAIN_CHARS = 2_000
+"""More than `MAX_DOMAIN_BYTES`: a person sees all that they agree to."""
 
 
 def with_nonces(writes: Sequence[ToolWrite]) -> list[ToolWrite]:
@@ -101,7 +101,7 @@ def _described(sentences: Sentences, language: str, how: str, write: ToolWrite) 
 
 
 def _fields(write: SetDomain) -> str:
-    """Return the fields as text; as they are if they are no object, which changes nothing."""
+    """Return the fields as text. JSON that is no object sets nothing, and is shown unchanged."""
     try:
         fields = dict(orjson.loads(write.fields))
     except (TypeError, ValueError):
@@ -129,17 +129,9 @@ class ConsentButtons:
     Off the record a yes writes nothing. The question stays for later.
     """
 
-    def __init__(
-        self,
-        consent: Consent,
-        access: Access,
-        marks: LearnedMarks,
-        chat: Chat,
-        sentences: Sentences,
-    ) -> None:
+    def __init__(self, consent: Consent, access: Access, chat: Chat, sentences: Sentences) -> None:
         self._consent = consent
         self._access = access
-        self._marks = marks
         self._chat = chat
         self._sentences = sentences
 
@@ -150,10 +142,6 @@ class ConsentButtons:
 
     async def _yes(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> tuple[Part, ...]:
         await self._access.check_on_record(conversation)
-        if NONCE.fullmatch(nonce):
-            sender_id = pressed.sender.id
-            if fact_id := await self._consent.about_to_forget(conversation, nonce, sender_id):
-                await self._marks.leave_fact(conversation, fact_id)
         return await self._answer(pressed, conversation, nonce, agrees=True)
 
     async def _no(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> tuple[Part, ...]:

@@ -3,51 +3,51 @@
 Each asks first. A confirmation acts at once, without waiting for a turn.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from bot.commands.access import call_context_of
 from bot.commands.bot_command import Answer
-from bot.commands.learned_marks import LearnedMarks
-from bot.commands.memory_entries import Count
 from bot.commands.receipts import Receipts, counts
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.edits import is_about
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import CallContext, is_first_party
-from memory.erasure.confirmations import Confirmations
-from memory.erasure.forgetting import Forgetting
+from memory.limits.stats import count_conversation
 from memory.memory import Memory
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
 Deleting = Callable[[CallContext], Awaitable[None]]
-"""Tells the behaviors that a conversation is about to be erased."""
+"""Is told that a conversation is about to be erased."""
+
+
+def all_in_order(hooks: Sequence[Deleting]) -> Deleting:
+    """Return what tells all of these, one after the other."""
+
+    async def tell_all(call_context: CallContext) -> None:
+        for hook in hooks:
+            await hook(call_context)
+
+    return tell_all
 
 
 class ClearCommand:
     """Asks, and erases at once when the question is confirmed, without waiting for a turn."""
 
-    def __init__(
-        self,
-        confirmations: Confirmations,
-        forgetting: Forgetting,
-        count: Count,
-        deleting: Deleting,
-        sentences: Sentences,
-    ) -> None:
-        self._confirmations = confirmations
-        self._forgetting = forgetting
-        self._count = count
+    def __init__(self, memory: Memory, deleting: Deleting, sentences: Sentences) -> None:
+        self._memory = memory
+        self._confirmations = memory.confirmations
         self._deleting = deleting
         self._sentences = sentences
 
     async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before this conversation is erased."""
-        stored = (await self._count(conversation)).messages
+        counted = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        stored = counted.messages
         nonce = await self._confirmations.ask(conversation, "clear", asked.sender.id)
         key = "clear.ask_group" if asked.is_group else "clear.ask"
         language = asked.sender.language
@@ -59,7 +59,7 @@ class ClearCommand:
         asker = None if as_admin else pressed.sender.id
         await self._confirmations.check(here, nonce, "clear", asker)
         await self._deleting(call_context_of(pressed, here))
-        receipt = await self._forgetting.clear(
+        receipt = await self._memory.forgetting.clear(
             here, nonce, pressed.sender.id, pressed.update_id, as_admin=as_admin
         )
         values = {**counts(receipt), "waiting": receipt.waiting}
@@ -69,14 +69,11 @@ class ClearCommand:
 class ForgetCommand:
     """Asks, and erases when the question is confirmed."""
 
-    def __init__(
-        self, memory: Memory, receipts: Receipts, marks: LearnedMarks, sentences: Sentences
-    ) -> None:
+    def __init__(self, memory: Memory, receipts: Receipts, sentences: Sentences) -> None:
         self._confirmations = memory.confirmations
         self._forgetting = memory.forgetting
         self._mailbox = memory.mailbox
         self._receipts = receipts
-        self._marks = marks
         self._sentences = sentences
 
     async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -102,9 +99,8 @@ class ForgetCommand:
             # Since the question was asked, the message may have been edited and stored again.
             id_ = int(message_id)
             await self._mailbox.drop(here, lambda entry: is_about(id_, entry.body))
-            found = await self._forgetting.find_exchange(here, id_)
+            found = await self._forgetting.find_exchange(here, id_, with_tasks=True)
             seqs.update(message.seq for message in found)
-        await self._marks.leave_messages(here, seqs)
         receipt = await self._forgetting.erase_messages(here, seqs, nonce)
         if receipt.left:
             await self._mailbox.wake(here)
@@ -114,7 +110,8 @@ class ForgetCommand:
     async def _ask_for_message(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before one message is erased: one's own, in private also one of ours."""
         language = asked.sender.language
-        found = await self._forgetting.find_exchange(conversation, asked.replied_to)
+        replied_to = asked.replied_to
+        found = await self._forgetting.find_exchange(conversation, replied_to, with_tasks=True)
         if not found:
             return Answer(self._sentences.say(language, "forget.message_unknown"))
         if asked.is_group and not is_first_party(asked.sender.id, [found[0].sender_id]):

@@ -14,11 +14,10 @@ import structlog
 from bot.commands.access import Access, asker_of
 from bot.commands.bot_command import Answer, ButtonHandler
 from bot.commands.consent import NONCE, REWORD
-from bot.commands.learned_marks import LearnedMarks
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
-from bot.telegram.updates import ButtonPress, IncomingMessage
+from bot.telegram.updates import ButtonPress, IncomingMessage, Rewording
 from memory.behaviors.call_context import may_change
 from memory.behaviors.statements import unfit
 from memory.erasure.confirmations import NotConfirmed
@@ -53,16 +52,8 @@ _OUTCOMES: Mapping[str, str] = {
 class FactEdits:
     """Asks for new wordings and takes them."""
 
-    def __init__(
-        self,
-        memory: Memory,
-        access: Access,
-        marks: LearnedMarks,
-        chat: Chat,
-        sentences: Sentences,
-    ) -> None:
+    def __init__(self, memory: Memory, access: Access, chat: Chat, sentences: Sentences) -> None:
         self._access = access
-        self._marks = marks
         self._confirmations = memory.confirmations
         self._correcting = memory.correcting
         self._scopes = memory.scopes
@@ -131,12 +122,13 @@ class FactEdits:
             conversation, "edit", pressed.sender.id, about, _nonce(message_id)
         )
 
-    async def take(self, said: IncomingMessage) -> IncomingMessage:
+    async def take(self, rewording: Rewording) -> IncomingMessage:
         """Edit the fact if a message is the reply to our question; return what is to be answered.
 
-        That is the message itself if it is no such reply. A repeat changes nothing more. Raise
-        `StoreError` or `TelegramError`.
+        Other messages are returned unchanged. A repeat changes nothing more. Raise `StoreError` or
+        `TelegramError`.
         """
+        said = rewording.message
         if not said.is_first_party:
             return said
         conversation = await self._resolve(Scope.of_chat(said.chat_id, said.topic_id))
@@ -176,7 +168,6 @@ class FactEdits:
             return "edit_gone"
         if not await may_change(asker_of(said, self._chat), senders_of(facts, fact)):
             return "edit_not_yours"
-        await self._marks.leave_fact(conversation, fact_id)
         is_there = await self._correcting.edit_fact(conversation, fact_id, text, said.sender.id)
         return "edited" if is_there else "edit_gone"
 

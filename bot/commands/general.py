@@ -1,14 +1,19 @@
 """`/start`, `/help`, `/new` and `/ask`: answered from the catalogue alone."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
 
-from bot.commands.access import Operators
-from bot.commands.bot_command import Answer, Audience, BotCommand
+from bot.commands.access import Access
+from bot.commands.bot_command import Answer, Audience, BotCommand, ButtonHandler, Section
+from bot.commands.queued_presses import message_of, put_press
 from bot.commands.sentences import Sentences
+from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.bot_account import BotIdentity
-from bot.telegram.updates import IncomingMessage
-from memory.queue.off_record import OffRecordSessions
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.erasure.confirmations import NotConfirmed
+from memory.memory import Memory
 from memory.store.keys import Scope
 
 LISTED: dict[str, tuple[Audience, ...]] = {
@@ -18,22 +23,70 @@ LISTED: dict[str, tuple[Audience, ...]] = {
 """Which commands menus and /help list in a private chat and in a group."""
 
 
+LET_IN = "let_in"
+"""The text of the `/start` of somebody who has just been let in."""
+_START = "start"
+_STARTERS = ("help", "memory", "privacy")
+"""The commands that the buttons below `/start` ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What this bot can do, as its features say.
+
+    `ways` are what people can send beside text: keys in the table `start`.
+    """
+
+    ways: tuple[str, ...]
+
+    def said(self, sentences: Sentences, language: str) -> str:
+        """Return what people can send."""
+        if not self.ways:
+            return sentences.text(language, "start.only_text")
+        ways = (sentences.text(language, f"start.{way}") for way in self.ways)
+        return sentences.text(language, "start.ways", ways=sentences.joined(language, ways))
+
+
 class GeneralCommands:
     """Answers what needs no memory."""
 
-    def __init__(self, me: BotIdentity, sessions: OffRecordSessions, sentences: Sentences) -> None:
+    def __init__(
+        self, me: BotIdentity, memory: Memory, around: Surroundings, sentences: Sentences
+    ) -> None:
         self._me = me
-        self._sessions = sessions
+        self._sessions = memory.off_record
+        self._mailbox = memory.mailbox
+        self._around = around
         self._sentences = sentences
+        self.buttons: dict[str, ButtonHandler] = {_START: self.press}
 
     async def start(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Say what the bot does, what it keeps, and how to erase it.
+        """Say what the bot does, what to try, and who reads it.
 
         `asked.text` is the payload of the link that the person followed; an unknown one is ignored.
         """
+        language, text = asked.sender.language, self._sentences.text
         if asked.is_group:
-            return self._say(asked, "start.group", username=self._me.username)
-        return self._say(asked, "start.private", name=asked.sender.first_name, bot=self._me.name)
+            hello = text(language, "start.group", username=self._me.username)
+            ways = self._around.said(self._sentences, language)
+            return Answer(render(f"{hello}\n\n{ways}"))
+        hello = text(language, "start.private", name=asked.sender.first_name, bot=self._me.name)
+        texts = [text(language, "start.let_in")] * (asked.text == LET_IN)
+        texts.append(f"{hello} {self._around.said(self._sentences, language)}")
+        texts.append(text(language, "start.try"))
+        rows = [
+            (Button(text(language, f"buttons.start_{each}"), f"{_START}:{each}"),)
+            for each in _STARTERS
+        ]
+        *before, last = render("\n\n".join(texts))
+        return Answer((*before, replace(last, buttons=tuple(rows))))
+
+    async def press(self, pressed: ButtonPress, here: Scope, command: str) -> tuple[Part, ...]:
+        """Have the command of a button answered below, as if the person had sent it."""
+        if command not in _STARTERS:
+            raise NotConfirmed("unknown")
+        await put_press(self._mailbox, here, replace(message_of(pressed), command=command))
+        return ()
 
     async def ask(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Explain `/ask`; with a question behind it, it never comes here."""
@@ -53,42 +106,54 @@ class GeneralCommands:
 
 
 class HelpCommand:
-    """`/help`: lists the commands of this place, and for operators theirs in private."""
+    """`/help`: lists the commands that apply here, and for operators theirs in private."""
 
     def __init__(
         self,
         others: Sequence[BotCommand],
         me: BotIdentity,
-        operators: Operators,
+        access: Access,
+        around: Surroundings,
         sentences: Sentences,
     ) -> None:
         self.command = BotCommand("help", self.answer)
         self._listed = (*others, self.command)
         self._me = me
-        self._operators = operators
+        self._access = access
+        self._around = around
         self._sentences = sentences
 
-    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """List the commands."""
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """List the commands in three sections."""
         place = "group" if asked.is_group else "private"
         language, text = asked.sender.language, self._sentences.text
-        texts = [
-            text(language, f"help.{place}", username=self._me.username),
-            self._lines(language, LISTED[place]),
-            text(language, "help.asks_first"),
+        is_operator = not asked.is_group and asked.sender in self._access.operators
+        here = [
+            command
+            for command in self._listed
+            if command.audience in LISTED[place] and await command.is_useful(asked, conversation)
         ]
-        if not asked.is_group and asked.sender in self._operators:
-            texts += [text(language, "help.operators"), self._lines(language, ("operators",))]
+        how = text(language, f"help.{place}", username=self._me.username)
+        if not asked.is_group:
+            ways = self._around.said(self._sentences, language)
+            how = f"{how} {ways} {text(language, 'help.ways')}"
+        texts = [how]
+        for section in get_args(Section):
+            names = [command.name for command in here if command.section == section]
+            texts.append(f"{text(language, f'help.of_{section}')}\n{self._lines(language, names)}")
+        texts.append(text(language, "help.asks_first"))
+        if is_operator:
+            names = [each.name for each in self._listed if each.audience == "operators"]
+            texts += [text(language, "help.operators"), self._lines(language, names)]
         return Answer(render("\n\n".join(texts)))
 
-    def _lines(self, language: str, audiences: Sequence[Audience]) -> str:
+    def _lines(self, language: str, names: Sequence[str]) -> str:
         return "\n".join(
             self._sentences.text(
                 language,
                 "help.line",
-                command=command.name,
-                does=self._sentences.text(language, f"commands.{command.name}"),
+                command=name,
+                does=self._sentences.text(language, f"commands.{name}"),
             )
-            for command in self._listed
-            if command.audience in audiences
+            for name in names
         )

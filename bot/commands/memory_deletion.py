@@ -4,7 +4,6 @@ from secrets import token_hex
 
 import structlog
 
-from bot.commands.learned_marks import LearnedMarks
 from bot.commands.paged_list import ListChange
 from memory.documents.library import Library
 from memory.erasure.confirmations import NotConfirmed
@@ -30,13 +29,12 @@ class MemoryDeletion:
     The kind "m" is a message that an answer recalled; it is only taken out of recall.
     """
 
-    def __init__(self, memory: Memory, library: Library, marks: LearnedMarks) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._correcting = memory.correcting
         self._forgetting = memory.forgetting
         self._moving = memory.moving
         self._scopes = memory.scopes
-        self._library = library
-        self._marks = marks
+        self._library = Library(memory.store, memory.scopes)
 
     async def senders(self, conversation: Scope, code: str) -> set[int]:
         """Return who said what a memory rests on; empty if it rests on everybody's words.
@@ -65,7 +63,6 @@ class MemoryDeletion:
                 await self._correcting.delete_state(conversation)
                 change = ListChange("memory.state_deleted")
             case "f":
-                await self._marks.leave_fact(conversation, ids[0])
                 if seqs := await self._correcting.delete_fact(conversation, ids[0]):
                     again = _RECALL_AGAIN + ",".join(map(str, seqs[:_MAX_SEQS]))
                     change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})

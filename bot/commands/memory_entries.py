@@ -1,24 +1,24 @@
 """What is remembered, as entries of a list: state, facts, synopses, documents, refused messages."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
 import orjson
 
+from bot.commands.memory_settings import MemoryWords
 from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.utf16 import utf16_slice
-from memory.behaviors.chat_instructions import instructions_in
 from memory.behaviors.learning_mode import mode_in
-from memory.behaviors.other_topics import recalls_topics
 from memory.documents.library import documents
 from memory.erasure.moving import is_movable
-from memory.limits.stats import ConversationStats
+from memory.limits.stats import ConversationStats, count_conversation
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
-from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history import ChatHistory
 from memory.scopes.looked import Looked
 from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
@@ -36,33 +36,48 @@ MOVE = "m"
 EDIT = "e"
 """The action that asks for the new wording of a fact."""
 
-Count = Callable[[Scope], Awaitable[ConversationStats]]
-"""Counts what is stored of a conversation; raises `StoreError`."""
+
+MemoryLine = Callable[[str, ScopeMemory, ScopeMemory], str]
+"""Returns a line below the entries, "" for none.
+
+It gets the language, the conversation, and the scope of its facts.
+"""
 
 
 class MemoryEntries:
-    """Reads what is remembered of a conversation and of the person in a private chat."""
+    """Reads what is remembered of a conversation and of the person in a private chat.
+
+    `switches` and `lines` are those of features.
+    """
 
     def __init__(
-        self, histories: HistoryParts, count: Count, sentences: Sentences, window_messages: int
+        self,
+        memory: Memory,
+        sentences: Sentences,
+        switches: Sequence[MemoryWords] = (),
+        lines: Sequence[MemoryLine] = (),
     ) -> None:
-        self._histories = histories
-        self._count = count
+        self._lines = lines
+        self._memory = memory
+        self._switches = switches
+        self._histories = memory.histories
         self.sentences = sentences
-        self._window_messages = window_messages
 
-    async def content(self, language: str, conversation: Scope) -> ListContent:
-        """Return counts and entries, the newest of each kind first; raise `StoreError`.
+    async def content(self, language: str, conversation: Scope, word: str = "") -> ListContent:
+        """Return the entries, facts first and the newest of each kind first; raise `StoreError`.
 
-        What was learned since the look before the latest one comes first, the newest first.
-        A code is the kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
+        What was learned since the look before the latest one comes first, the newest first. Only
+        facts and synopses with `word` are in it, if that is given. A code is the kind's letter and
+        an id: "x" (the state), "f12", "s3", "d<key>", "r7".
         """
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)
+        listed = list(self._facts(language, facts, here, word.casefold()))
+        synopses = list(self._synopses(language, here, word.casefold()))
+        if word:
+            return ListContent("memory.found", [*listed, *synopses])
         history = await ChatHistory.read(self._histories, conversation)
         refused = [message for message in history.messages if message.is_refused]
-        listed = list(self._facts(language, facts, here))
-        synopses = list(self._synopses(language, here))
         new = _new_codes(here, facts)
         entries = [
             *sorted(
@@ -70,25 +85,30 @@ class MemoryEntries:
                 key=lambda each: new[each.code],
                 reverse=True,
             ),
+            *(each for each in listed if each.code not in new),
             *self.state(language, here),
-            *(each for each in (*listed, *synopses) if each.code not in new),
+            *(each for each in synopses if each.code not in new),
             *self._documents(language, here),
             *self._refused(language, refused),
         ]
-        ids = [self.sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
-        stats = await self._count(conversation)
-        above = [self._counts(language, stats)]
-        if stats.off_record_until > time.time():
-            moment = self.sentences.local(language, stats.off_record_until, "")
-            above.append(self.sentences.text(language, "off.lasts", **moment))
-        if (mode := mode_in(facts)) != "auto":
-            above.append(self.sentences.text(language, f"memory.mode_{mode}"))
-        if recalls_topics(facts) or (conversation.is_private and conversation.topic_id):
-            switch = "on" if recalls_topics(facts) else "off"
-            above.append(self.sentences.text(language, f"memory.topics_{switch}"))
-        if instructions := shortened(instructions_in(here), _STATE_UNITS):
-            above.append(self.sentences.text(language, "instructions.shown", text=instructions))
-        return ListContent("memory.learned", entries, len(new), "memory.new", above, ids[:1])
+        stats = await self._counted(conversation)
+        mode = mode_in(facts)
+        footer = []
+        shown_keys = (switch.shown(conversation, facts) for switch in self._switches)
+        footer += [self.sentences.text(language, key) for key in shown_keys if key]
+        footer += filter(None, (line(language, here, facts) for line in self._lines))
+        if mode != "auto" and not stats.is_off:
+            footer.append(self.sentences.text(language, f"memory.mode_{mode}"))
+        footer.append(self._counts(language, stats))
+        return ListContent(
+            "memory.learned",
+            entries,
+            len(new),
+            "memory.new",
+            above=self._states(language, stats),
+            footer=footer,
+            switches=_switches(mode, stats) if conversation.is_private else {},
+        )
 
     async def look(self, conversation: Scope, update_id: int) -> None:
         """Count what was learned until now as seen from the next look on; a repeat does nothing.
@@ -96,7 +116,7 @@ class MemoryEntries:
         Off the record nothing counts as seen. In a group the look of one person counts for all,
         because all see the list. Raise `StoreError`.
         """
-        if (await self._count(conversation)).off_record_until > time.time():
+        if (await self._counted(conversation)).off_record_until > time.time():
             return
 
         async def decide(scope: ScopeMemory) -> Write | None:
@@ -111,20 +131,27 @@ class MemoryEntries:
         for scope in {conversation, conversation.facts_scope}:
             await self._histories.scopes.update(scope, decide)
 
+    def _states(self, language: str, stats: ConversationStats) -> list[str]:
+        """Return what one has to know first: that nothing is there, or that nothing is kept now."""
+        text, found = self.sentences.text, []
+        if not stats.messages:
+            found.append(text(language, "memory.empty"))
+        if stats.off_record_until > time.time():
+            moment = self.sentences.local(language, stats.off_record_until, "")
+            found.append(text(language, "off.lasts", **moment))
+        if stats.is_off:
+            found.append(text(language, "memory.is_off"))
+        return found
+
+    async def _counted(self, conversation: Scope) -> ConversationStats:
+        return await count_conversation(self._memory.client, self._memory.keys, conversation)
+
     def _counts(self, language: str, stats: ConversationStats) -> str:
         text = self.sentences.text
-        switch = text(language, "memory.is_off" if stats.is_off else "memory.is_on")
-        if not stats.messages:
-            return "\n\n".join((text(language, "memory.empty"), switch))
-        summary = text(
-            language,
-            "memory.summary",
-            messages=stats.messages,
-            since=self.sentences.day(language, stats.first_at),
-            indexed=stats.vectors,
-            window=self._window_messages,
-        )
-        return f"{summary}\n\n{switch}"
+        keys = ["memory.summary"] * bool(stats.messages) + ["memory.is_on"] * (not stats.is_off)
+        since = self.sentences.day(language, stats.first_at)
+        said = (text(language, key, messages=stats.messages, since=since) for key in keys)
+        return " ".join(said)
 
     def state(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         """Yield the running state, if there is one."""
@@ -132,12 +159,14 @@ class MemoryEntries:
         if text := " · ".join(self._labelled(language, fields)):
             yield ListEntry("x", "memory.state", {"text": shortened(text, _STATE_UNITS)})
 
-    def _facts(self, language: str, facts: ScopeMemory, here: ScopeMemory) -> Iterator[ListEntry]:
-        """Yield the facts that hold, those of the topic alone first."""
+    def _facts(
+        self, language: str, facts: ScopeMemory, here: ScopeMemory, word: str = ""
+    ) -> Iterator[ListEntry]:
+        """Yield the facts that hold and have a word, those of the topic alone first."""
         for each in reversed(fact_scopes(facts, here)):
             is_topic = each.scope.is_private
             for fact in reversed(each.facts):
-                if fact.is_current:
+                if fact.is_current and word in fact.text.casefold():
                     text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
                     day = self.sentences.day(language, fact.said_at)
                     id_ = shown(each.scope, fact).id
@@ -164,8 +193,10 @@ class MemoryEntries:
             for text, until in former_wordings(facts, fact)
         ]
 
-    def _synopses(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
+    def _synopses(self, language: str, here: ScopeMemory, word: str = "") -> Iterator[ListEntry]:
         for synopsis in reversed(here.synopses):
+            if word not in synopsis.text.casefold():
+                continue
             began = self.sentences.day(language, synopsis.began_at)
             ended = self.sentences.day(language, synopsis.ended_at)
             first, *_ = synopsis.text.splitlines() or [""]
@@ -205,6 +236,16 @@ class MemoryEntries:
         if self.sentences.has(f"state.{name}"):
             return self.sentences.text(language, f"state.{name}")
         return name.replace("_", " ")
+
+
+def _switches(mode: str, stats: ConversationStats) -> dict[str, str]:
+    """Return the settings that can be chosen now, with the labels of their buttons."""
+    if stats.is_off:
+        return {"on": "buttons.memory_on"}
+    others = (each for each in ("auto", "ask", "explicit") if each != mode)
+    found = {each: f"buttons.memory_{each}" for each in ("off", *others)}
+    marks = "show" if stats.is_quiet else "hide"
+    return found | {f"{marks} marks": f"buttons.{marks}_marks"}
 
 
 def _new_codes(here: ScopeMemory, facts: ScopeMemory) -> dict[str, float]:

@@ -4,18 +4,31 @@ Shows one conversation, and in a private chat the person's facts.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bot.commands.access import Access
+from bot.commands.arguments import nearest
 from bot.commands.bot_command import Answer
 from bot.commands.fact_edits import FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
 from bot.commands.memory_entries import EDIT, MOVE, PIN, UNPIN, MemoryEntries
 from bot.commands.memory_settings import MemorySettings
-from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
+from bot.commands.paged_list import (
+    ASK,
+    CONFIRMED,
+    PAGE,
+    PER_PAGE,
+    SWITCH,
+    ListChange,
+    ListContent,
+    PagedList,
+)
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
+
+_MAX_SAID_CHARS = 40
 
 
 class MemoryList:
@@ -41,11 +54,24 @@ class MemoryList:
         self._list = PagedList(self, self._sentences)
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Show the list; with an argument, change a setting."""
-        if asked.text.strip():
+        """Show the list; with an argument, change a setting or search for the word."""
+        word = " ".join(asked.text.split())
+        if word in self._settings.words:
             return await self._settings.answer(asked, conversation)
+        if word:
+            return await self._search(asked, conversation, word)
         await self._entries.look(conversation, asked.update_id)
         return await self._list.show(asked, conversation)
+
+    async def _search(self, asked: IncomingMessage, conversation: Scope, word: str) -> Answer:
+        """Show the memories with a word; if it is nearly one of ours, name that, too."""
+        language, near = asked.sender.language, nearest(word.lower(), self._settings.words)
+        found = await self._entries.content(language, conversation, word)
+        keys = ["arguments.did_you_mean"] if near else ["memory.not_found"] * (not found.entries)
+        values = {"command": "memory", "word": near, "said": word[:_MAX_SAID_CHARS]}
+        hints = [self._sentences.text(language, key, **values) for key in keys]
+        source = _Found(self, replace(found, above=hints, entries=found.entries[:PER_PAGE]))
+        return await PagedList(source, self._sentences).show(asked, conversation)
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Act on a button of the list; the question for a new wording comes below it."""
@@ -63,10 +89,14 @@ class MemoryList:
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code or a person who may not change this memory."""
-        await self._access.check(pressed, await self._deletion.senders(conversation, code))
+        is_setting = code in self._settings.codes
+        senders = () if is_setting else await self._deletion.senders(conversation, code)
+        await self._access.check(pressed, senders)
 
     async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
-        """Delete a memory, pin it, or move it."""
+        """Delete a memory, pin it, or move it; or change a setting."""
+        if action == SWITCH and code in self._settings.codes:
+            return ListChange(await self._settings.change(conversation, code, 0))
         if action == MOVE:
             await self._access.check_on_record(conversation)
             return await self._deletion.move(conversation, code)
@@ -76,3 +106,16 @@ class MemoryList:
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
         return await self._deletion.delete(conversation, code)
+
+
+class _Found(MemoryList):
+    """The memories that a search has found; their buttons are those of the whole list."""
+
+    def __init__(self, whole: MemoryList, found: ListContent) -> None:
+        vars(self).update(vars(whole))
+        self._content = found
+
+    async def content(self, language: str, conversation: Scope) -> ListContent:
+        """Return what was found."""
+        del language, conversation
+        return self._content

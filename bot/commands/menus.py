@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from bot.commands.bot_command import Audience, BotCommand
-from bot.commands.general import LISTED
+from bot.commands.general import LISTED, Surroundings
+from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
+from bot.reply.render import render
 from bot.telegram.bot_account import CommandMenu, Description, MenuScope
 
 
@@ -33,12 +35,17 @@ def menus(
     )
 
 
-def descriptions(catalogue: Catalogue) -> tuple[Description, ...]:
+def descriptions(catalogue: Catalogue, around: Surroundings) -> tuple[Description, ...]:
     """Return what an empty chat with the bot shows; English also serves all other languages."""
-    return tuple(
-        Description(_code(language), catalogue.text(language, "start.description"))
-        for language in catalogue.languages
-    )
+    sentences = Sentences(catalogue)
+
+    def said(language: str) -> str:
+        ways = around.said(sentences, language)
+        texts = [sentences.text(language, f"start.{key}") for key in ("description", "stored")]
+        (part,) = render("\n\n".join((texts[0], ways, texts[1])))
+        return part.text
+
+    return tuple(Description(_code(each), said(each)) for each in catalogue.languages)
 
 
 def _code(language: str) -> str:

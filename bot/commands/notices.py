@@ -5,7 +5,6 @@ In private, in the language in which an operator last used a command.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 import structlog
 
@@ -15,7 +14,6 @@ from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.limits.alerts import CapacityAlert
-from memory.limits.dropping import Dropped
 from memory.limits.fill_level import FillLevel
 
 log = structlog.get_logger(__name__)
@@ -31,7 +29,7 @@ class AdminNotices:
 
     async def tell(self, alert: CapacityAlert, fill_level: FillLevel) -> bool:
         """Tell of a change of capacity; return as `say` does."""
-        return await self.say(f"notices.{alert.kind}", figures(fill_level, alert.dropped))
+        return await self.say(f"notices.{alert}", figures(fill_level))
 
     async def tell_of_model(self, kind: str, reason: str, look_at: str) -> bool:
         """Tell that a model has failed for a while, or is back; return as `say` does."""
@@ -69,11 +67,10 @@ class AdminNotices:
         return True
 
 
-def figures(fill_level: FillLevel, dropped: Dropped) -> dict[str, float]:
+def figures(fill_level: FillLevel) -> dict[str, float]:
     """Return the values in sentences about the capacity of Redis."""
     return {
         "used_mb": round(fill_level.used / 2**20, 1),
         "limit_mb": round(fill_level.limit / 2**20, 1),
         "percent": round(100 * fill_level.share),
-        **asdict(dropped),
     }

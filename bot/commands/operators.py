@@ -1,6 +1,7 @@
 """`/stats` and `/inspect`: counts and times for operators, never content."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.commands.bot_command import Answer
@@ -8,13 +9,13 @@ from bot.commands.clear_memory import is_number
 from bot.commands.notices import figures
 from bot.commands.sentences import Sentences
 from bot.model.circuit_breaker import CircuitBreaker
+from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
-from memory.limits.capacity import CapacityMonitor
-from memory.limits.dropping import Dropped
-from memory.limits.stats import count_all, count_conversation
-from memory.queue.mailbox import Mailbox
+from memory.limits.stats import busiest_conversations, count_all, count_conversation
+from memory.memory import Memory
 from memory.store.keys import Scope
-from memory.store.store import Store
+
+_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +39,25 @@ class StatsCommands:
 
     def __init__(
         self,
-        store: Store,
-        mailbox: Mailbox,
-        capacity: CapacityMonitor,
+        memory: Memory,
         models: ModelsInUse,
         sentences: Sentences,
+        name_of: Callable[[Scope], str],
     ) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._mailbox = mailbox
-        self._capacity = capacity
+        self._client = memory.client
+        self._keys = memory.keys
+        self._mailbox = memory.mailbox
+        self._capacity = memory.capacity
         self._models = models
         self._sentences = sentences
+        self._name_of = name_of
         self._started_at = time.time()
 
     async def stats(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say how much the bot stores, and how full Redis is if its size is known."""
         stats = await count_all(self._client, self._keys)
-        capacity = await self._capacity.stats()
-        keys = ["admin.stats", self._models.key] + ["admin.plan"] * (capacity.fill_level.limit > 0)
+        fill_level = await self._capacity.fill_level()
+        keys = ["admin.stats", self._models.key] + ["admin.plan"] * (fill_level.limit > 0)
         return self._say(
             asked,
             *keys,
@@ -67,30 +68,46 @@ class StatsCommands:
             waiting=max(0, stats.wake_ups - 1),  # the other one is that of this command
             redis_mb=round(stats.redis_bytes / 2**20, 1),
             uptime=_duration(time.time() - self._started_at),
-            **figures(capacity.fill_level, capacity.dropped),
+            **figures(fill_level),
         )
 
     async def inspect(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Say counts and times of one chat."""
+        """Say counts and times of one chat; without a chat, which ones are the busiest."""
+        if not asked.text.strip():
+            return await self._busiest(asked)
         if not is_number(asked.text.strip()):
             return self._say(asked, "admin.inspect_usage")
         conversation = await self._mailbox.resolve(Scope.of_chat(int(asked.text)))
         stats = await count_conversation(self._client, self._keys, conversation)
         if not (stats.messages or stats.waiting or stats.epoch):
             return self._say(asked, "admin.nothing_there")
-        keys = ["admin.inspect"] + ["admin.dropped"] * (stats.dropped != Dropped())
         return self._say(
             asked,
-            *keys,
+            "admin.inspect",
             messages=stats.messages,
             vectors=stats.vectors,
             first=self._sentences.moment(asked.sender.language, stats.first_at),
             last=self._sentences.moment(asked.sender.language, stats.last_at),
             waiting=stats.waiting,
             epoch=stats.epoch,
-            dropped_vectors=stats.dropped.vectors,
-            dropped_messages=stats.dropped.messages,
         )
+
+    async def _busiest(self, asked: IncomingMessage) -> Answer:
+        """List chats by their messages, each with its name on the page of the inspector."""
+        language, text = asked.sender.language, self._sentences.text
+        busiest = await busiest_conversations(self._client, self._keys, _LISTED)
+        lines = [
+            text(
+                language,
+                "admin.inspect_line",
+                chat=conversation.chat_id,
+                name=self._name_of(conversation),
+                messages=messages,
+                when=self._sentences.moment(language, at),
+            )
+            for messages, at, conversation in busiest
+        ]
+        return Answer(render("\n".join([text(language, "admin.inspect_busiest"), *lines])))
 
     def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))

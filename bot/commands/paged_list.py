@@ -22,8 +22,13 @@ CONFIRMED = "x"
 PAGE = "p"
 """The action that shows a page of the list."""
 
-_PER_PAGE = 8
+SWITCH = "w"
+"""The action of the buttons that are about the whole list."""
+
+PER_PAGE = 8
 _PER_ROW = 4
+_SWITCHES = 2
+"""Their labels are longer."""
 
 ButtonRow = tuple[Button, ...]
 
@@ -48,12 +53,13 @@ class ListEntry:
 
 @dataclass(frozen=True, slots=True)
 class ListContent:
-    """What a list shows now; `title` is a key and gets `{page}`, `{pages}` and `{count}`.
+    """What a list shows now; `title` is a key and gets `{place}`, its page, and `{count}`.
 
     `above` are paragraphs of Markdown before the title of the first page, `below` after the lines
     of every page. The first `new` entries are shown before all this, below the title `new_title`,
-    which gets `{count}`. `ask` is the question before an entry is deleted, `confirm` the label of
-    its yes.
+    which gets `{count}`. `footer` are the last paragraphs of the first page, and `switches` its
+    last rows of buttons: label keys by code. The first page has `on_first` entries. `ask` is the
+    question before an entry is deleted, `confirm` the label of its yes.
     """
 
     title: str
@@ -62,6 +68,9 @@ class ListContent:
     new_title: str = ""
     above: Sequence[str] = ()
     below: Sequence[str] = ()
+    footer: Sequence[str] = ()
+    switches: Mapping[str, str] = field(default_factory=dict)
+    on_first: int = PER_PAGE
     ask: str = "lists.delete_ask"
     confirm: str = "buttons.delete"
 
@@ -136,10 +145,12 @@ class PagedList:
     async def _shown(self, page: _Page, change: ListChange | None = None) -> Part:
         content = await self._source.content(page.language, page.conversation)
         change = change or ListChange()
-        pages = max(1, -(-len(content.entries) // _PER_PAGE))
+        rest = max(0, len(content.entries) - content.on_first)
+        pages = 1 + -(-rest // PER_PAGE)
         page = replace(page, number=min(page.number, pages - 1))
-        first = page.number * _PER_PAGE
-        entries = list(enumerate(content.entries[first : first + _PER_PAGE], start=first + 1))
+        first = content.on_first + (page.number - 1) * PER_PAGE if page.number else 0
+        end = first + (PER_PAGE if page.number else content.on_first)
+        entries = list(enumerate(content.entries[first:end], start=first + 1))
         texts = [self._text(page, change.note)] if change.note else []
         lines = [self._line(page, *numbered) for numbered in entries]
         new = max(0, content.new - first)
@@ -148,15 +159,30 @@ class PagedList:
             texts.append("\n".join(lines[:new]))
         texts += [] if page.number else content.above
         if lines[new:]:
-            counts = {"page": page.number + 1, "pages": pages, "count": len(content.entries)}
+            counts = {"place": self._place(page, pages), "count": len(content.entries)}
             texts.append(self._text(page, content.title, **counts))
             texts.append("\n".join(lines[new:]))
         texts += content.below if lines else ()
+        texts += [] if page.number else content.footer
         *_, last = render("\n\n".join(texts))
         offers = change.offers.items()
         rows: list[ButtonRow] = [(self._button(page, *offer, CONFIRMED),) for offer in offers]
-        rows += self._entry_rows(page, entries) + self._page_rows(page, pages)
+        rows += self._entry_rows(page, entries)
+        if rest and not page.number and content.on_first < PER_PAGE:
+            label = f"{self._text(page, 'buttons.more')} ({rest})"
+            rows.append((Button(label, self._data(replace(page, number=1), PAGE)),))
+        else:
+            rows += self._page_rows(page, pages)
+        if content.switches and not page.number:
+            switches = content.switches.items()
+            row = [self._button(page, key, code, SWITCH) for code, key in switches]
+            rows += [tuple(row[at : at + _SWITCHES]) for at in range(0, len(row), _SWITCHES)]
         return replace(last, buttons=tuple(rows))
+
+    def _place(self, page: _Page, pages: int) -> str:
+        """Return which page it is, "" for the only one."""
+        numbers = {"page": page.number + 1, "pages": pages}
+        return self._text(page, "lists.place", **numbers) if pages > 1 else ""
 
     async def _question(self, page: _Page, code: str) -> Part:
         """Ask whether to act on an entry; return the page if the entry is already gone."""
@@ -188,7 +214,7 @@ class PagedList:
             )
             for number, entry in entries
         ]
-        if len(actions) > 1:
+        if any(len(row) > 1 for row in rows):
             return [row for row in rows if row]
         buttons = [button for row in rows for button in row]
         return [tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW)]

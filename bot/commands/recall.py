@@ -1,24 +1,37 @@
-"""`/recall`: replies to old messages of this conversation, so that a tap jumps to each of them."""
+"""`/recall`: finds old messages of this conversation, with a way to jump to each of them.
+
+A single one is replied to. Several are one silent message: in a supergroup each has a link, and
+elsewhere a button. Its press waits in the mailbox like a message and is answered by that reply.
+"""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from bot.commands.bot_command import Answer
+from bot.commands.queued_presses import message_of, put_press
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part, Quote
+from bot.reply.parts import Button, Entity, Part, Quote
 from bot.reply.render import rendered
 from bot.reply.utf16 import utf16_length
 from bot.telegram.edits import texts_of
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.erasure.confirmations import NotConfirmed
 from memory.message import Message
+from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions
 from memory.scopes.history import ChatHistory, HistoryParts
+from memory.search.embeddings import QuestionVectors
 from memory.search.excerpt import LEFT_OUT, relevant_excerpt
+from memory.search.question import QUESTION_MARKS, as_question
 from memory.search.words import words_of
 from memory.store.keys import Scope
 
+JUMP = "jump"
+"""The command that the buttons stand for."""
 _MAX_FOUND = 5
+_SUPERGROUPS = -(10**12)
+"""Telegram's ids of supergroups are below this; a link to a message has the rest of the id."""
 _PASSAGE_CHARS = 300
 _NEEDED_IN_QUOTES = frozenset(
     ("bold", "italic", "underline", "strikethrough", "spoiler", "date_time")
@@ -27,35 +40,72 @@ _NEEDED_IN_QUOTES = frozenset(
 
 
 class RecallCommand:
-    """Searches one conversation as a turn does; no model is asked."""
+    """Searches one conversation as a turn does; the only model is that of the embeddings.
+
+    `allows` tells whether models may be asked for a person now. Otherwise words alone are searched.
+    """
 
     def __init__(
-        self, histories: HistoryParts, sessions: OffRecordSessions, sentences: Sentences
+        self,
+        histories: HistoryParts,
+        sessions: OffRecordSessions,
+        allows: Callable[[int], Awaitable[bool]],
+        mailbox: Mailbox,
+        sentences: Sentences,
     ) -> None:
         self._histories = histories
         self._sessions = sessions
+        self._mailbox = mailbox
+        self._allows = allows
         self._sentences = sentences
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Answer with a reply to each message that was found, oldest first."""
+        """Answer with the messages that were found, best first."""
         language, query = asked.sender.language, asked.text.strip()
         if not query:
             return Answer(self._sentences.say(language, "recall.usage"))
         if await self._sessions.is_open(conversation):
             return Answer(self._sentences.say(language, "recall.off_record"))
-        history = await ChatHistory.read(self._histories, conversation)
+        payer = asked.sender.id if asked.sender.is_person else asked.chat_id
+        histories = self._histories
+        if not await self._allows(payer):
+            histories = replace(histories, questions=QuestionVectors(None))
+        history = await ChatHistory.read(histories, conversation)
+        asked_before = _asked_before(history.messages)
         best: dict[int, Message] = {}  # of each exchange
-        for found in await history.search(query, 2 * _MAX_FOUND):
-            best.setdefault(found.hit.exchange, found.hit)
+        for found in await history.search(as_question(query), 2 * _MAX_FOUND):
+            if found.hit.exchange not in asked_before:
+                best.setdefault(found.hit.exchange, found.hit)
         hits = list(best.values())[:_MAX_FOUND]
         if not hits:
             return Answer(self._sentences.say(language, "recall.nothing"))
         if history.conversation.chat_id != asked.chat_id:
             # The group has become a supergroup, where these ids are other messages.
             hits = [replace(message, message_ids=()) for message in hits]
-        by_time = sorted(hits, key=lambda message: message.seq)
-        shown = (self._shown(asked, message, query) for message in by_time)
-        return Answer(tuple(await asyncio.gather(*shown)))
+        shown = await asyncio.gather(*(self._shown(asked, message, query) for message in hits))
+        return Answer((_together(asked.chat_id, shown, hits) if len(shown) > 1 else shown[0],))
+
+    async def press(self, pressed: ButtonPress, here: Scope, seq: str) -> tuple[Part, ...]:
+        """Have the message of a button replied to, below."""
+        if not seq.isdecimal():
+            raise NotConfirmed("unknown")
+        jump = replace(message_of(pressed), command=JUMP, text=seq)
+        await put_press(self._mailbox, here, jump)
+        return ()
+
+    async def jump(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Reply to the message with a sequence."""
+        language = asked.sender.language
+        if await self._sessions.is_open(conversation):
+            return Answer(self._sentences.say(language, "recall.off_record"))
+        history = await ChatHistory.read(self._histories, conversation)
+        seq = int(asked.text or 0)
+        named = next((each for each in history.messages if each.seq == seq), None)
+        if named is None or seq in history.hidden:
+            return Answer(self._sentences.say(language, "recall.nothing"))
+        if history.conversation.chat_id != asked.chat_id:
+            named = replace(named, message_ids=())
+        return Answer((await self._shown(asked, named, ""),))
 
     async def _shown(self, asked: IncomingMessage, message: Message, query: str) -> Part:
         """Return a part that replies to a message and quotes what the query is about."""
@@ -75,6 +125,33 @@ class RecallCommand:
         return replace(title, quote=Quote(message_id, passage))
 
 
+def _asked_before(messages: Sequence[Message]) -> set[int]:
+    """Return the exchanges in which a question was answered from memory: they only repeat it."""
+    asked = {
+        each.exchange
+        for each in messages
+        if each.role == "user" and each.text.rstrip().endswith(QUESTION_MARKS)
+    }
+    return {each.exchange for each in messages if each.rests_on_memory and each.exchange in asked}
+
+
+def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> Part:
+    """Return one silent part with what was found, and a link or a button for each."""
+    text, links, buttons = "", [], []
+    for number, (part, hit) in enumerate(zip(shown, hits, strict=True), start=1):
+        said = f"\n“{part.quote.text}”" if part.quote and part.quote.text else ""
+        begins = utf16_length(text) + utf16_length(f"{number}. ")
+        title, _, _ = part.text.partition("\n")
+        text += f"{number}. {part.text}{said}\n\n"
+        if part.quote and chat_id < _SUPERGROUPS:
+            url = f"https://t.me/c/{_SUPERGROUPS - chat_id}/{part.quote.message_id}"
+            links.append(Entity("text_link", begins, utf16_length(title), url))
+        elif part.quote:
+            buttons.append(Button(f"↗ {number}", f"recall:{hit.seq}"))
+    rows = (tuple(buttons),) if buttons else ()
+    return Part(text.rstrip(), tuple(links), rows, is_silent=True)
+
+
 def _author(message: Message, asked: IncomingMessage) -> str:
     if message.role == "assistant":
         return "by_me"
@@ -83,7 +160,7 @@ def _author(message: Message, asked: IncomingMessage) -> str:
 
 async def _as_sent(message: Message) -> list[tuple[int, Part]]:
     """Return the Telegram messages of a stored message: the id, 0 if unknown, and the text."""
-    ids = message.message_ids or (0,)
+    ids = message.ids_in_chat or (0,)
     if message.role == "assistant":
         parts = await rendered(message.text)
         return [(ids[min(at, len(ids) - 1)], part) for at, part in enumerate(parts)]

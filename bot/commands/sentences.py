@@ -1,5 +1,6 @@
 """Fixed sentences as parts to send, in a person's language."""
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -22,9 +23,17 @@ class Sentences:
         """Return sentences, each a paragraph, as parts to send."""
         return render("\n\n".join(self.text(language, key, **values) for key in keys))
 
+    def add(self, sentences: Mapping[str, Mapping[str, str]]) -> None:
+        """Add sentences by language and key; raise `ValueError` for a key that exists already."""
+        self._catalogue.add(sentences)
+
     def text(self, language: str, key: str, **values: object) -> str:
         """Return one sentence as Markdown; the label of a button as it is."""
         return self._catalogue.text(language, key, **values)
+
+    def joined(self, language: str, texts: Iterable[str]) -> str:
+        """Return texts with the commas of a language between them."""
+        return f"{self.text(language, 'lists.comma')} ".join(texts)
 
     def day(self, language: str, at: float) -> str:
         """Return the date (UTC) of a time in Unix seconds, as people of the language write it."""
@@ -51,6 +60,10 @@ class Sentences:
     def has(self, key: str) -> bool:
         """Say whether the catalogue has a sentence."""
         return key in self._catalogue
+
+    def meaning(self, said: str) -> str:
+        """Return the word of ours, such as "off", that somebody said in one of our languages."""
+        return self._catalogue.meaning(said)
 
     def known(self, key: str) -> str:
         """Return `key`, or `<table>.other` if the catalogue does not have it."""

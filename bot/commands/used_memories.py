@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from bot.commands.memory_entries import EDIT, MemoryEntries, shortened
 from bot.commands.paged_list import ASK, ListEntry
-from bot.commands.sentences import Sentences
 from bot.reply.parts import Part, Quote
+from memory.behaviors.statements import stems
 from memory.documents.library import documents
 from memory.erasure.correcting import present_fact
 from memory.message import Message
@@ -53,12 +53,10 @@ class _Reading:
 class UsedMemories:
     """Finds answers, and what they used."""
 
-    def __init__(
-        self, histories: HistoryParts, entries: MemoryEntries, sentences: Sentences
-    ) -> None:
+    def __init__(self, histories: HistoryParts, entries: MemoryEntries) -> None:
         self._histories = histories
         self._entries = entries
-        self.sentences = sentences
+        self.sentences = entries.sentences
 
     async def find_answer(self, conversation: Scope, message_id: int) -> Message | None:
         """Return the answer that this message shows or got, the newest one for 0; None if gone."""
@@ -77,7 +75,7 @@ class UsedMemories:
         )
 
     async def read(self, language: str, conversation: Scope, seq: int) -> list[UsedMemory]:
-        """Return what an answer used, newest first and the running state last."""
+        """Return what an answer used: first what it or its question says, the state last."""
         history = await ChatHistory.read(self._histories, conversation)
         messages = {message.seq: message for message in history.messages}
         if seq not in messages:
@@ -91,18 +89,20 @@ class UsedMemories:
         found += [*self._documents(reading, codes), *self._messages(reading, codes)]
         found += await self._documents_of_operator(language, codes)
         found += await self._other_topics(reading, codes)
-        found.sort(key=lambda used: -used.at)
+        answer = messages[seq]
+        told = stems(" ".join(m.text for m in messages.values() if m.exchange == answer.exchange))
+        found.sort(key=lambda used: (-len(stems(str(used.entry.values["text"])) & told), -used.at))
         states = self._entries.state(language, here) if "x" in codes else ()
         return [*found, *(UsedMemory(0, replace(each, without=SHOW)) for each in states)]
 
     def source(self, language: str, used: UsedMemory) -> Part:
         """Return a part that replies to where a memory comes from, or tells it with its date."""
         values, message = used.entry.values, used.source
-        key = "why.source" if message and message.message_ids else "why.source_gone"
+        key = "why.source" if message and message.ids_in_chat else "why.source_gone"
         part, *_ = self.sentences.say(language, key, **values)
-        if message is None or not message.message_ids:
+        if message is None or not message.ids_in_chat:
             return part
-        return replace(part, quote=Quote(message.message_ids[0], _quoted(message)))
+        return replace(part, quote=Quote(message.ids_in_chat[0], _quoted(message)))
 
     def _facts(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
         for id_ in _ids("f", codes):
@@ -151,9 +151,9 @@ class UsedMemories:
         return found
 
     async def _other_topics(self, reading: _Reading, codes: Iterable[str]) -> list[UsedMemory]:
-        """Return messages of other topics of the private chat, as far as they are still there."""
+        """Return messages of other topics of the chat, as far as they are still there."""
         chat_id, found = reading.here.scope.chat_id, []
-        for topic, seqs in _by_topic(codes).items() if reading.here.scope.is_private else ():
+        for topic, seqs in _by_topic(codes).items():
             history = await ChatHistory.read(self._histories, Scope.of_chat(chat_id, topic))
             said = {message.seq: message for message in history.messages}
             for seq in seqs - set(history.hidden):
@@ -212,7 +212,7 @@ def _by_topic(codes: Iterable[str]) -> dict[int, set[int]]:
 def _quoted(message: Message) -> str:
     """Return a passage that stands in the person's first message, as Telegram has it.
 
-    Answers are shown formatted, so that no passage of their Markdown need stand there.
+    Our answers are not quoted, because Telegram shows them without their Markdown.
     """
     if message.role == "assistant":
         return ""

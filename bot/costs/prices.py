@@ -1,17 +1,24 @@
-"""What tokens cost. Amounts are exact decimals in the operator's currency."""
+"""What models cost. Amounts are exact decimals in the operator's currency."""
 
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 
 from config.values import Price
-from memory.limits.billed import BillingSource, BySource, Tokens
+from memory.limits.billed import DRAWN, HEARD, SPOKEN, BillingSource, BySource, Tokens
 
 _PER_TOKENS = 1_000_000
+_UNITS = {
+    "min": (HEARD, 60),
+    "kchar": (SPOKEN, 1_000),
+    "Mchar": (SPOKEN, 1_000_000),
+    "image": (DRAWN, 1),
+}
+"""What is counted for a unit, and how much of it the price is for."""
 _SHOWN = Decimal("0.0001")
 
 
 class Prices:
-    """Prices of a million tokens for each model; a model without a price costs nothing."""
+    """The price of each model; what has no price costs nothing."""
 
     def __init__(self, prices: Iterable[Price]) -> None:
         self._prices = {price.model: price for price in prices}
@@ -25,13 +32,24 @@ class Prices:
         return sum((self._of(source, tokens) for source, tokens in sums.items()), Decimal(0))
 
     def missing(self, sources: Iterable[BillingSource]) -> tuple[str, ...]:
-        """Return the sorted names of models that have no price."""
-        return tuple(sorted({each.model for each in sources if each.model not in self._prices}))
+        """Return the sorted names of models with no price for anything that was counted of them."""
+        sources = list(sources)
+        priced = {each.model for each in sources if self._is_priced(each)}
+        return tuple(sorted({each.model for each in sources} - priced))
+
+    def _is_priced(self, source: BillingSource) -> bool:
+        price = self._prices.get(source.model)
+        if price is None:
+            return False
+        counted, _ = _UNITS.get(price.unit, ("", 0))
+        return source.kind == counted if counted else source.kind not in (HEARD, SPOKEN, DRAWN)
 
     def _of(self, source: BillingSource, tokens: Tokens) -> Decimal:
         price = self._prices.get(source.model)
-        if price is None:
+        if price is None or not self._is_priced(source):
             return Decimal(0)
+        if price.unit:
+            return tokens.reasoning * price.input / _UNITS[price.unit][1]
         amount = tokens.fresh * price.input
         amount += tokens.cached * price.cached + tokens.output * price.output
         return amount / _PER_TOKENS

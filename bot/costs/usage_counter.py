@@ -2,25 +2,27 @@
 
 The call that gave the reply is counted in the round trip that stores the reply. A writer in the
 background counts all other calls at once. A call is lost only if the process dies before the call
-is written. Servers report the tokens of a stream in its last chunk. So a stream that the server
-broke off counts nothing, and a stream that we cancelled counts an estimate.
+is written. Servers report the tokens of a stream in its last chunk. If a server has taken a prompt
+and the end of its answer never came, whoever broke it off, the call counts an estimate. A prompt
+that a server refused, or that it hung up on, counts nothing.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import structlog
 
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
-from memory.limits.billed import BilledCall, BillingSource, Tokens
+from memory.limits.billed import DRAWN, HEARD, SPOKEN, BilledCall, BillingSource, Tokens
 from memory.limits.usage import NO_PERSON, UsageStore
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +63,7 @@ class UsageRecorder:
         self._store: UsageStore | None = None
 
     def note(self, source: BillingSource, usage: Usage, *, is_last: bool = False) -> None:
-        """Count a call if the server billed any tokens for it.
+        """Count a call if the server billed anything for it.
 
         With `is_last` the reply is stored right after this, and the same write counts the call.
         """
@@ -69,9 +71,19 @@ class UsageRecorder:
         tokens = Tokens(
             usage.prompt_tokens - cached, cached, usage.completion_tokens, usage.reasoning_tokens
         )
+        payer = _payer.get()
+        amounts = {
+            HEARD: usage.heard_s,
+            SPOKEN: usage.spoken_chars,
+            DRAWN: usage.drawn_images,
+        }
+        for kind, amount in amounts.items():
+            if amount:
+                unit, billed = replace(source, kind=kind), Tokens(reasoning=amount)
+                call = BilledCall.now(unit, billed, payer.person, payer.conversation)
+                self._waiting.put_nowait(call)
         if not tokens.total:
             return
-        payer = _payer.get()
         call = BilledCall.now(source, tokens, payer.person, payer.conversation)
         if is_last and self._store is not None:
             self._store.hold(call)
@@ -98,8 +110,7 @@ class UsageRecorder:
                     await self._waiting.join()
             except TimeoutError:
                 log.warning("calls not counted", calls=self._waiting.qsize())
-            writer.cancel()
-            await asyncio.gather(writer, return_exceptions=True)
+            await end_tasks([writer])
 
     def _release(self, *conversations: str) -> None:
         """Write the held calls of these conversations, else of all: no reply followed in time."""

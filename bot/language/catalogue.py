@@ -6,12 +6,14 @@ plain text. Texts for the model are not here: they are in English, beside the co
 
 import re
 import tomllib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _DEFAULT = "en"
+_WORDS = "words."
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")  # of ASCII, any of which may be markup
 
 
@@ -24,6 +26,14 @@ class Catalogue:
         # A sentence that a language lacks is said in English; an incomplete file is no error.
         self._sentences = {file.stem: english | _read(file) for file in files}
 
+        self._meanings = {
+            said: key.removeprefix(_WORDS).replace("_", " ")
+            for sentences in self._sentences.values()
+            for key in sentences
+            if key.startswith(_WORDS)
+            for said in sentences[key].split(", ")
+        }
+
     @property
     def languages(self) -> tuple[str, ...]:
         """The two-letter codes, in alphabetical order."""
@@ -32,6 +42,17 @@ class Catalogue:
     def __contains__(self, key: str) -> bool:
         """Say whether a sentence `table.name` exists."""
         return key in self._sentences[_DEFAULT]
+
+    def add(self, sentences: Mapping[str, Mapping[str, str]]) -> None:
+        """Add sentences by language and key; a language that they lack says them in English.
+
+        Raise `ValueError` for a key that exists already.
+        """
+        english = sentences.get(_DEFAULT, {})
+        if taken := sorted(self._sentences[_DEFAULT].keys() & english.keys()):
+            raise ValueError(f"the sentence {taken[0]} exists already")
+        for language, known in self._sentences.items():
+            known |= {**english, **sentences.get(language, {})}
 
     def text(self, language_code: str, key: str, **values: object) -> str:
         """Return the sentence `table.name`; English for a language without a file.
@@ -42,6 +63,10 @@ class Catalogue:
         language = language_code.lower().replace("_", "-").partition("-")[0]
         sentences = self._sentences.get(language) or self._sentences[_DEFAULT]
         return sentences[key].format_map({name: _shown(value) for name, value in values.items()})
+
+    def meaning(self, said: str) -> str:
+        """Return the name in the table `words` under which a language lists this, "" if none."""
+        return self._meanings.get(said, "")
 
     def day(self, language_code: str, at: float) -> str:
         """Return the date (UTC) of a time in Unix seconds, as people of the language write it."""

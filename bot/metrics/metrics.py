@@ -67,7 +67,7 @@ class Metrics:
         )
         self.domain_refusals = counter(
             "ricordo_domain_refusals",
-            "Refused updates of the fields of KNOWLEDGE_BASE_MODEL, by what sent them.",
+            "Refused updates of the fields of a `knowledge_base`, by what sent them.",
             ["source"],
         )
         self.round_trips = Gauge(

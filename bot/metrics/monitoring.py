@@ -1,16 +1,16 @@
-"""Starts traces and error reports for an operator's monitoring, each if its setting is set.
+"""Observes the bot for its operator's monitoring, and reports errors if `SENTRY_DSN` is set.
 
-The packages for it are an optional extra. If they are missing, the bot says so and runs on.
+The package for reports is an optional extra. If it is missing, the bot says so and runs on.
 """
 
+import hashlib
+import hmac
 import logging
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 import structlog
-from dotenv import dotenv_values
 
 from bot.model.call_report import CallReport
 from bot.turn.observers import Event
@@ -19,10 +19,20 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-TRACES_NEED = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
-"""What `OTEL_EXPORTER_OTLP_ENDPOINT` needs."""
 REPORTS_NEED = "sentry-sdk"
 """What `SENTRY_DSN` needs."""
+
+
+class ConversationNames:
+    """Short names of conversations, which nobody without the `secret` can compute from ids."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+
+    def name(self, conversation: Scope) -> str:
+        """Return eight hexadecimal digits."""
+        message = f"conversation {conversation.tag}".encode()
+        return hmac.new(self._secret, message, hashlib.sha256).hexdigest()[:8]
 
 
 class Watcher(Protocol):
@@ -35,27 +45,25 @@ class Watcher(Protocol):
         """Note one call to a model that has ended."""
 
 
-@contextmanager
-def open_traces(settings: Settings, name: Callable[[Scope], str]) -> Iterator[tuple[Watcher, ...]]:
-    """Give what makes traces while the block lasts; () if they are off or cannot be made.
+class Watchers:
+    """Tells all watchers; more may join until the bot serves."""
 
-    `name` hashes a conversation, so that its id does not leave.
-    """
-    if settings.otel_exporter_otlp_endpoint is None:
-        yield ()
-        return
-    share_variables()
-    try:
-        from bot.metrics.traces import Traces  # noqa: PLC0415 - takes time and memory
-    except ImportError:
-        log.warning("no traces", advice=how_to_install(TRACES_NEED))
-        yield ()
-        return
-    traces = Traces(settings.otel_exporter_otlp_endpoint, name)
-    try:
-        yield (traces,)
-    finally:
-        traces.close()
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers = list(watchers)
+
+    def join(self, watchers: Iterable[Watcher]) -> None:
+        """Add watchers behind the others."""
+        self._watchers += watchers
+
+    def observe(self, event: Event) -> None:
+        """Tell of one step."""
+        for each in self._watchers:
+            each.observe(event)
+
+    def model_called(self, report: CallReport) -> None:
+        """Tell of one call to a model that has ended."""
+        for each in self._watchers:
+            each.model_called(report)
 
 
 @contextmanager
@@ -65,7 +73,7 @@ def reporting_errors(settings: Settings) -> Iterator[None]:
         yield
         return
     try:
-        from bot.metrics.error_reports import ErrorReports  # noqa: PLC0415 - as above
+        from bot.metrics.error_reports import ErrorReports  # noqa: PLC0415 - takes time and memory
     except ImportError:
         log.warning("no error reports", advice=how_to_install(REPORTS_NEED))
         yield
@@ -84,15 +92,7 @@ def reporting_errors(settings: Settings) -> Iterator[None]:
 
 def how_to_install(packages: str) -> str:
     """Return what to do if packages are missing."""
-    return f"install the packages: pip install {packages}"
-
-
-def share_variables() -> None:
-    """Put the SDK's variables of `.env` into the environment, because the SDK reads only that."""
-    try:
-        in_file = dotenv_values(".env")
-    except (OSError, UnicodeDecodeError):
-        return
-    for name, value in in_file.items():
-        if name.startswith("OTEL_") and value:
-            os.environ.setdefault(name, value)
+    return (
+        f"install {packages}: pip install --require-hashes -r requirements-traces.txt "
+        "(a container: docker build --build-arg REQUIREMENTS=requirements-traces.txt .)"
+    )

@@ -54,15 +54,20 @@ NO_LABELS = CallLabels()
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server billed them; zeros if it does not say.
+    """What the server billed; zeros if it does not say.
 
     `cached_tokens` are part of `prompt_tokens`; `reasoning_tokens` are part of `completion_tokens`.
+    `heard_s` are seconds of sound that were written down, `spoken_chars` characters that were
+    spoken, `drawn_images` those that were drawn.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    heard_s: int = 0
+    spoken_chars: int = 0
+    drawn_images: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of two requests."""
@@ -71,6 +76,9 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
+            self.heard_s + other.heard_s,
+            self.spoken_chars + other.spoken_chars,
+            self.drawn_images + other.drawn_images,
         )
 
 

@@ -14,13 +14,14 @@ import structlog
 from bot.model.call import Usage
 from bot.model.call_report import ModelObserver, ObservedCall
 from bot.model.model_errors import (
+    UNREADABLE,
     AnswerIncomplete,
     ModelError,
     ModelRefused,
     NotAModel,
     time_limit,
 )
-from bot.model.openai_client import SDK_ERRORS, ModelClient
+from bot.model.openai_client import ModelClient
 from bot.model.wire import count_of, list_of, object_of
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 
@@ -122,7 +123,7 @@ class OpenAIEmbedder:
             found.sort(key=lambda each: count_of(each.get("index")))
             with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite
                 rows = np.stack([_row(each["embedding"]) for each in found])
-        except (*SDK_ERRORS, KeyError, AnswerIncomplete) as error:
+        except (*UNREADABLE, KeyError, AnswerIncomplete) as error:
             raise NotAModel(type(error).__name__) from error
         if not rows.size or not np.isfinite(rows).all():
             raise NotAModel("no finite numbers")

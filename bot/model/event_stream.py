@@ -8,8 +8,7 @@ import httpx2
 
 from bot.model.dialects import Accumulator
 from bot.model.live_text import live_observer
-from bot.model.model_errors import AnswerIncomplete, NotAModel
-from bot.model.openai_client import SDK_ERRORS
+from bot.model.model_errors import UNREADABLE, AnswerIncomplete, NotAModel
 from bot.model.wire import EventReader
 
 _REST_S = 0.1
@@ -28,7 +27,7 @@ async def read_answer(response: httpx2.Response, events: EventReader, answer: Ac
     except (AnswerIncomplete, NotAModel):
         if not answer.is_complete:
             raise
-    except (*SDK_ERRORS, httpx2.HTTPError) as error:
+    except (*UNREADABLE, httpx2.HTTPError) as error:
         if not answer.is_complete:
             raise AnswerIncomplete(type(error).__name__) from error
     if not answer.is_complete:

@@ -19,12 +19,16 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Literal
 
 CONTENT_FILTER = "content_filter"
 """Servers' error code, finish reason and reason of an incomplete response for a filtered text."""
 CUT_SHORT = "length"
 """Our code for an answer that ended at its token limit, after the finish reason of that name."""
 NO_CREDIT = "insufficient_quota"
+NO_CREDIT_CODES = (NO_CREDIT, "billing_hard_limit_reached", "billing_not_active")
+_BAD_KEY = "invalid_api_key"
+_NO_MODEL = ("model_not_found", "model_decommissioned")
 
 _BAD_MESSAGES = frozenset(
     {
@@ -48,6 +52,9 @@ _QUOTED = {
     name: re.compile(rf"['\"`.]{name}['\"`.\[]") for name in ("include", "reasoning", "text")
 }
 """Parameters that are also plain English words: they count only if quoted, or part of a path."""
+
+UNREADABLE = (ValueError, RecursionError, AttributeError, IndexError, TypeError)
+"""What may be raised, also by the SDK, while an answer is read whose server leaves fields out."""
 
 
 class ModelError(Exception):
@@ -160,6 +167,24 @@ def model_error(error: BaseException | None) -> ModelError | None:
     while error is not None and not isinstance(error, ModelError):
         error = error.__cause__
     return error
+
+
+def account_fault(error: BaseException) -> Literal["", "key", "credit", "model"]:
+    """Return what only the operator can mend: the key, the credit or the model; "" for the rest.
+
+    The server named it, so it neither passes by itself nor depends on the message.
+    """
+    match model_error(error):
+        case ContentRefused():
+            return ""
+        case ModelError(code=code, status=status):
+            if code in NO_CREDIT_CODES or status == HTTPStatus.PAYMENT_REQUIRED:
+                return "credit"
+            if code == _BAD_KEY or status == HTTPStatus.UNAUTHORIZED:
+                return "key"
+            if status == HTTPStatus.NOT_FOUND and code in _NO_MODEL:
+                return "model"
+    return ""
 
 
 def setting_to_check(error: ModelError, model: str = "OPENAI_MODEL") -> str:

@@ -1,45 +1,59 @@
 """Builds all models of a bot from its settings, connected while they are in use."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import ChatModel
 from bot.model.call_report import ModelObserver
+from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.circuit_breaker import CircuitBreaker
+from bot.model.condition import ModelCondition
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.fallback import FallbackChatModel, ModelPair
-from bot.model.guarded import Guard, GuardedEmbedder, InternalCalls, ModelCondition
-from bot.model.openai_client import RETRIES, ModelClient, open_client
-from bot.model.speaker import NO_VOICES, SPEECH_TIMEOUT_S, Speaker, Voices
+from bot.model.openai_client import RETRIES, ModelClient, Posts, load_sdk, open_client
+from bot.model.resilience import (
+    Guard,
+    InternalCalls,
+    Resilient,
+    ResilientChatModel,
+    ResilientEmbedder,
+)
 from bot.model.structured import StructuredModel
-from bot.model.transcriber import OpenAITranscriber
 from config.settings import Settings
 from memory.search.embeddings import Embedder
 from memory.text.internal_model import InternalModel
 
 _EMBEDDING_TIMEOUT_S = 10.0
 _SILENCE_S = 30.0
+_OPENAI = "api.openai.com"
+
+
+async def _nothing() -> None:
+    return
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a bot: `chat` answers people, `internal` makes internal calls.
+    """The models of a bot: the first of `chats` answers people, `internal` makes internal calls.
+
+    The last of `chats` describes pictures, if it can see: the memory model, if that is another one.
 
     `breaker` is that of the first model that answers; without a second one it is never open.
-    `conditions` tell which models fail.
+    `conditions` tell which models fail. `load` makes ready what the first call needs.
     """
 
-    chat: ChatModel
+    chats: Sequence[ChatModel]
     internal: InternalModel
     embedder: Embedder | None
     breaker: CircuitBreaker
     conditions: Sequence[ModelCondition]
-    voices: Voices = NO_VOICES
+    client: Posts  # further models are on its connections
+    observers: Sequence[ModelObserver] = ()
+    load: Callable[[], Coroutine[Any, Any, None]] = _nothing
 
 
 OpenModels: TypeAlias = Callable[
@@ -75,28 +89,33 @@ async def open_models(
         )
         name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
         internal = StructuredModel(client, name, first_limit_s, reasoning, observers)
-        internals = ModelPair(internal)
+        guard = Guard(learning)
+        internals = Resilient(internal, guard=guard)
         if fallback is not None:
             key = secret_of(settings.fallback_api_key)
             other = client.to(settings.fallback_base_url, key, silence_s, "second")
             parameters = ChatParameters(reply_tokens=settings.reply_tokens)
             second = OpenAIChatModel(other, fallback, limit_s, parameters, observers)
             second_internal = StructuredModel(other, fallback, limit_s, observers=observers)
-            chats = ModelPair[ChatModel](chat, second, breaker, limit_s)
-            internals = ModelPair(internal, second_internal, CircuitBreaker(), limit_s)
+            chats = Resilient[ChatModel](chat, second, breaker, limit_s)
+            internals = Resilient(internal, second_internal, None, limit_s, guard)
             stack.push_async_callback(chats.close)
             stack.push_async_callback(internals.close)
-            chat = FallbackChatModel(chats, [answers.observe])
+            chat = ResilientChatModel(chats, [answers.observe])
+        describing: list[ChatModel] = []
+        if name != settings.openai_model:
+            parameters = ChatParameters(settings.reply_tokens, reasoning)
+            describing = [OpenAIChatModel(client, name, first_limit_s, parameters, observers)]
         embedder = _embedder(settings, client, observers)
         yield Models(
-            chat,
-            InternalCalls(internals, Guard(learning)),
-            GuardedEmbedder(embedder, Guard(vectors)) if embedder else None,
+            (chat, *describing),
+            InternalCalls(internals),
+            ResilientEmbedder(embedder, Guard(vectors)) if embedder else None,
             breaker,
             (answers, learning, vectors),
-            Voices(
-                _transcriber(settings, client, observers), _speaker(settings, client, observers)
-            ),
+            client,
+            observers,
+            load_sdk,
         )
 
 
@@ -113,30 +132,6 @@ def _embedder(
     return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers)
 
 
-def _transcriber(
-    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
-) -> OpenAITranscriber | None:
-    """Return what writes down voice messages, on its own server; None if it is off."""
-    model, limit_s = settings.transcription_model, settings.model_timeout_s
-    if model is None:
-        return None
-    key = secret_of(settings.transcription_api_key)
-    other = client.to(settings.transcription_base_url, key, limit_s)
-    return OpenAITranscriber(other, model, limit_s, observers)
-
-
-def _speaker(
-    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
-) -> Speaker | None:
-    """Return what speaks answers, on its own server; None if it is off."""
-    model = settings.speech_model
-    if model is None:
-        return None
-    key = secret_of(settings.speech_api_key)
-    other = client.to(settings.speech_base_url, key, SPEECH_TIMEOUT_S)
-    return Speaker(other, model, settings.speech_voice, observers)
-
-
 def chat_parameters(settings: Settings) -> ChatParameters:
     """Return what the operator wants of the model that answers."""
     return ChatParameters(
@@ -150,3 +145,27 @@ def chat_parameters(settings: Settings) -> ChatParameters:
 def secret_of(value: SecretStr | None) -> str | None:
     """Return the text of a secret setting; None if it is not set."""
     return value.get_secret_value() if value else None
+
+
+def lacks_model_key(settings: Settings) -> bool:
+    """Whether the model's server needs a key and none is set."""
+    return _lacks_key(settings.openai_base_url, settings.openai_api_key)
+
+
+def lacks_fallback_key(settings: Settings) -> bool:
+    """Whether the second model's server needs a key and none is set."""
+    return settings.fallback_model is not None and _lacks_key(
+        settings.fallback_base_url, settings.fallback_api_key
+    )
+
+
+def lacks_embedding_key(settings: Settings) -> bool:
+    """Whether the embedding model's server needs a key and none is set."""
+    return settings.openai_embedding_model is not None and _lacks_key(
+        settings.openai_embedding_base_url, settings.openai_embedding_api_key
+    )
+
+
+def _lacks_key(address: str, key: SecretStr | None) -> bool:
+    """Tell whether OpenAI itself is asked without a key; most servers of one's own need none."""
+    return key is None and urlsplit(address).hostname == _OPENAI

@@ -3,21 +3,27 @@
 The SDK gives us keys, retries and errors. Requests go out as plain JSON: if we passed a prompt of
 forty messages as the SDK's own arguments, it would first compare it with its types, which takes
 10 ms and finds nothing. The caller reads the body of an answer, except that of an error.
+
+Importing the SDK takes as long as everything else of a start, so the first call or `load_sdk` does.
 """
 
+import asyncio
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
 from http import HTTPStatus
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import httpcore2
 import httpx2
-import openai
-from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient
+from httpx2 import ByteStream
 
 from bot.http_client import trusted
-from bot.model.bounded import bound, read_whole
-from bot.model.call_report import WhichModel
+from bot.model.call_report import WhichModel, current_call
+from bot.model.limits import bound, read_whole
 from bot.model.model_errors import (
+    UNREADABLE,
     ContentRefused,
     ContextTooLong,
     ModelError,
@@ -26,56 +32,129 @@ from bot.model.model_errors import (
     NotAModel,
     PicturesRefused,
 )
-from bot.model.served import Api, ServedModel, ServerApi
+from bot.model.request_forms import Api, ServedModel, ServerApi
 from bot.model.wire import code_of, is_blind, is_filtered, is_too_long
+
+if TYPE_CHECKING:
+    import openai
 
 RETRIES = 1
 _CONNECT_S = 5
 _NO_KEY = "none"
 """The SDK insists on a key; a server of one's own may need none."""
 
-SDK_ERRORS = (
-    openai.OpenAIError,
-    ValueError,
-    RecursionError,
-    AttributeError,
-    IndexError,
-    TypeError,
-)
-"""What a call may raise. The SDK fails with the built-in ones if a server leaves fields out."""
-_UNAVAILABLE = (openai.ConflictError, openai.InternalServerError, openai.RateLimitError)
+_LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+"""Those of the SDK's own client."""
+_WE_GAVE_UP = (httpcore2.ReadTimeout, asyncio.CancelledError)
 _NEVER_FILTERED = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
 )
 
 
+class Posts(Protocol):
+    """What asks a model with an API of its own, such as one that hears or draws."""
+
+    which: WhichModel
+
+    def to(
+        self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
+    ) -> "Posts":
+        """Return the same for another server."""
+        ...
+
+    async def post_whole(
+        self,
+        path: str,
+        body: dict[str, Any],
+        max_bytes: int,
+        silence_s: float | None = None,
+        file: tuple[str, bytes, str] | None = None,
+    ) -> bytes:
+        """Return the whole body of an answer; raise `ModelError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Sdk:
+    openai: Any
+    answer: Any  # the class of an answer that is not read yet
+
+
+@cache
+def _sdk() -> _Sdk:
+    """Import the SDK, which takes a quarter of a second."""
+    import openai  # noqa: PLC0415 - see above
+
+    class _Unread(openai.AsyncStream[object]):
+        """Has only the response.
+
+        The SDK's own class refers to itself. So each request would stay in memory, with a picture
+        or a sound of 20 MB, until the garbage collector finds it.
+        """
+
+        def __init__(self, *, response: httpx2.Response, **_: object) -> None:
+            self.response = response
+
+    return _Sdk(openai, _Unread)
+
+
+async def load_sdk() -> None:
+    """Import the SDK in a thread, so that no message waits for it."""
+    if not _sdk.cache_info().currsize:
+        await asyncio.to_thread(_sdk)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server as the SDK knows it; `timeout_s` bounds the silence between chunks.
+
+    `retries` is how often the SDK asks again after a failure, after the pause that a server asks
+    for.
+    """
+
+    base_url: str
+    key: str | None
+    timeout_s: float
+    retries: int = RETRIES
+
+
 class ModelClient:
     """A client of one server, shared by all models of that server."""
 
-    def __init__(self, client: AsyncOpenAI, api: Api = "auto", which: WhichModel = "first") -> None:
-        self._client = client
-        self._base_url = str(client.base_url)
-        self._api = ServerApi.of(self._base_url, api)
+    def __init__(
+        self,
+        http: httpx2.AsyncClient,
+        server: Server,
+        api: Api = "auto",
+        which: WhichModel = "first",
+    ) -> None:
+        self._http = http
+        self._server = server
+        self._api = ServerApi.of(server.base_url, api)
         self._models: dict[str, ServedModel] = {}
         self.which: WhichModel = which
 
     def model(self, name: str) -> ServedModel:
         """Return what is known about a model; the same object for the same name."""
-        return self._models.setdefault(name, ServedModel(name, self._base_url, self._api))
+        origin = self._server.base_url
+        return self._models.setdefault(name, ServedModel(name, origin, self._api))
 
     def to(
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
     ) -> "ModelClient":
         """Return a client of another server on the same connections; this one closes them."""
-        return ModelClient(
-            self._client.with_options(
-                api_key=_named(key),
-                base_url=base_url,
-                timeout=timeouts(timeout_s),
-                max_retries=RETRIES,
-            ),
-            which=which,
+        return ModelClient(self._http, Server(base_url, key, timeout_s), which=which)
+
+    @cached_property
+    def _client(self) -> "openai.AsyncOpenAI":
+        client: openai.AsyncOpenAI = _sdk().openai.AsyncOpenAI(
+            api_key=(self._server.key or "").strip() or _NO_KEY,
+            base_url=self._server.base_url,
+            timeout=timeouts(self._server.timeout_s),
+            max_retries=self._server.retries,
+            http_client=self._http,
         )
+        return client
 
     async def post(
         self,
@@ -88,6 +167,7 @@ class ModelClient:
 
         A `file` is its name, content and type; the body is then sent as fields of a form.
         """
+        await load_sdk()
         options: Any = {} if silence_s is None else {"timeout": timeouts(silence_s)}
         if file is not None:
             options["headers"] = {"Content-Type": "multipart/form-data"}
@@ -99,11 +179,12 @@ class ModelClient:
                 files=None if file is None else {"file": file},
                 options=options,
                 stream=True,
-                stream_cls=AsyncStream[object],
+                stream_cls=_sdk().answer,
             )
-        except SDK_ERRORS as error:
+        except (_sdk().openai.OpenAIError, *UNREADABLE) as error:
             raise translate(error) from error
-        return stream.response
+        response: httpx2.Response = stream.response
+        return response
 
     async def post_whole(
         self,
@@ -118,19 +199,23 @@ class ModelClient:
         Raise `NotAModel` when it is longer than `max_bytes`, or another `ModelError`.
         """
         broken: Exception | None = None
-        for _ in range(1 + self._client.max_retries):
+        for _ in range(1 + self._server.retries):
             response = await self.post(path, body, silence_s, file)
             try:
-                return await read_whole(response, max_bytes)
+                whole = await read_whole(response, max_bytes)
             except httpx2.HTTPError as error:
                 broken = error
+                continue
+            if call := current_call():
+                call.answered()
+            return whole
         raise ModelUnavailable(type(broken).__name__, code="connection_failed") from broken
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
+        await self._http.aclose()
 
 
 def open_client(
@@ -141,27 +226,19 @@ def open_client(
     retries: int = RETRIES,
     api: Api = "auto",
 ) -> ModelClient:
-    """Return a client to be shared and closed; `timeout_s` bounds the silence between chunks.
+    """Return a client to be shared and closed; `Server` describes the arguments.
 
-    `retries` is how often the SDK asks again after a failure, after the pause that a server asks
-    for. Redirects are not followed, because the prompt would go to any host that the server names.
+    Redirects are not followed, because the prompt would go to any host that the server names.
     """
-    http = DefaultAsyncHttpxClient(
+    http = httpx2.AsyncClient(
         verify=trusted(),
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
-        event_hooks={"response": [bound]},
+        event_hooks={"request": [_watch], "response": [bound]},
+        limits=_LIMITS,
+        timeout=timeouts(timeout_s),
     )
-    return ModelClient(
-        AsyncOpenAI(
-            api_key=_named(key),
-            base_url=base_url,
-            timeout=timeouts(timeout_s),
-            max_retries=retries,
-            http_client=http,
-        ),
-        api,
-    )
+    return ModelClient(http, Server(base_url, key, timeout_s, retries), api)
 
 
 def timeouts(silence_s: float) -> httpx2.Timeout:
@@ -169,9 +246,31 @@ def timeouts(silence_s: float) -> httpx2.Timeout:
     return httpx2.Timeout(silence_s, connect=_CONNECT_S)
 
 
+async def _watch(request: httpx2.Request) -> None:
+    """Tell the running call when the server has got its request, and when it refuses it."""
+    call = current_call()
+    if call is None:
+        return
+    # A form with a file is another stream, not read twice; it has no prompt. If `trace` knew its
+    # request, both would stay in memory until the garbage collector runs, with files of 20 MB.
+    prompt = request.content if isinstance(request.stream, ByteStream) else b""
+
+    async def trace(event: str, happened: dict[str, Any]) -> None:
+        match event.rpartition(".receive_response_headers.")[2]:
+            case "started":
+                call.sent(prompt)
+            case "complete" if happened["return_value"][1] >= HTTPStatus.MULTIPLE_CHOICES:
+                call.answered()
+            case "failed" if not isinstance(happened["exception"], _WE_GAVE_UP):
+                call.answered()  # the server hung up
+
+    request.extensions["trace"] = trace
+
+
 def translate(error: BaseException) -> ModelError:
-    """Return our error for one of `SDK_ERRORS`."""
-    name = type(error).__name__
+    """Return our error for one of the SDK, or one with which it fails if fields are left out."""
+    name, openai = type(error).__name__, _sdk().openai
+    unavailable = (openai.ConflictError, openai.InternalServerError, openai.RateLimitError)
     if isinstance(error, openai.APIConnectionError) and not _is_compressed(error):
         return ModelUnavailable(name, code=_connection_code(error))
     if not isinstance(error, openai.APIStatusError) or error.response.is_redirect:
@@ -179,7 +278,7 @@ def translate(error: BaseException) -> ModelError:
     status, code = error.status_code, code_of(error.body)
     text = f"{name} {status}"
     objection = f"{error.message} {error.body}"
-    is_later = isinstance(error, _UNAVAILABLE) or status == HTTPStatus.REQUEST_TIMEOUT
+    is_later = isinstance(error, unavailable) or status == HTTPStatus.REQUEST_TIMEOUT
     if is_later and not is_blind(objection):  # llama.cpp says with status 500 that it is blind
         return ModelUnavailable(text, status, code)
     refused = ModelRefused
@@ -194,7 +293,7 @@ def translate(error: BaseException) -> ModelError:
 
 def _connection_code(error: BaseException) -> str:
     """Return why there was no connection: unknown name, refused, or too slow."""
-    if isinstance(error, openai.APITimeoutError):
+    if isinstance(error, _sdk().openai.APITimeoutError):
         return "timeout"
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
@@ -215,7 +314,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
             yield from _causes(inner)
         error = error.__cause__ or error.__context__
-
-
-def _named(key: str | None) -> str:
-    return (key or "").strip() or _NO_KEY

@@ -21,13 +21,14 @@ from bot.model.call_report import ModelObserver, ObservedCall
 from bot.model.dialects import PROMPT, Dialect, Effort, Options, WrittenAnswer, less
 from bot.model.model_errors import (
     CUT_SHORT,
+    UNREADABLE,
     AnswerIncomplete,
     AnswerUnreadable,
     NotAModel,
     time_limit,
 )
-from bot.model.openai_client import SDK_ERRORS, ModelClient
-from bot.model.served import Accepted, merged
+from bot.model.openai_client import ModelClient
+from bot.model.request_forms import Accepted, merged
 from bot.model.wire import object_of
 from memory.text.shape import AnswerShape
 
@@ -51,6 +52,17 @@ class _Form:
     formats: Callable[[Dialect], Options]
     effort: Effort | None
     max_tokens: int | None = None
+
+    def groups(self, accepted: Accepted) -> Sequence[Options]:
+        """Return the parts of the request, the least needed first."""
+        dialect = accepted.dialect
+        parts = [self.formats(dialect)]
+        if self.max_tokens:
+            parts.append(dialect.max_tokens(self.max_tokens))
+        parts.append(_TEMPERATURE)
+        if self.effort:
+            parts.append({f"OPENAI_MEMORY_REASONING={self.effort}": dialect.effort(self.effort)})
+        return parts
 
 
 class StructuredModel:
@@ -102,9 +114,10 @@ class StructuredModel:
         limit = max_tokens if self._limits_tokens else None
         form = _Form(lambda dialect: {PROMPT: dialect.prompt(prompt)}, self._reasoning, limit)
         with self._call() as call:
+            send = partial(self._send, call)
             async with time_limit(self._timeout_s):
                 for _ in range(_TRIES):
-                    answer = await self._ask(form, call)
+                    answer = await self._served.ask(form.groups, send)
                     if answer.text:
                         return _whole(answer)
                     if answer.is_cut:  # the model spent all tokens on reasoning
@@ -136,35 +149,17 @@ class StructuredModel:
             }
             return options if shape.is_strict else {name: options[name] for name in (_JSON, PROMPT)}
 
-        form = _Form(formats, self._reasoning)
-        answer = await self._ask(form, call)
+        form, send = _Form(formats, self._reasoning), partial(self._send, call)
+        answer = await self._served.ask(form.groups, send)
         if answer.is_cut and not answer.text:
-            answer = await self._ask(replace(form, effort=less(form.effort)), call)
+            plainer = replace(form, effort=less(form.effort))
+            answer = await self._served.ask(plainer.groups, send)
         found = read_object(_whole(answer), shape.parts)
         if answer.mode == _STRICT and not shows_schema and not shape.is_met_by(found):
             raise AnswerUnreadable("the server ignored the schema")
         return shape.raw_parts(found)
 
-    async def _ask(self, form: _Form, call: ObservedCall) -> WrittenAnswer:
-        """Return one answer, asked in the first form that the server does not refuse."""
-
-        def groups(accepted: Accepted) -> Sequence[Options]:
-            dialect = accepted.dialect
-            parts = [form.formats(dialect)]
-            if form.max_tokens:
-                parts.append(dialect.max_tokens(form.max_tokens))
-            parts.append(_TEMPERATURE)
-            if form.effort:
-                parts.append(
-                    {f"OPENAI_MEMORY_REASONING={form.effort}": dialect.effort(form.effort)}
-                )
-            return parts
-
-        answer = await self._served.ask(groups, self._send)
-        call.usage += answer.usage
-        return answer
-
-    async def _send(self, dialect: Dialect, chosen: Options) -> WrittenAnswer:
+    async def _send(self, call: ObservedCall, dialect: Dialect, chosen: Options) -> WrittenAnswer:
         """Make one request; its first option is its mode."""
         mode = next(iter(chosen))
         request = {"model": self._served.name, **dialect.fixed, **merged(chosen)}
@@ -172,9 +167,10 @@ class StructuredModel:
         body = await self._client.post_whole(dialect.path, request, _MAX_BYTES, self._timeout_s)
         try:
             answer = dialect.read(object_of(json.loads(body)))
-        except (*SDK_ERRORS, KeyError) as error:
+        except (*UNREADABLE, KeyError) as error:
             raise NotAModel(type(error).__name__) from error
         _log_usage(answer.usage, mode, monotonic() - began)
+        call.usage += answer.usage
         return replace(answer, mode=mode)
 
     def _call(self) -> ObservedCall:

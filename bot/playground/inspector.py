@@ -11,10 +11,9 @@ from functools import cached_property
 
 from bot.model.call import PromptMessage
 from bot.playground.bot_api import BotApiServer, ChatMessage, User
-from bot.playground.explanation import FoundMessage, explained
 from bot.playground.memory_view import MemoryView, read_memory
 from bot.playground.scene import PageChat, Scene
-from bot.playground.turn_trace import TurnTrace
+from bot.playground.turn_trace import FoundMessage, TurnTrace, explained
 from bot.prompt.assemble import Prompt
 from bot.turn.observers import AgentRan, BotServing, Event
 from memory.behaviors.context import AgentContext

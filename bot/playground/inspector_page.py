@@ -1,9 +1,11 @@
 """The playground's page: a chat as people see it, and beside it how each answer came about.
 
 The page is rendered on the server; its script fetches the same page again and shows what changed.
+Only the open turn is rendered in full, and the keys of Redis if they are asked for.
 All messages go through the local Telegram.
 """
 
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
@@ -20,16 +22,24 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bot.language.catalogue import Catalogue
-from bot.live.live_page import BASE_STYLE
 from bot.playground.bot_api import BotApiServer
 from bot.playground.bot_api.parameters import Parameters
-from bot.playground.chat_forms import ChatForms, back_to, shown_message
-from bot.playground.forms import REFUSALS, file_response, guard, read_form, refused
+from bot.playground.forms import (
+    REFUSALS,
+    ChatForms,
+    back_to,
+    file_response,
+    guard,
+    read_form,
+    refused,
+    shown_message,
+)
 from bot.playground.inspector import Inspector, telegram_id_of
-from bot.playground.offline_senses import OfflineTranscriber
+from bot.playground.offline_senses import OfflineServer
 from bot.playground.page_filters import FILTERS, to_html
 from bot.playground.scene import PageChat, Scene
 from bot.playground.year.filling import YearFiller
+from bot.runtime.web import BASE_STYLE
 
 _WEB = Path(__file__).parent / "web"
 _HEARTBEAT_S = 3
@@ -52,15 +62,15 @@ class InspectorPage:
         scene: Scene,
         inspector: Inspector,
         note: str,
-        transcriber: OfflineTranscriber | None = None,
+        sounds: OfflineServer | None = None,
     ) -> None:
         self.filler = YearFiller(telegram, scene, inspector)
-        self._forms = ChatForms(telegram, scene, transcriber)
+        self._forms = ChatForms(telegram, scene, sounds)
         self._telegram = telegram
         self._scene = scene
         self._inspector = inspector
         self._note = note
-        self._is_deaf = transcriber is not None
+        self._is_deaf = sounds is not None
         self._languages = Catalogue().languages
         loader = jinja2.FileSystemLoader(_WEB)
         self._templates = jinja2.Environment(
@@ -90,7 +100,7 @@ class InspectorPage:
             exception_handlers=dict.fromkeys(REFUSALS, refused),
         )
 
-    async def _page(self, request: Request) -> HTMLResponse:
+    async def _page(self, request: Request) -> Response:
         await self._inspector.restore()
         query = request.query_params
         here = self._scene.place(query.get("at", ""))
@@ -98,9 +108,10 @@ class InspectorPage:
         newest = str(turns[0].number) if turns else ""
         messages = here.messages
         shown = messages if query.get("all") else messages[_first_shown(len(messages)) :]
-        page = self._templates.get_template("inspector.html")
-        return HTMLResponse(
-            page.render(
+        shows_stored = bool(query.get("stored"))
+        template = self._templates.get_template("inspector.html")
+        page = HTMLResponse(
+            template.render(
                 bot=self._telegram.bot,
                 note=self._note,
                 is_deaf=self._is_deaf,
@@ -121,9 +132,15 @@ class InspectorPage:
                 targets=self._forms.targets(here),
                 languages=self._languages,
                 kept=await self._inspector.kept(here),
-                stored=await self._inspector.stored(here),
+                shows_stored=shows_stored,
+                stored=await self._inspector.stored(here) if shows_stored else [],
             )
         )
+        # The script asks every few seconds: what it has already is not sent again.
+        version = hashlib.blake2b(page.body, digest_size=16).hexdigest()
+        page.headers["etag"] = version
+        is_known = request.headers.get("if-none-match") == version
+        return Response(status_code=HTTPStatus.NOT_MODIFIED) if is_known else page
 
     async def _events(self, request: Request) -> StreamingResponse:
         async def news() -> AsyncIterator[str]:

@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 from memory.memory import Memory
 from memory.message import Message
-from memory.reminders.reminder import Reminder
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
+from memory.work.item import WorkItem
 
 _MAX_RECEIPTS = 20
 _MAX_FACTS = 60
@@ -28,7 +28,7 @@ class LearnedFrom:
 class ReminderToCome:
     """A reminder, and when it is due in the person's zone, in words."""
 
-    reminder: Reminder
+    reminder: WorkItem
     local_time: str
 
 
@@ -61,7 +61,7 @@ async def read_memory(memory: Memory, conversation: Scope) -> MemoryView:
         for seq in sorted(rest_on, reverse=True)
         if seq in messages
     ]
-    reminders = await memory.reminders.list_open(conversation)
+    reminders = await memory.work.list_open(conversation)
     return MemoryView(
         tuple(receipts[:_MAX_RECEIPTS]),
         tuple(facts[: -_MAX_FACTS - 1 : -1]),
@@ -71,6 +71,6 @@ async def read_memory(memory: Memory, conversation: Scope) -> MemoryView:
     )
 
 
-def _local_time(reminder: Reminder) -> str:
+def _local_time(reminder: WorkItem) -> str:
     zone = ZoneInfo(reminder.zone) if reminder.zone else UTC
     return f"{datetime.fromtimestamp(reminder.due, zone):%A, %-d %B %Y, %H:%M}"

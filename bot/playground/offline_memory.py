@@ -10,20 +10,9 @@ from dataclasses import dataclass
 
 import orjson
 
-from bot.playground.offline_reminders import reminder_in
+from bot.playground.offline_reminders import SAID, begins_with_wish
 from memory.text.shape import AnswerShape
 
-_ABOUT_ME = re.compile(
-    r"\b(?:my|i am|i['’]m|i have|i live|i work|i like|i love|i prefer|i hate|we have|our)\b"
-    r"|\b(?:ich|mein\w*|wir|unser\w*)\b|\b(?:я|мой|моя|моё|мои|меня|мне|у нас)\b"
-    r"|\b(?:yo|mi|mis|me|soy|tengo|nuestr\w+)\b|من |ام\b",
-    re.IGNORECASE,
-)
-_CHANGES = re.compile(
-    r"\b(?:i live|i work|my job|i(?: am|['’]m) (?:moving|planning)|i plan|ich wohne|ich arbeite)\b"
-    r"|\b(?:я живу|я работаю)\b|\b(?:vivo|trabajo)\b|زندگی می|کار می",
-    re.IGNORECASE,
-)
 _QUESTION = re.compile(r"[?？؟]\s*$")
 _ASKED = re.compile(r"^## (\w+)$", re.MULTILINE)
 _RANGE = re.compile(r"^## (\w+): learns from messages (\d+) to (\d+)$", re.MULTILINE)
@@ -83,13 +72,13 @@ def said_in(content: str, part: str) -> list[Said]:
 
 def _facts(said: list[Said]) -> list[dict[str, object]]:
     return [
-        fact_part(each.text, each.number, changes=bool(_CHANGES.search(each.text)))
+        fact_part(each.text, each.number, changes=bool(SAID["changes"].search(each.text)))
         for each in said
         if each.by_person
         and not each.is_untrusted
-        and _ABOUT_ME.search(each.text)
+        and SAID["about_me"].search(each.text)
         and not _QUESTION.search(each.text)
-        and not reminder_in(each.text)
+        and not begins_with_wish(each.text)
         and len(each.text) <= _MAX_CHARS
     ]
 

@@ -7,73 +7,93 @@ finds in the prompt. It never puts a person's message into other words.
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from importlib import resources
 from typing import Literal
 from uuid import uuid4
 
 import orjson
 
-from bot.agent.describe import PAGE_QUESTION, PICTURE_QUESTION
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.live_text import live_observer
-from bot.playground.offline_embedder import content_words, meanings, words
-from bot.playground.offline_question import OfflineQuestion
-from bot.playground.offline_reminders import reminder_in
+from bot.playground.offline_quotes import Quotes, Remembered, quoted, remembered, said_earlier
+from bot.playground.offline_reminders import SAID, begins_with_wish, reminder_in
 from bot.playground.offline_senses import description_of
-from bot.playground.offline_sums import expression_in
+from bot.playground.offline_words import (
+    NUMBER,
+    alike,
+    content_words,
+    language_of,
+    meanings,
+    readable,
+)
+from bot.telegram.edits import PHOTO_MARK
+from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
+from memory.message import Picture
+from memory.search.question import named_days
+from memory.search.words import words_of
 
 INTRODUCTION = (
     "I am not a language model. I am a small offline model: a few rules that let you try "
     "Ricordo's memory without a key. Tell me things and ask me about them later; I also know the "
-    "time and can do sums. Set `OPENAI_API_KEY` to talk with a real model."
+    "time. Set `OPENAI_API_KEY` to talk with a real model."
 )
-_WHO = re.compile(
-    r"\b(?:who|what) are you\b|\bare you (?:an? |the )?(?:real|human|person|robot|bot|ai|llm|gpt|"
-    r"chatgpt|(?:language )?model)\b|\b(?:wer|was) bist du\b|\bкто ты\b|\bты бот\b|"
-    r"\b(?:quién|qué) eres\b|کی هستی",
-    re.IGNORECASE,
-)
-_GREETING = re.compile(r"(?:hi|hello|hey|hallo|привет|hola|سلام)\b[\s\w]{0,20}[!.]*", re.IGNORECASE)
-_THANKS = re.compile(
-    r"(?:thanks|thank you|danke|спасибо|gracias|ممنون)\b[\s\w]{0,20}[!.]*", re.IGNORECASE
-)
-_TIME = re.compile(
-    r"\b(?:what|which) (?:time|date|day) is (?:it|today)\b|\bwhat(?:['’]s| is) today\b|"
-    r"(?:\bwhat(?:['’]s| is)|\btell me) the (?:current )?(?:time|date)\b(?! of| for)|"
-    r"\btoday['’]s date\b|\bcurrent (?:time|date)\b|\bwie spät\b|\bwie ?viel uhr\b|"
-    r"\bwelche[rsn]? (?:tag|datum)\b|\bкоторый час\b|\bсколько времени\b|\bкакое сегодня\b|"
-    r"\bqué (?:hora|día|fecha)\b|ساعت چند|امروز چندم",
-    re.IGNORECASE,
-)
-_REMEMBER = re.compile(
-    r"\b(?:do|can) you (?:still )?(?:remember|recall)\b|\bremember (?:what|when|where|who)\b|"
-    r"\b(?:did|have) (?:i|we) (?:ever )?(?:say|said|tell|told|mention|mentioned|talk|talked)\b|"
-    r"\berinnerst du\b|\bпомнишь\b|\b(?:te acuerdas|recuerdas)\b|یادت",
-    re.IGNORECASE,
-)
-_COUNT = re.compile(r"(?:please )?count (?:up )?to (\d{1,9})[.!]?", re.IGNORECASE)
+PICTURE_QUESTION, PAGE_QUESTION = "What does it show?", "What does the page say?"
+"""What features ask about pictures."""
+_MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _WORD_WITH_SPACE = re.compile(r"\s*\S+\s*")
-_QUESTION = re.compile(
-    r"[?？؟]|^(?:who|what|when|where|which|whose|why|how|is|are|was|were|do|does|did|can)\b",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"(?<=\w\w\w[.…])\s+|(?<=[!?؟])\s+|(?<=[。！？])|\n+")  # not "Dr. X"
-_REMEMBERED = re.compile(  # a date, or a dash for that of the line above; a number; a speaker
-    r"^(?:\[([^\]\n]+)\]|-) (?:#\d+ )?([^:\n]*): ", re.MULTILINE
-)
-_SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
 _LINK = re.compile(r"https?://[^\s<>\"'()]*[^\s<>\"'().,;:!?]")
 _NO_CAPTION = (
     "What it shows I cannot tell. Write it beside a picture, and you can ask for it later."
 )
+_UNKNOWN = "I have not heard about that yet. Tell me, and I will know it."
+_HELLO = "Hello! Tell me something worth remembering."
+_WHEN = "Tell me a day and an hour, for example: remind me tomorrow at 9 to call Anna."
 _MAX_COUNT = 500
 """Counting is the one long answer here: it shows how an answer grows and can be stopped."""
-_MIN_SHARE = 0.3
-"""Share of a question's words that a sentence must contain to answer it."""
+_SEARCH = "search_memory"
+_MAX_OF_A_TIME = 3
+_MAX_WORDS = 3
+"""Searches with words that mean the same as those of the person."""
+_MAX_QUERY = 500
+"""Characters of a query that `search_memory` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineQuestion:
+    """A prompt as the rules read it.
+
+    `text` is the person's message, `memory` the inside of the memory section, `earlier` what people
+    said before in the window, `results` the tool calls of this turn with their results.
+    """
+
+    text: str
+    memory: str
+    earlier: tuple[str, ...]
+    results: tuple[tuple[ToolCall, str], ...]
+    is_first: bool
+    pictures: tuple[Picture, ...] = ()
+
+    @classmethod
+    def of(cls, messages: Sequence[PromptMessage]) -> "OfflineQuestion":
+        """Return the question of a prompt."""
+        *earlier, asked = [message for message in messages if message.role == "user"]
+        last = asked.content
+        memory = _MEMORY.match(last)
+        calls = {call.id: call for message in messages for call in message.tool_calls}
+        start = max(at for at, message in enumerate(messages) if message.role == "user")
+        return cls(
+            _MEMORY.sub("", last, count=1).replace(PHOTO_MARK, "").strip(),
+            memory[1].strip() if memory else "",
+            tuple(message.content for message in earlier),
+            tuple((calls[m.tool_call_id], m.content) for m in messages[start:] if m.role == "tool"),
+            all(message.role != "assistant" or message.tool_calls for message in messages),
+            asked.pictures,
+        )
 
 
 class OfflineChatModel:
@@ -100,16 +120,20 @@ class OfflineChatModel:
         await asyncio.sleep(self._pause_s)
         pictures, asked = messages[-1].pictures, messages[-1].content
         if pictures and asked in (PICTURE_QUESTION, PAGE_QUESTION):
-            words = "" if asked == PAGE_QUESTION else await description_of(pictures[0])
+            seen = [] if asked == PAGE_QUESTION else [description_of(p) for p in pictures]
+            words = "\n".join(f"[{n}] {each}" for n, each in enumerate(seen, 1))
+            words = seen[0] if len(seen) == 1 else words
             return ModelReply(words, (), "stop", is_blind=not words)
         question = OfflineQuestion.of(messages)
         names = {tool.name for tool in tools} if tool_choice == "auto" else set()
         calls = () if question.results else tuple(self._calls(question.text, names))
+        if not calls and not question.results and _SEARCH in names:
+            calls = tuple(_call(_SEARCH, **search) for search in _searches(question))
         if calls:
             return ModelReply("", calls, "tool_calls")
-        asks_who = bool(_WHO.search(question.text))
+        asks_who = bool(SAID["who"].search(question.text))
         paragraphs = [INTRODUCTION] if asks_who or question.is_first else []
-        seen = [await description_of(picture) for picture in question.pictures]
+        seen = [description_of(picture) for picture in question.pictures]
         paragraphs += [f"I see this: {words}." for words in seen]
         if question.pictures and not question.text:
             paragraphs.append(_NO_CAPTION)
@@ -139,19 +163,12 @@ class OfflineChatModel:
         if "set_reminder" in names and reminder:
             yield _call("set_reminder", **reminder)
             return
-        if "current_time" in names and _TIME.search(text):
-            spoken = f" {' '.join(words(text))} "
+        if "current_time" in names and SAID["time"].search(text):
+            spoken = f" {' '.join(words_of(text))} "
             zones = [zone for city, zone in self._zones.items() if f" {city} " in spoken]
             yield _call("current_time", **({"timezone": zones[0]} if zones else {}))
-        expression = expression_in(text)
         if "read_page" in names and (link := _LINK.search(text)):
             yield _call("read_page", url=link[0])
-            return
-        if "calculate" in names and expression:
-            yield _call("calculate", expression=expression)
-        if "search_memory" in names and _REMEMBER.search(text):
-            subject = content_words(_REMEMBER.sub(" ", text))
-            yield _call("search_memory", query=" ".join(subject) or text)
 
 
 def _call(name: str, **arguments: str | int) -> ToolCall:
@@ -160,73 +177,105 @@ def _call(name: str, **arguments: str | int) -> ToolCall:
 
 def _answer(question: OfflineQuestion) -> str:
     if question.results:
-        return "\n".join(_from_tool(question, call, result) for call, result in question.results)
+        return _from_tools(question)
     text = question.text.strip()
-    if count := _COUNT.fullmatch(text):
+    if count := SAID["count"].fullmatch(text):
         return " ".join(map(str, range(1, min(int(count[1]), _MAX_COUNT) + 1)))
-    if _GREETING.fullmatch(text):
-        return "Hello! Tell me something worth remembering."
-    if _THANKS.fullmatch(text):
-        return "You are welcome."
-    if _QUESTION.search(text) or _REMEMBER.search(text):
-        return _quote(question) or "I have not heard about that yet. Tell me, and I will know it."
-    return f"Noted: “{_short(_sentences(text)[0], 120)}” Ask me about it whenever you like."
+    if SAID["greeting"].fullmatch(text) or SAID["thanks"].fullmatch(text):
+        return _HELLO if SAID["greeting"].fullmatch(text) else "You are welcome."
+    if begins_with_wish(text) and not text.startswith("⏰"):
+        return _WHEN
+    if _asks(text):
+        return _quotes(question) or (QUESTION_ALONE if text.startswith("⏰") else _UNKNOWN)
+    return f"Noted: “{_short(text, 120)}” Ask me about it whenever you like."
 
 
-def _from_tool(question: OfflineQuestion, call: ToolCall, result: str) -> str:
-    """Say what a tool found; of a failed tool, only that it failed."""
-    if call.name == "search_memory":
-        return _quote(question, result) or "I looked, and found nothing about that."
+def _from_tools(question: OfflineQuestion) -> str:
+    found = "\n".join(each for call, each in question.results if call.name == _SEARCH)
+    lines = [_from_tool(call, result) for call, result in question.results]
+    if found:
+        lines.append(_quotes(question, found) or "I looked, and found nothing about that.")
+    return "\n".join(filter(None, lines))
+
+
+def _from_tool(call: ToolCall, result: str) -> str:
+    """Say what a tool did; of a failed tool, only that it failed, and nothing of a search."""
+    if call.name == _SEARCH:
+        return ""
     if call.name == "read_page" and not result.startswith("Error:"):
         _, *lines = filter(None, result.splitlines())
         return f"I read the page. It begins: “{_short(' – '.join(lines), 300)}”"
     if result.startswith("Error:"):
         return "That did not work out, sorry."
     if call.name == "set_reminder":
-        return "All right." if result.startswith("Set") else "I need one answer from you first:"
-    if call.name == "calculate":
-        return f"{orjson.loads(call.arguments)['expression']} = {result}"
+        return "All right." if result.startswith("Set") else QUESTION_ALONE
     return "My clock says: " + _CLOCK.sub(r", \1", result)
 
 
-def _quote(question: OfflineQuestion, found: str = "") -> str:
-    """Return the sentence that shares most words with the question, and when it was said.
+def _quotes(question: OfflineQuestion, found: str = "") -> str:
+    """Return what answers the question in the memory section, in `found` and in the window.
 
-    It looks into the memory section, into what a tool found, and into the window, which has no
-    dates. Asked about nothing in particular, it returns the last sentence; without a match, "".
+    Asked about nothing in particular, it returns the last thing said; without a match, "".
     """
-    wanted = _meanings(_REMEMBER.sub(" ", question.text))
-    if not wanted and not _REMEMBER.search(question.text):
-        return ""
-    sentences = [*_remembered(question.memory), *_remembered(found)]
-    sentences += [("A little earlier", said) for m in question.earlier for said in _sentences(m)]
-    best_share, best = _MIN_SHARE, ""
-    for when, sentence in sentences:
-        share = len(wanted & _meanings(sentence)) / len(wanted) if wanted else 1
-        if share >= best_share and not _QUESTION.search(sentence):
-            best_share, best = share, f"{when}: “{_short(sentence, 300)}”"
-    return best
+    asked = SAID["remember"].sub(" ", question.text)
+    memories = _memories(question, found)
+    wanted = [each for each in meanings(asked) if not named_days(each)]
+    if found and named_days(asked) and not wanted:
+        said_then = [each for each in remembered(found) if each.is_answer]
+        return "\n".join(quoted(said_then[:_MAX_OF_A_TIME]))
+    if wanted:
+        return str(Quotes(asked, memories))
+    answers = [
+        each for each in memories if each.is_answer and SAID["remember"].search(question.text)
+    ]
+    return "\n".join(quoted(answers[-1:]))
 
 
-def _remembered(section: str) -> Iterator[tuple[str, str]]:
-    """Yield date and sentence of everything that people said in a list of remembered messages."""
-    _, *parts = _REMEMBERED.split(section)
-    date = ""
-    for dated, speaker, said in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        date = dated or date
-        if speaker != "You (assistant)" and speaker not in _SYNOPSIS_LABELS:
-            for sentence in _sentences(said):
-                yield f"From {date}", sentence
+def _memories(question: OfflineQuestion, found: str = "") -> list[Remembered]:
+    section = [*remembered(question.memory), *remembered(found)]
+    unique = {each.text: each for each in section}
+    return [*unique.values(), *said_earlier(question.earlier)]
 
 
-def _sentences(text: str) -> list[str]:
-    """Return the sentences of a text; the whole text if it has no sentence end."""
-    sentences = [sentence.strip() for sentence in _SENTENCE_END.split(text)]
-    return [sentence for sentence in sentences if sentence] or [text]
+def _asks(text: str) -> bool:
+    return bool(SAID["question"].search(text) or SAID["remember"].search(text))
 
 
-def _meanings(text: str) -> set[str]:
-    return set(meanings(text)) if content_words(text) else set()
+def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
+    """Yield the arguments of searches for what the prompt does not answer.
+
+    The first has the person's words. The others have words that mean the same, in the language of
+    the talk; each search has few words, because a text must have a good part of them.
+    """
+    if SAID["who"].search(question.text) or not _asks(question.text):
+        return
+    asked = SAID["remember"].sub(" ", question.text)
+    memories = _memories(question)
+    said = [each.text for each in memories if each.is_answer]
+    wanted = dict.fromkeys(readable(meanings(asked), said).values())
+    wanted.pop(NUMBER, None)
+    time = _period(asked)
+    is_sure = not time and Quotes(asked, memories).is_sure
+    if asked == question.text and (not wanted or is_sure):
+        return
+    language = language_of(said)
+    queries = [" ".join(dict.fromkeys(content_words(asked))) or question.text]
+    words = [alike(meaning, language) for meaning in wanted]
+    queries += [" ".join(each[turn % len(each)] for each in words) for turn in range(_MAX_WORDS)]
+    for query in dict.fromkeys(filter(None, queries)):
+        yield {"query": query[:_MAX_QUERY]} | time
+
+
+def _period(asked: str) -> dict[str, str]:
+    """Return the last time of the month or the days that a question names, as a search takes it."""
+    today = datetime.now(UTC).date()
+    for named in named_days(asked):
+        periods = named.periods(today.year - 1, today.year)
+        past = [each for each in periods if date.fromordinal(each[0]) <= today]
+        if past:
+            first, last = (date.fromordinal(day) for day in max(past))
+            return {"since": first.isoformat(), "until": last.isoformat()}
+    return {}
 
 
 def _short(text: str, max_chars: int) -> str:

@@ -20,15 +20,13 @@ from bot.app import App
 from bot.model.call_report import ModelObserver
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models, OpenModels, open_models
-from bot.model.speaker import Voices
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.loopback import LoopbackServer
-from bot.playground.offline_embedder import OfflineEmbedder
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel
-from bot.playground.offline_senses import OfflineTranscriber
+from bot.playground.offline_senses import OfflineServer
 from bot.playground.scene import ADMIN_ID, Scene
 from bot.playground.year import Year
 from bot.playground.year.filling import YearModel
@@ -78,8 +76,8 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         here = settings.model_copy(update=_IN_PLAYGROUND | telegram_here)
         scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
         inspector = Inspector(telegram, scene)
-        transcriber = OfflineTranscriber() if is_offline else None
-        page = InspectorPage(telegram, scene, inspector, note, transcriber)
+        sounds = OfflineServer() if is_offline else None
+        page = InspectorPage(telegram, scene, inspector, note, sounds)
         stack.push_async_callback(page.filler.stop)
         try:
             server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
@@ -90,7 +88,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         if sys.stdout.isatty() and has_screen():
             open_browser(f"{server.url}/")
         year = page.filler.year
-        models = partial(offline_models, transcriber) if transcriber else open_models
+        models = partial(offline_models, sounds) if sounds else open_models
         app = App(
             here,
             redis,
@@ -118,11 +116,14 @@ def _has_model(settings: Settings) -> bool:
 
 @asynccontextmanager
 async def offline_models(
-    transcriber: OfflineTranscriber, _: Settings, __: Sequence[ModelObserver]
+    sounds: OfflineServer, _: Settings, __: Sequence[ModelObserver]
 ) -> AsyncIterator[Models]:
-    """Give the models that answer without a key; they run in this process and cost nothing."""
-    chat, internal, embedder = OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder()
-    yield Models(chat, internal, embedder, CircuitBreaker(), (), Voices(transcriber))
+    """Give the models that answer without a key; they run in this process and cost nothing.
+
+    Nothing here understands a text, so there are no vectors: the search goes by words.
+    """
+    chat, internal = OfflineChatModel(), OfflineInternalModel()
+    yield Models([chat], internal, None, CircuitBreaker(), (), sounds)
 
 
 def _knowing_the_year(models: OpenModels, year: Year) -> OpenModels:

@@ -4,13 +4,15 @@ A prompt is one system message, the window, the memory section with the person's
 and the steps of this run. The history stores only the message, without what is added here.
 """
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile
+from typing import TypeVar
 
-from bot.model.answering import NOT_SEEN
 from bot.model.call import PromptMessage
+from bot.model.chat_model import NOT_SEEN
 from bot.prompt.fitting import fitting_pictures, messages_tokens, step_messages, tools_tokens
 from bot.prompt.memory_context import Offer, fit_memory_context
 from bot.prompt.recalled import RecallPacker
@@ -22,14 +24,16 @@ from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Picture
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.message_search import SearchResult
+from memory.search.words import words_of
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
-from memory.text.untrusted_text import harmless
+from memory.text.untrusted_text import escaped
 
-# Shares of the tokens that the system message and the tools leave. Memory gets at most its share.
-# Message and steps get at least theirs, and more if the window does not need it. The window gets
-# the rest.
+# Shares of the tokens that the system message and the tools leave. Memory gets its share, and up to
+# the larger one if the window leaves it idle. Message and steps get at least theirs, and more if
+# the window does not need it. The window gets the rest.
 _MESSAGE_SHARE = 0.4
 _MEMORY_SHARE = 0.19
+_IDLE_MEMORY_SHARE = 0.5
 _STEPS_SHARE = 0.25
 
 # With fewer tokens no conversation is possible.
@@ -38,19 +42,31 @@ _MIN_ROOM = 200
 # A note that not all pictures are seen, and the overhead of the message.
 _NOTE_TOKENS = 24
 
+# Forms of one word share their first four letters; shorter words say little.
+_BEGINNING = 4
+
 # Servers put an assistant header before the reply.
 _REPLY_HEADER = 3
 
 # A window that does not fit is cut in steps of four exchanges.
 _WINDOW_BLOCK = 8
 
+# More characters of recalled messages are read in a thread.
+_LONG_CHARS = 30_000
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
-    """Tokens of one call: `prompt_tokens` in all, with `reply_tokens` of these for the reply."""
+    """Tokens of one call: `prompt_tokens` in all, with `reply_tokens` of these for the reply.
+
+    Text under the headings `leading` is never left out.
+    """
 
     prompt_tokens: int
     reply_tokens: int
+    leading: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +137,17 @@ class PromptAssembler:
     def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.
 
-        1. Memory gets its share even if it is not used, so that the window does not depend on what
-        is recalled. 2. A message that is too long is shortened, to a half if it has pictures; these
-        get the rest. 3. Then the steps are shortened.
-        4. Then whole exchanges of the window are left out. 5. The memory section leaves out what
-        the window shows.
+        1. Memory keeps its share even if it does not need it, so that the window does not depend on
+           what is recalled.
+        2. A message that is too long is shortened; with pictures to a half, and these get the rest.
+        3. Memory also gets what the window and the message leave idle. The share of the steps is
+           kept free from the first call on, so all prompts of a run have the same memory section.
+        4. The steps are shortened.
+        5. Whole exchanges of the window are left out.
+        6. The memory section leaves out what the window shows.
         """
         dialogue = self._dialogue(context)
-        memory_limit = int(self._room * _MEMORY_SHARE)
+        memory_limit = recall_tokens(self._room)
         steps_share = int(self._room * _STEPS_SHARE)
         unclaimed = self._room - memory_limit - _cost(dialogue)
 
@@ -143,7 +162,10 @@ class PromptAssembler:
         text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
         message_tokens = self._counter.count(text) + pictures_tokens + MESSAGE_OVERHEAD
 
-        steps_limit = max(unclaimed - message_tokens, steps_share)
+        idle = max(0, unclaimed - message_tokens - steps_share)
+        idle = min(idle, recall_tokens(self._room, is_idle=True) - memory_limit)
+        memory_limit += idle
+        steps_limit = max(unclaimed - idle - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
         steps_tokens = messages_tokens(self._counter, steps)
 
@@ -168,7 +190,7 @@ class PromptAssembler:
     def shown(self, context: AgentContext) -> tuple[SearchResult, ...]:
         """Return the recalled results of which a prompt may show something."""
         window = {message.seq for message in context.window}
-        limit = recall_tokens(self._room)
+        limit = recall_tokens(self._room, is_idle=True)
         lines = self._recall.pack(context, context.recalled, _asked(context), limit, window)
         return tuple(
             result
@@ -204,26 +226,63 @@ class PromptAssembler:
         asked = _asked(context)
         found = self._recall.ranked(context, context.recalled, asked, left, seen)
         noted = context.call_context.used.values() if context.call_context else ()
-        offer = Offer(harmless(context.memory_context), [*map(harmless, noted)], found)
+        told = _told(context)
+        learned = escaped(context.memory_context)
+        leading = self._budget.leading
+        offer = Offer(learned, [*map(escaped, noted)], found, told, leading)
         learned, recalled = fit_memory_context(self._counter, offer, asked, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
-        return section, (*_noted(context, learned), *codes_of(context.recalled, recalled))
+        codes = [*_noted(context, learned), *codes_of(context.recalled, recalled)]
+        return section, tuple(dict.fromkeys((*codes, *_later_codes(context, recalled))))
+
+
+def _told(context: AgentContext) -> dict[int, list[str]]:
+    """Return the lines of facts that say all that a recalled message says, by its sequence."""
+    used = context.call_context.used if context.call_context else {}
+    told: dict[int, list[str]] = {}
+    for result in context.recalled:
+        for message in result.messages:
+            facts = [used.get(f"f{id_}", "") for id_ in result.told_by.get(message.seq, ())]
+            words = _beginnings(message.text)
+            told[message.seq] = [escaped(each) for each in facts if words <= _beginnings(each)]
+    return told
+
+
+def _beginnings(text: str) -> set[str]:
+    """Return numbers and the beginnings of longer words, which forms of one word share."""
+    words = words_of(text)
+    return {word if word.isdigit() else word[:_BEGINNING] for word in words if _says(word)}
+
+
+def _says(word: str) -> bool:
+    return word.isdigit() or len(word) >= _BEGINNING
 
 
 def _noted(context: AgentContext, learned: str) -> Iterator[str]:
     """Yield the codes of what behaviors and tools showed, without what was cut off."""
     noted = context.call_context.used if context.call_context else {}
-    return (code for code, line in noted.items() if harmless(line) in learned)
+    return (code for code, line in noted.items() if escaped(line) in learned)
+
+
+def _later_codes(context: AgentContext, shown: Container[int]) -> Iterator[str]:
+    """Yield the codes of the facts that recalled lines are marked with."""
+    for result in context.recalled:
+        for seq, later in result.later.items():
+            if seq in shown:
+                yield from (f"f{each.fact_id}" for each in later if each.fact_id)
 
 
 def _asked(context: AgentContext) -> str:
     return context.asked or context.user_message.text
 
 
-def recall_tokens(room: int) -> int:
-    """Return how many tokens recalled messages get at most of what system and tools leave."""
-    return int(room * _MEMORY_SHARE)
+def recall_tokens(room: int, *, is_idle: bool = False) -> int:
+    """Return how many tokens recalled messages get at most of what system and tools leave.
+
+    They get more if the window leaves it idle.
+    """
+    return int(room * (_IDLE_MEMORY_SHARE if is_idle else _MEMORY_SHARE))
 
 
 def _cost(messages: Sequence[Message]) -> int:
@@ -245,3 +304,12 @@ def _talk(
     unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
     content = "\n\n".join(part for part in (memory, unanswered, text) if part)
     return [*talk, PromptMessage("user", content, pictures=pictures)]
+
+
+async def beside_others(step: Callable[[AgentContext], T], context: AgentContext) -> T:
+    """Run a step that reads the recalled messages; in a thread if they are long.
+
+    A text of made-up words takes 2 ms for a thousand characters, and other turns would wait.
+    """
+    chars = sum(len(message.text) for found in context.recalled for message in found.messages)
+    return await asyncio.to_thread(step, context) if chars > _LONG_CHARS else step(context)

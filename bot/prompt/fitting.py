@@ -12,7 +12,7 @@ from memory.behaviors.steps import CompletedStep, ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
-from memory.text.untrusted_text import harmless, harmless_json
+from memory.text.untrusted_text import escaped, escaped_json
 
 # A result keeps at least this many tokens, so that the model can see what it was.
 _MIN_RESULT_TOKENS = 48
@@ -87,13 +87,13 @@ def step_messages(
 
 def _step(counter: TokenCounter, step: CompletedStep, limit: int) -> tuple[PromptMessage, ...]:
     """Return the messages of a step, with no part longer than its share of `limit`."""
-    said = counter.shorten(harmless(step.action.text), limit // 4)
+    said = counter.shorten(escaped(step.action.text), limit // 4)
     calls = tuple(_readable(counter, call, limit // 4) for call in step.action.calls)
     return (
         PromptMessage("assistant", said, tool_calls=calls, reasoning=step.action.reasoning),
         *(
             PromptMessage(
-                "tool", counter.shorten(harmless(result.text), limit), tool_call_id=result.call_id
+                "tool", counter.shorten(escaped(result.text), limit), tool_call_id=result.call_id
             )
             for result in step.results
         ),
@@ -106,7 +106,7 @@ def _readable(counter: TokenCounter, call: ToolCall, limit: int) -> ToolCall:
     Arguments that are too long cannot be sent, because JSON cannot be shortened. Arguments that are
     no JSON object cannot be sent either: some servers parse them and refuse the whole prompt.
     """
-    arguments = harmless_json(call.arguments)
+    arguments = escaped_json(call.arguments)
     is_sendable = counter.shorten(arguments, limit) == arguments and _is_object(arguments)
     return replace(call, arguments=arguments if is_sendable else "{}")
 

@@ -1,22 +1,19 @@
 """Chooses what stands in the memory section, from the behaviors and the recalled messages.
 
-Both offer whole lines. Instructions, pinned facts and the running state are taken first. Then the
-line with the most value for its tokens is taken, of any kind, until no further line fits.
+Both offer whole lines. Leading text, pinned facts and the running state are taken first. Then the
+line with the most value for its tokens is taken, of any kind, until no further line fits. The
+behaviors leave half of the room to recalled messages if these can fill it.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from bot.prompt.recalled import RecalledLine, with_dates
-from memory.behaviors.chat_instructions import HEADING as INSTRUCTIONS
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.user_facts import ALWAYS
 from memory.search.words import asked_terms, words_of
 from memory.text.tokens import TokenCounter
-
-_FIRST = (INSTRUCTIONS, ALWAYS)
-"""What stands under these headings is taken first, and the running state next."""
 
 _PARTS = 2
 """A state or a long text gets the limit divided by this, or more if there is room for all."""
@@ -36,12 +33,16 @@ class Offer:
     """What may stand in the memory section.
 
     `context` is the text of the behaviors. `noted` are lines of it that `CallContext.used` names,
-    the most relevant of each kind first. `recalled` are lines by sequence, best first.
+    the most relevant of each kind first. `recalled` are lines by sequence, best first. `told` has
+    for some of these the lines of the context that say the same. Lines under the headings `leading`
+    are taken first.
     """
 
     context: str
     noted: Sequence[str]
     recalled: Mapping[int, RecalledLine]
+    told: Mapping[int, Collection[str]] = field(default_factory=dict)
+    leading: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,41 +69,58 @@ def fit_memory_context(
 ) -> tuple[str, dict[int, str]]:
     """Return memory context and recalled lines by sequence, together at most `limit` tokens.
 
-    Memory context keeps its order, and recalled lines are in the order of time. A state that is too
-    long loses the ends of its longest values and stays JSON. Any other entry has more value if it
-    shares words with the query, if it ranks higher among those of its kind, and if it is short. In
-    a kind of the behaviors more shared words rank higher, then an earlier place in `noted`. Of
-    these only a long text, such as a narrative, is shortened. A heading without entries is left
-    out.
+    Memory context keeps its order, and recalled lines are in the order of time. A heading without
+    entries is left out. What the context says already is not recalled.
+
+    Leading lines and pinned facts are always taken. Beside them, recalled lines get at least half
+    of the limit, or what they can fill of it. A state that is too long loses the ends of its
+    longest values and stays JSON.
+
+    Any other entry has more value if it shares words with the query, if it ranks higher among those
+    of its kind, and if it is short. In a kind of the behaviors more shared words rank higher, then
+    an earlier place in `noted`. Of these only a long text, such as a narrative, is shortened.
     """
+    max_limit, leading = limit, {ALWAYS, *offer.leading}
     entries = [*_entries(offer.context)]
-    first = [each for each in entries if each.is_state or each.heading in _FIRST]
+    first = [each for each in entries if each.is_state or each.heading in leading]
     first.sort(key=lambda each: each.is_state)
     messages = [_Entry(0, line.date, line.text, seq) for seq, line in offer.recalled.items()]
     kinds = [messages, *_by_heading([each for each in entries if each not in first])]
-    all_tokens = counter.count("\n".join((offer.context, *with_dates(offer.recalled).values())))
-    share, unclaimed = limit // _PARTS, limit - all_tokens
-    ranked = _ranked(counter, kinds, query, offer.noted, share)
+    costs = {each: counter.count(f"{each.text}\n") for each in (*messages, *entries)}
+    dates = {each.heading for each in messages}
+    recalled_tokens = sum(costs[each] for each in messages)
+    recalled_tokens += sum(counter.count(f"{date}\n") for date in dates)
+    share, unclaimed = limit // _PARTS, limit - counter.count(offer.context) - recalled_tokens
+    behaviors_limit = limit - min(share, recalled_tokens)
+    ranked = _ranked(costs, kinds, query, offer.noted, share)
     taken: list[_Entry] = []
+    headings: set[str] = {""}
     for entry in (*first, *ranked):
-        is_first = bool(entry.heading) and all(each.heading != entry.heading for each in taken)
-        heading = f"{entry.heading}\n" if is_first else ""
-        room = limit - counter.count(heading) - 1
-        text = entry.text
-        max_tokens = min(max(share, unclaimed + counter.count(text)), room)
-        if counter.count(text) > max_tokens:
-            text = _shortened(counter, entry, max_tokens)
-        cost = counter.count(f"{heading}{text}\n")
-        if text and cost <= limit:
-            limit -= cost
+        is_free = entry.seq or entry.heading in leading
+        left = limit if is_free else min(limit, behaviors_limit)
+        heading = 0 if entry.heading in headings else counter.count(f"{entry.heading}\n")
+        text, cost = entry.text, costs[entry]
+        max_tokens = min(max(share, unclaimed + cost), left - heading)
+        if cost > max_tokens and not entry.seq and entry.heading not in leading:
+            text = _shortened(counter, entry, max_tokens - 1)
+            cost = counter.count(f"{text}\n")
+        if text and heading + cost <= left:
+            limit -= heading + cost
+            behaviors_limit -= 0 if entry.seq else heading + cost
+            headings.add(entry.heading)
             taken.append(replace(entry, text=text))
+    shown = {each.text for each in taken if not each.seq}
+    again = {seq for seq, lines in offer.told.items() if not shown.isdisjoint(lines)}
+    if not again.isdisjoint(offer.recalled):
+        recalled = {seq: line for seq, line in offer.recalled.items() if seq not in again}
+        return fit_memory_context(counter, replace(offer, recalled=recalled), query, max_limit)
     context = sorted((each for each in taken if not each.seq), key=lambda each: each.at)
     recalled = {each.seq: RecalledLine(each.heading, each.text) for each in taken if each.seq}
     return "\n".join(_with_headings(context)), with_dates(recalled)
 
 
 def _ranked(
-    counter: TokenCounter,
+    costs: Mapping[_Entry, int],
     kinds: Iterable[Sequence[_Entry]],
     query: str,
     noted: Sequence[str],
@@ -110,28 +128,25 @@ def _ranked(
 ) -> list[_Entry]:
     """Return the entries of all kinds, the one with the most value for its tokens first.
 
-    Recalled messages keep their order. A word shared with the query halves the cost of any entry.
+    `costs` has the tokens of each. Recalled messages keep their order. A word shared with the query
+    halves the cost of an entry of the behaviors, and the search has found every recalled message.
     """
     asked = _terms(query)
     positions = {line: position for position, line in enumerate(noted)}
-    costs: list[tuple[float, _Entry]] = []
+    ranked: list[tuple[float, _Entry]] = []
     for kind in kinds:
-        shared = {each: len(asked & _terms(each.text)) for each in kind}
-        position = {each: positions.get(each.text, len(positions)) for each in kind}
-        is_recalled = any(each.seq for each in kind)
-        best = kind if is_recalled else sorted(kind, key=lambda e: (-shared[e], position[e]))
-        weight = 1 if is_recalled else _LEARNED
-        costs += [
-            (
-                (rank + 1)
-                * min(max_tokens, counter.count(each.text))
-                / weight
-                / (1 + bool(shared[each])),
-                each,
-            )
-            for rank, each in enumerate(best)
+        if any(each.seq for each in kind):
+            best, weights = kind, [2] * len(kind)
+        else:
+            shared = {each: len(asked & _terms(each.text)) for each in kind}
+            position = {each: positions.get(each.text, len(positions)) for each in kind}
+            best = sorted(kind, key=lambda e: (-shared[e], position[e]))
+            weights = [_LEARNED * (1 + bool(shared[each])) for each in best]
+        ranked += [
+            ((rank + 1) * min(max_tokens, costs[each]) / weight, each)
+            for rank, (each, weight) in enumerate(zip(best, weights, strict=True))
         ]
-    return [each for _, each in sorted(costs, key=lambda pair: pair[0])]
+    return [each for _, each in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def _by_heading(entries: Iterable[_Entry]) -> Iterable[list[_Entry]]:
@@ -147,7 +162,7 @@ def _terms(text: str) -> set[str]:
 
 def _shortened(counter: TokenCounter, entry: _Entry, limit: int) -> str:
     """Return the text, shortened if it is the state or a long one."""
-    if entry.heading in _FIRST or limit < _MIN_LEFT:
+    if limit < _MIN_LEFT:
         return entry.text
     if entry.is_state:
         return _shorter_state(counter, entry.text, limit)

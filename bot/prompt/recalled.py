@@ -6,19 +6,19 @@ that many fit. The memory section of a prompt and `search_memory` both use it.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Final
 
 from memory.behaviors.context import AgentContext
 from memory.message import Message
-from memory.search.asked import QUESTION_MARKS, asks_for_all
 from memory.search.excerpt import relevant_excerpt
-from memory.search.message_search import SearchResult
-from memory.search.words import asked_terms, words_of
-from memory.text.dates import dated
+from memory.search.message_search import Later, SearchResult
+from memory.search.question import asks_for_all, is_question
+from memory.search.words import asked_terms, asked_words_of, words_of
+from memory.text.dates import calendar_day, dated
 from memory.text.message_lines import memory_line
 from memory.text.tokens import TokenCounter
-from memory.text.untrusted_text import harmless
+from memory.text.untrusted_text import escaped, one_line
 
 _MAX_MISSES = 10
 """Packing ends after so many messages that did not fit."""
@@ -63,6 +63,16 @@ def with_dates(lines: Mapping[int, RecalledLine]) -> dict[int, str]:
     for date, (first, *_) in dates.items():
         dated_lines[first] = date + dated_lines[first].removeprefix(_SAME_DATE)
     return dated_lines
+
+
+def _terms(text: str) -> set[str]:
+    return {form for forms in asked_terms(asked_words_of(text), {}) for form in forms}
+
+
+def _mark(later: Later, zone: tzinfo) -> str:
+    """Return the words behind a statement that does not hold any more."""
+    until = f" [until {calendar_day(datetime.fromtimestamp(later.ended_at, zone).date())}"
+    return f"{until}, then: {escaped(one_line(later.text))}]" if later.text else f"{until}]"
 
 
 class RecallPacker:
@@ -111,9 +121,14 @@ class RecallPacker:
         packing = self._packing
         longs = packing.long_in_list if asks_for_all(query) else packing.long
         left, misses, lines, dates = limit, 0, dict[int, RecalledLine](), set[str]()
-        for message in self._unrepeated(found, exclude):
+        later = {seq: each for result in found for seq, each in result.later.items()}
+        for message in self._unrepeated(found, query, exclude):
             tokens = packing.long_tokens if len(lines) < longs else packing.short_tokens
             line, cost = self._line(context, message, query, min(tokens, limit // 2))
+            if message.seq in later:
+                mark = "".join(_mark(each, self._zone) for each in later[message.seq])
+                line = RecalledLine(line.date, f"{line.text}{mark}")
+                cost += self._counter.count(mark)
             if line.date not in dates:
                 cost += self._counter.count(line.date)
             if cost <= left:
@@ -128,7 +143,7 @@ class RecallPacker:
         self, context: AgentContext, message: Message, query: str, tokens: int
     ) -> tuple[RecalledLine, int]:
         """Return the line of a message, whose words get this many tokens, and its own tokens."""
-        excerpt = relevant_excerpt(harmless(message.text), query, tokens, self._counter.count)
+        excerpt = relevant_excerpt(escaped(message.text), query, tokens, self._counter.count)
         number = f"#{message.seq} " if self._is_numbered else ""
         line = memory_line(message, excerpt, self._zone, context.speakers)
         text = f"{_SAME_DATE} {number}{line}"
@@ -136,14 +151,28 @@ class RecallPacker:
         return RecalledLine(date, text), self._counter.count(f"{text}\n")
 
     def _unrepeated(
-        self, found: Sequence[SearchResult], exclude: Collection[int]
+        self, found: Sequence[SearchResult], query: str, exclude: Collection[int]
     ) -> Iterator[Message]:
-        """Yield each message to show once, without those that repeat an earlier one."""
+        """Yield each message to show once.
+
+        What repeats an earlier one is left out, and so is a short answer to what was no question,
+        if it has no word of the query.
+        """
         seen = set(exclude)
         told: list[frozenset[str]] = []
+        asked = _terms(query)
+        replies = {
+            each.seq
+            for result in found
+            if any(each.role == "user" and is_question(each.text) for each in result.messages)
+            for each in result.messages
+        }
         for message in self._best_first(found):
             words = frozenset(words_of(message.text))
             if message.seq in seen or not words or any(self._is_alike(words, t) for t in told):
+                continue
+            is_reply = message.role == "user" or message.seq in replies
+            if not is_reply and self._only_acknowledges(message.text, asked):
                 continue
             seen.add(message.seq)
             told.append(words)
@@ -158,8 +187,18 @@ class RecallPacker:
 
     def _stands_alone(self, text: str) -> bool:
         """Return whether a text is no question and says something by itself."""
-        asks = text.rstrip().endswith(QUESTION_MARKS)
-        return not asks and len(asked_terms(words_of(text), {})) >= self._packing.min_words
+        return (
+            not is_question(text)
+            and len(asked_terms(words_of(text), {})) >= self._packing.min_words
+        )
+
+    def _only_acknowledges(self, text: str, asked: set[str]) -> bool:
+        """Return whether an answer says next to nothing, and nothing of what is asked."""
+        terms = asked_terms(words_of(text), {})
+        return len(terms) < self._packing.min_words and asked.isdisjoint(_terms(text))
 
     def _is_alike(self, words: frozenset[str], others: frozenset[str]) -> bool:
+        fewer, more = sorted((len(words), len(others)))
+        if fewer <= self._packing.alike * more:  # most texts, and this is cheap to see
+            return False
         return len(words & others) > self._packing.alike * len(words | others)

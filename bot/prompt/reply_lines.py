@@ -9,7 +9,7 @@ from memory.message import Message, RepliedTo
 from memory.text.dates import dated
 from memory.text.message_lines import memory_line
 from memory.text.tokens import TokenCounter
-from memory.text.untrusted_text import harmless
+from memory.text.untrusted_text import escaped
 
 _OPEN, _CLOSE = "⟦", "⟧"
 """Around the part that the person marked; people's own texts lose these characters here."""
@@ -84,4 +84,4 @@ def _marked(quote: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return harmless(text).replace(_OPEN, "").replace(_CLOSE, "")
+    return escaped(text).replace(_OPEN, "").replace(_CLOSE, "")

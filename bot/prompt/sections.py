@@ -1,4 +1,4 @@
-"""Turns stored messages into text of a prompt: made harmless, named, dated and joined.
+"""Turns stored messages into text of a prompt: escaped, named, dated and joined.
 
 All functions are pure. `assemble` decides how much of the text is sent.
 """
@@ -12,7 +12,7 @@ from memory.message import Message
 from memory.search.message_search import SearchResult
 from memory.text.message_lines import indented, origin_of, unseen_note
 from memory.text.speakers import Speakers
-from memory.text.untrusted_text import harmless
+from memory.text.untrusted_text import escaped
 
 
 def spoken(message: Message, speakers: Speakers | None, zone: tzinfo) -> str:
@@ -22,7 +22,7 @@ def spoken(message: Message, speakers: Speakers | None, zone: tzinfo) -> str:
     name of who wrote it. Further lines are then indented, so that no text can look like another
     person's message or leave its place.
     """
-    text = harmless(message.text)
+    text = escaped(message.text)
     if message.role == "assistant" or not text.strip():
         return text
     text = f"{unseen_note(message)}{text}"

@@ -8,8 +8,8 @@ from dataclasses import replace
 from bot.reply.fences import code_blocks
 from bot.reply.parts import Entity, Part
 from bot.reply.render import SHORT_CHARS, parsed
-from bot.reply.settled import settled
 from bot.reply.split import split
+from bot.reply.stable_prefix import settled
 from bot.reply.utf16 import utf16_length
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n(?=[^\W\d_])")

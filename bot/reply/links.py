@@ -19,7 +19,7 @@ _MOMENT = re.compile(r"tg://time\?unix=\d{1,11}", re.ASCII)
 _OTHER_DOTS = str.maketrans("。｡", "..")
 
 
-def honest(text: str, entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
+def with_visible_hosts(text: str, entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
     """Drop what is not a link; add the real host to a link whose text names another host."""
     units = text.encode("utf-16-le")
     kept, edits = [], {}

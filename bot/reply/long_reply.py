@@ -43,15 +43,16 @@ _EXTENSIONS = {language: extension or language for language, _, extension in _WO
 async def reply_parts(markdown: str, note: Callable[[], Part]) -> tuple[tuple[Part, ...], bool]:
     """Return the parts that show a reply, and whether it is shown to its end.
 
-    `note` returns what tells the person that something comes as a file.
+    `note` returns what tells the person that the chat shows only how it begins.
     """
     source = clean(markdown[:MAX_CHARS])
     text, files = _without_long_code(source)
     parts = await rendered(text)
     if len(parts) > MAX_PARTS:
-        parts, files = _beginning(parts[0]), [_whole(source, parts)]
+        whole = _whole(source, parts)
+        parts, files = with_line(_beginning(parts[0]), note()), [whole]
     if files:
-        parts = _with_files(with_line(parts, note()), files)
+        parts = _with_files(parts, files)
     return parts, len(markdown) <= MAX_CHARS
 
 

@@ -34,10 +34,14 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """One inline button; Telegram takes 1 to 64 bytes of `callback_data`."""
+    """One inline button; Telegram takes 1 to 64 bytes of `callback_data`.
+
+    With `copies` it puts that text into the clipboard instead; the outbox stores no such button.
+    """
 
     text: str
-    callback_data: str
+    callback_data: str = ""
+    copies: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class Part:
     and is never stored. `is_rich`: the text is the Markdown of a rich message; it is made from the
     outbox right before it is sent and is never stored either. `quote` is the message that this
     part replies to instead of the one that the outbox names. `force_reply`: the person's app begins
-    a reply to it; such a part is sent at once and is never stored.
+    a reply to it; such a part is sent at once and is never stored. `is_silent`: no sound announces
+    it.
     """
 
     text: str
@@ -74,6 +79,7 @@ class Part:
     quote: Quote | None = None
     force_reply: bool = False
     instead: str = ""
+    is_silent: bool = False
 
 
 def with_buttons(parts: Sequence[Part], *row: Button) -> tuple[Part, ...]:
@@ -100,7 +106,7 @@ def from_json(stored: str | bytes, contents: bytes = b"") -> tuple[Part, ...]:
     return tuple(_unpacked(orjson.loads(stored), contents))
 
 
-_ABSENT: tuple[Any, ...] = ("", None, None, None, None, "text", "", 0, "")
+_ABSENT: tuple[Any, ...] = ("", None, None, None, None, "text", "", 0, "", False)
 """What a part has in its last fields if it says nothing of them."""
 
 
@@ -108,7 +114,7 @@ def _packed(part: Part) -> tuple[object, ...]:
     entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
     buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
     file, quote = part.file, part.quote
-    rest = [part.export_of, *_ABSENT[1:-1], part.instead]
+    rest = [part.export_of, *_ABSENT[1:-2], part.instead, part.is_silent]
     if file and file.kind == "text":
         rest[1:3] = file.name, file.content.decode()
     elif file:
@@ -126,7 +132,7 @@ def _unpacked(stored: Sequence[Sequence[Any]], contents: bytes) -> Iterator[Part
     at = 0
     for text, entities, buttons, *given in stored:
         rest = (*given, *_ABSENT[len(given) :])
-        export_of, name, content, message_id, passage, kind, file_id, nbytes, instead = rest
+        export_of, name, content, message_id, passage, kind, file_id, nbytes, instead, silent = rest
         file = None
         if name is not None:
             raw = contents[at : at + nbytes] if content is None else content.encode()
@@ -140,4 +146,5 @@ def _unpacked(stored: Sequence[Sequence[Any]], contents: bytes) -> Iterator[Part
             file,
             quote=None if message_id is None else Quote(message_id, passage),
             instead=instead,
+            is_silent=silent,
         )

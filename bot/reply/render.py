@@ -14,7 +14,7 @@ from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
 from bot.reply.entities import legal
-from bot.reply.links import honest
+from bot.reply.links import with_visible_hosts
 from bot.reply.parts import Entity, Part
 from bot.reply.placeholders import bounded, clean, restore
 from bot.reply.source import protect
@@ -68,7 +68,7 @@ def parsed(markdown: str) -> tuple[str, tuple[Entity, ...]]:
     )
     fences = {segment.utf16_start for segment in segments}
     text, entities = _without_padding(restore(shown), map(_entity, found), fences)
-    text, entities = honest(text, entities)
+    text, entities = with_visible_hosts(text, entities)
     if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than text
         return source, ()
     return text, legal(entities)

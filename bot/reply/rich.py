@@ -1,7 +1,7 @@
 """Which replies are sent as a rich message of Telegram, and in which Markdown.
 
 Telegram shows tables and formulas of a rich message properly. It gets the Markdown of the model as
-it is, so what `render` makes harmless must not be in it: links that hide their address, pictures
+it is, so what `render` escapes must not be in it: links that hide their address, images
 that are loaded from anywhere, and HTML. Not even in code, because Telegram may see code in other
 places than we do.
 """

@@ -135,7 +135,7 @@ def _is_visible(char: str) -> bool:
 
 
 def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:
-    """Add a line of ours below the last part, or as a part of its own if there is no room."""
+    """Add a line of ours, with its buttons, below the last part, or as a part if it is too long."""
     *before, last = parts
     is_caption = last.export_of or last.file is not None
     text = f"{last.text}\n\n{line.text}" if last.text else line.text
@@ -144,4 +144,5 @@ def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:
     if is_long or len(last.entities) + len(line.entities) > MAX_ENTITIES:
         return (*parts, line)
     moved = (replace(entity, offset=entity.offset + shift) for entity in line.entities)
-    return (*before, replace(last, text=text, entities=(*last.entities, *moved)))
+    buttons = last.buttons or line.buttons
+    return (*before, replace(last, text=text, entities=(*last.entities, *moved), buttons=buttons))

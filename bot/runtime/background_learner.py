@@ -1,8 +1,8 @@
 """Learning after replies, in the background and bounded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
 import structlog
@@ -15,18 +15,24 @@ from memory.limits.usage import NO_PERSON
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
 from memory.text.internal_model import InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 
 _MAX_CONCURRENT = 4
+_MAX_AFTER = 20
+"""What has found no permit by then waits for the next learning."""
 
 Learn = Callable[[Scope], Awaitable[LearningRound]]
 """Learns what is due in a conversation; raises the errors of `Memory.learn`."""
 
 
-AfterLearning = Callable[[Scope], Awaitable[None]]
-"""Is called with each conversation from which was learned; raises `StoreError`."""
+AfterLearning = Callable[[Scope], Awaitable[bool]]
+"""Called after learning from a conversation; raises `StoreError`.
+
+Returns false if it could not do all of it now, because of the rate limit of the chat.
+"""
 
 
 class BackgroundLearner:
@@ -35,13 +41,16 @@ class BackgroundLearner:
     def __init__(
         self,
         learn: Learn,
-        after: AfterLearning | None = None,
+        after: Sequence[AfterLearning] = (),
         observe: Observer = lambda _: None,
+        after_again_s: float = 2.0,
     ) -> None:
         self._learn_from = learn
         self._after = after
         self._observe = observe
         self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
+        self._after_again_s = after_again_s
+        self._is_stopping = asyncio.Event()
         self._running: dict[Scope, asyncio.Task[None]] = {}
         self._again: set[Scope] = set()
 
@@ -55,27 +64,23 @@ class BackgroundLearner:
             return
         task = asyncio.create_task(self._learn(conversation), name=f"learn {conversation.tag}")
         self._running[conversation] = task
+        task.add_done_callback(lambda _: self._ended(conversation))
 
     async def stop(self, grace_s: float) -> None:
         """Let running tasks finish within `grace_s`, then cancel them; a sweep learns the rest."""
+        self._is_stopping.set()
         running = list(self._running.values())
         if running:
             await asyncio.wait(running, timeout=grace_s)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(running)
+
+    def _ended(self, conversation: Scope) -> None:
+        del self._running[conversation]
+        if conversation in self._again and not self._is_stopping.is_set():
+            self._again.discard(conversation)
+            self.learn(conversation)
 
     async def _learn(self, conversation: Scope) -> None:
-        try:
-            while True:
-                self._again.discard(conversation)
-                await self._learn_once(conversation)
-                if conversation not in self._again:
-                    break
-        finally:
-            del self._running[conversation]
-
-    async def _learn_once(self, conversation: Scope) -> None:
         # In a private chat learning is billed to the person, in a group to no person.
         payer = conversation.chat_id if conversation.is_private else NO_PERSON
         try:
@@ -83,8 +88,7 @@ class BackgroundLearner:
                 with billed_to(conversation, payer), self._observed(conversation):
                     progress = await self._learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(progress))
-            if self._after is not None:
-                await self._after(conversation)
+            await self._do_after(conversation)
         except (
             EmbeddingsUnavailable,
             InternalModelUnavailable,
@@ -94,6 +98,17 @@ class BackgroundLearner:
             _report_postponed(conversation, error)
         except Exception:  # the outer fence: the sweep tries again
             log.exception("learning failed", conversation=conversation.tag)
+
+    async def _do_after(self, conversation: Scope) -> None:
+        """Do what follows, again and again until all of it is done or more is to be learned."""
+        for _ in range(_MAX_AFTER):
+            if all([await after(conversation) for after in self._after]):
+                break
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._after_again_s):
+                    await self._is_stopping.wait()
+            if self._is_stopping.is_set() or conversation in self._again:
+                break
 
     @contextmanager
     def _observed(self, conversation: Scope) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """HTTP with bounds: no caller can fill the memory or keep connections occupied for ever.
 
-Uvicorn bounds neither the headers nor the time in which a request must arrive. This module knows no
-routes.
+Uvicorn bounds neither the headers nor the requests that wait on one connection, nor the time in
+which a request must arrive and its answer must be read. This module knows no routes.
 """
 
 from asyncio import TimerHandle, Transport
@@ -14,12 +14,14 @@ from uvicorn.server import ServerState
 
 log = structlog.get_logger(__name__)
 
-REQUEST_S = 10.0
-"""How long a request may take to arrive, headers and body."""
+CALLER_S = 10.0
+"""How long a caller may take to send a request, headers and body, or to read its answer."""
 MAX_CONNECTIONS = 256
 _CONNECTION = "bot.connection"
 MAX_OVERHEAD_BYTES = 64 * 1024
 """All that is not body: request line, headers, trailers, sizes of chunks."""
+_MAX_HEADERS = 100
+"""Of one request. A header of four bytes takes thirty times as much memory."""
 
 
 def ignore_disconnects(app: ASGIApp) -> ASGIApp:
@@ -48,16 +50,24 @@ class _GoneError(Exception):
 
 
 class Connections(ServerState):
-    """All connections of one server, and those that wait for their caller, oldest first."""
+    """All connections of one server, and the ones that wait for their caller, oldest first."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.incomplete: dict[BoundedHttpProtocol, None] = {}
+        self.waiting: dict[BoundedHttpProtocol, None] = {}
+        """Their request is incomplete, or their answer is unread."""
         self.idle: dict[BoundedHttpProtocol, None] = {}
 
 
+class _RefusedError(Exception):
+    """Raised in the parser, which then reads no further."""
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """One connection. It closes if a request arrives too slowly or its headers are too long.
+    """One connection. It closes if its caller is too slow or sends too much.
+
+    It takes one request at a time. A second request before the answer closes it, because uvicorn
+    would keep any number of them while the caller reads no answer.
 
     If there are too many connections, a new one replaces the oldest one that waits for its caller.
     So a caller who keeps connections open locks nobody out.
@@ -67,34 +77,45 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().__init__(server_state=server_state, **others)
         self._all = server_state
         self._deadline: TimerHandle | None = None
+        self._is_incomplete = True
         self._overhead_bytes = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Wait for the first request; close another connection if there are too many."""
         super().connection_made(transport)
-        self._expect_request()
+        self._watch()
         if len(self.connections) > MAX_CONNECTIONS:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting for a request."""
+        """Stop waiting for the caller."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read more; refuse headers that are too long before they end."""
-        self._expect_request()
+        self._is_incomplete = True
         self._overhead_bytes += len(data)
         super().data_received(data)
         if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
             log.debug("request refused", reason="headers too long")
             self.send_400_response("Request headers are too long.")
+        self._watch()
 
     def on_message_begin(self) -> None:
-        """Start the deadline, also for a request that arrived together with the end of another."""
-        self._expect_request()
+        """Begin a request; stop reading if the one before it is not answered yet."""
+        if self._is_answering():
+            raise _RefusedError
+        self._is_incomplete = True
         super().on_message_begin()
         self.scope["extensions"] = {_CONNECTION: {"is_gone": self._caller_is_gone}}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; refuse the request if there are too many, and leave out such trailers."""
+        if len(self.headers) < _MAX_HEADERS:
+            super().on_header(name, value)
+        elif "method" not in self.scope:
+            raise _RefusedError
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body, which the route that reads it bounds."""
@@ -102,50 +123,78 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Stop the deadline: from now on the caller waits for us."""
-        self._request_arrived()
+        """Note that the caller has sent all and waits for us."""
+        self._is_incomplete = False
+        self._overhead_bytes = 0
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what was sent, but never in place of the answer to an earlier request."""
+        if self._is_answering():
+            log.debug("connection closed", reason="sent more before the answer")
+            self.transport.abort()
+        else:
+            super().send_400_response(msg)
 
     def on_response_complete(self) -> None:
         """Wait for the next request of this caller."""
-        if not (self._deadline or self.pipeline or self.transport.is_closing()):
-            self._all.idle[self] = None
         super().on_response_complete()
-
-    def _expect_request(self) -> None:
+        self._watch()
         if self._deadline is None:
-            self._deadline = self.loop.call_later(REQUEST_S, self._give_up)
-            self._all.incomplete[self] = None
-            self._all.idle.pop(self, None)
+            self._all.idle[self] = None
 
-    def _request_arrived(self) -> None:
-        self._overhead_bytes = 0
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-            self._all.incomplete.pop(self, None)
+    def pause_writing(self) -> None:
+        """Wait until the caller has read."""
+        super().pause_writing()
+        self._watch()
 
-    def _caller_is_gone(self) -> None:
-        # The loop reports it a moment later; until then uvicorn would expect an answer.
-        self.cycle.disconnected = True
+    def resume_writing(self) -> None:
+        """Go on: the caller has read."""
+        super().resume_writing()
+        self._watch()
 
-    def _give_up(self) -> None:
-        log.debug("connection closed", reason="request incomplete")
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that was idle too long, also if the last answer is still unread."""
         self.transport.abort()
-
-    def _make_room(self) -> None:
-        """Close the oldest connection that waits for its caller; this one if no other does."""
-        log.debug("connection closed", reason="too many connections")
-        oldest = next(iter(self._all.incomplete))
-        if oldest is self and self._all.idle:
-            oldest = next(iter(self._all.idle))
-        oldest.give_way()
 
     def give_way(self) -> None:
         """Close at once, to make room for another connection."""
         self._stop_waiting()
         self.transport.abort()
 
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _watch(self) -> None:
+        """Run the deadline exactly while this connection waits for its caller."""
+        # A transport that is closing still waits until the caller has read what was written.
+        if self._is_incomplete or self.flow.write_paused or self.transport.is_closing():
+            if self._deadline is None:
+                self._deadline = self.loop.call_later(CALLER_S, self._give_up)
+                self._all.waiting[self] = None
+                self._all.idle.pop(self, None)
+        else:
+            self._stop_waiting()
+
     def _stop_waiting(self) -> None:
-        self._request_arrived()
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        self._all.waiting.pop(self, None)
         self._all.idle.pop(self, None)
+
+    def _caller_is_gone(self) -> None:
+        # The loop reports it a moment later; until then uvicorn would expect an answer.
+        self.cycle.disconnected = True
+
+    def _give_up(self) -> None:
+        log.debug("connection closed", reason="caller too slow")
+        self.transport.abort()
+
+    def _make_room(self) -> None:
+        """Close the oldest connection that waits for its caller; this one if no other does."""
+        log.debug("connection closed", reason="too many connections")
+        oldest = next(iter(self._all.waiting))
+        if oldest is self and self._all.idle:
+            oldest = next(iter(self._all.idle))
+        oldest.give_way()

@@ -27,6 +27,7 @@ _DUE_EVERY_S = 5.0
 _DUE_AGAIN_S = 1.0
 _JOBS_EVERY_S = 15.0
 _SWEEP_EVERY_S = 60.0
+_PEOPLE_EVERY_S = 86_400.0
 _SWEEPER_LEASE_MS = 90_000
 _LEARN_EVERY_S = 10.0
 _MAX_LATE_LEARNING = 4
@@ -55,6 +56,7 @@ class Maintenance:
         self._job_queue = memory.job_queue()
         self._sweeper = memory.sweeper_lease(_SWEEPER_LEASE_MS)
         self._swept_everything = False
+        self._people_due = 0.0
 
     async def run(self) -> None:
         """Run all loops until cancelled."""
@@ -104,6 +106,10 @@ class Maintenance:
             return
         woken = await self._memory.sweep.wake_waiting(everything=everything)
         await self._memory.sweep.prune()
+        if time.monotonic() >= self._people_due:
+            self._people_due = time.monotonic() + _PEOPLE_EVERY_S
+            if expired := await self._memory.sweep.prune_people():
+                log.info("expired conversations of people removed", conversations=expired)
         for queue in (self._ready_queue, self._job_queue):
             await queue.remove_consumers()
         if woken:

@@ -4,29 +4,35 @@ Every process checks. They agree in Redis on what admins have been told.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Literal
 
 import structlog
 
 from bot.commands.notices import AdminNotices
 from bot.costs.budget import Budget
 from bot.costs.prices import shown
-from bot.model.guarded import ModelCondition
-from bot.model.model_errors import setting_to_check
+from bot.model.condition import ModelCondition
+from bot.model.model_errors import account_fault, setting_to_check
 from memory.limits.alerts import Level
 from memory.limits.capacity import CapacityMonitor
 from memory.memory import Memory
+from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 
 log = structlog.get_logger(__name__)
 
+MAX_CLOCK_S = 30
+"""Beyond so many seconds what people are told about times is wrong."""
 _POSTPONED_S = 2.0
 """When a step is tried again for which Redis was not available."""
 _MODELS_EVERY_S = 15.0
 _CAPACITY_EVERY_S = 5.0
 _CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
+_TELLING_MS = 60_000
 _BUDGET_EVERY_S = 5.0
 _BUDGET_NOTICES = (100, 80)
 """Percent of the budget at which admins are told, the highest first."""
@@ -50,6 +56,13 @@ async def repeat(
             async with asyncio.timeout(every_s if wait_s is None else min(every_s, wait_s)):
                 await sooner.wait()
         sooner.clear()
+
+
+async def watch_clock(client: RedisClient) -> None:
+    """Warn if this machine and Redis differ in time; raise `StoreError`."""
+    ahead_s = await client.clock_ahead_s()
+    if abs(ahead_s) > MAX_CLOCK_S:
+        log.warning("clock differs from Redis", redis_ahead_s=round(ahead_s), look_at="NTP")
 
 
 async def _try(step: Step, name: str) -> float | None:
@@ -82,7 +95,8 @@ class CapacityWatch:
         """Check once; raise `StoreError`."""
         level = await self._monitor.check(self._notices.tell)
         if level is not self._level:
-            log.warning("capacity changed", level=level.name.lower(), was=self._level.name.lower())
+            is_now, was = level.name.lower(), self._level.name.lower()
+            log.warning("capacity changed", capacity=is_now, was=was)
         self._level = level
 
 
@@ -90,7 +104,8 @@ class ModelWatch:
     """Tells admins once that a model fails for everybody, and once that it answers again.
 
     One hash in Redis holds when each model last answered, and since when admins know that it does
-    not.
+    not. It changes after they were told. One process at a time tells them. If it dies, another one
+    tells them, in doubt twice.
     """
 
     def __init__(
@@ -105,16 +120,22 @@ class ModelWatch:
         self._notices = notices
         self._conditions = conditions
         self._clock = clock
+        self._telling = memory.store.lease(f"{self._key}:telling", _TELLING_MS)
         self._reported: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Check until cancelled."""
-        await repeat(self.check, "models", _MODELS_EVERY_S)
+        """Check until cancelled; soon after a fault of the operator's account."""
+        sooner = asyncio.Event()
+        for condition in self._conditions:
+            condition.tell = sooner.set
+        await repeat(self.check, "models", _MODELS_EVERY_S, sooner)
 
-    async def check(self) -> None:
-        """Check each model once; raise `StoreError`."""
+    async def check(self) -> float | None:
+        """Check each model once; raise `StoreError`. Return in how many seconds to check again."""
         for condition in self._conditions:
             await self._check(condition)
+        sure_in_s = min((each.is_sure_in_s for each in self._conditions), default=math.inf)
+        return sure_in_s if 0 < sure_in_s < _MODELS_EVERY_S else None
 
     async def _check(self, condition: ModelCondition) -> None:
         part, answered_at = condition.part, condition.answered_at
@@ -123,26 +144,37 @@ class ModelWatch:
         if answered_at > self._reported.get(part, 0.0):
             await self._client.call("HSET", self._key, f"{part}:answered", answered_at)
             self._reported[part] = answered_at
+        if await self._news(condition) and await self._telling.hold():
+            try:
+                await self._tell(condition, await self._news(condition))
+            finally:
+                await self._telling.release()
+
+    async def _news(self, condition: ModelCondition) -> Literal["on", "off"] | None:
+        """Return what admins do not know yet about a model."""
+        part = condition.part
         answered, off = await self._client.call(
             *("HMGET", self._key, f"{part}:answered", f"{part}:off")
         )
-        newest = max(float(answered or 0), answered_at)
-        if off is not None and newest > float(off):
-            # Only the process that removes the mark tells of it.
-            if await self._client.call("HDEL", self._key, f"{part}:off"):
-                await self._notices.tell_of_model(f"{part}_on", "", "")
-        elif off is None and condition.fails_for_all and newest < condition.failing_since:
-            await self._report_failure(condition)
+        newest = max(float(answered or 0), condition.answered_at)
+        if condition.fails_for_all and newest < condition.failing_since:
+            return None if off else "off"
+        return "on" if off and newest > float(off) else None
 
-    async def _report_failure(self, condition: ModelCondition) -> None:
-        name, error = f"{condition.part}:off", condition.error
-        if not await self._client.call("HSETNX", self._key, name, self._clock()):
-            return
-        reason = " ".join(filter(None, (str(error.status or ""), error.code)))
-        setting = setting_to_check(error, condition.setting)
-        kind = f"{condition.part}_off"
-        if not await self._notices.tell_of_model(kind, reason or type(error).__name__, setting):
-            await self._client.call("HDEL", self._key, name)
+    async def _tell(self, condition: ModelCondition, news: Literal["on", "off"] | None) -> None:
+        mark, since = f"{condition.part}:off", self._clock()
+        if news == "on":
+            if await self._notices.tell_of_model(f"{condition.part}_on", "", ""):
+                await self._client.call("HDEL", self._key, mark)
+        elif news == "off":
+            error = condition.error
+            reason = " ".join(filter(None, (str(error.status or ""), error.code)))
+            setting = setting_to_check(error, condition.setting)
+            reason = reason or type(error).__name__
+            fault = account_fault(error) if condition.part == "answers" else ""
+            kind = f"{condition.part}_{fault or 'off'}"
+            if await self._notices.tell_of_model(kind, reason, setting):
+                await self._client.call("HSET", self._key, mark, since)
 
 
 class BudgetWatch:

@@ -1,10 +1,14 @@
 """What ties the bot to its process: the address of its Redis, a client of it, signals, the loop."""
 
 import asyncio
+import ctypes
 import gc
+import math
+import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -12,11 +16,13 @@ from typing import Any
 
 import structlog
 
+from bot.parsing.processes import memory_mb
 from config.settings import Settings
 from memory.memory import MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedValkey
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -29,8 +35,22 @@ _THREAD_TURN_S = 0.0005
 Python's default is ten times as long, and an answer needs many iterations of the loop.
 """
 _COLLECT_AFTER = 10_000
-"""The garbage collector runs after so many new objects. With Python's default of 700, a long
+"""New objects after which the garbage collector runs. With Python's default of 700, a long
 conversation is read a tenth slower: that makes many objects and leaves no garbage."""
+_STOP_WITHIN_S = 22.0
+"""Platforms kill a process 30 s after they asked it to stop. Turns that have not ended are taken up
+by another process."""
+_MAX_NAMED = 20
+_M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 2**20
+"""glibc gives larger pieces of memory back as soon as they are free. By default it would soon keep
+pieces of up to 32 MB, because a file of that size was freed before."""
+_GROWN_BYTES = 32 * 2**20
+_PAGE_BYTES = 4096
+_COLLECT_AGAIN_S = 5.0
+"""What was in use at first may be garbage then."""
+_CONVERSATION_SHARE = 16
+"""One conversation takes at most one part in so many of the machine's memory, or three quarters of
+the cache, so that others are cached beside it."""
 _MAX_FILES = 65_536
 _SECONDS_A_DAY = 86_400
 
@@ -55,6 +75,42 @@ def tune_interpreter() -> None:
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
     gc.enable()
+    if sys.platform == "linux":
+        with suppress(AttributeError):  # not every C library has this call
+            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+class GarbageWatch:
+    """Collects garbage when the process has grown (Linux only), and once more a little later.
+
+    Python itself does so after so many new objects, and a few of them may hold files of 20 MB. The
+    allocator then gives back what is free between pieces that are in use.
+    """
+
+    def __init__(self) -> None:
+        gc.freeze()  # what a start has made is no garbage
+        self._used_bytes = _resident_bytes()
+        self._again_at = math.inf
+
+    async def check(self) -> None:
+        """Collect garbage if there may be much."""
+        now = asyncio.get_running_loop().time()
+        is_grown = _resident_bytes() > self._used_bytes + _GROWN_BYTES
+        if is_grown or now > self._again_at:
+            gc.collect()
+            with suppress(AttributeError):
+                ctypes.CDLL(None).malloc_trim(0)
+            self._used_bytes = _resident_bytes()
+            self._again_at = now + _COLLECT_AGAIN_S if is_grown else math.inf
+        self._used_bytes = min(self._used_bytes, _resident_bytes())
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - no disk
+            return int(statm.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        return 0
 
 
 @contextmanager
@@ -96,6 +152,8 @@ def memory_options(settings: Settings) -> MemoryOptions:
         ttl_s=settings.memory_ttl_days * _SECONDS_A_DAY,
         tail=2 * settings.window_messages,
         cache_bytes=settings.cache_mb * 2**20,
+        conversation_bytes=2**20
+        * max(settings.cache_mb * 3 // 4, memory_mb() // _CONVERSATION_SHARE),
         times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
         redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
         wait_replicas=settings.intake_wait_replicas,
@@ -119,14 +177,32 @@ def raise_file_limit() -> None:
 
 
 async def run_until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Call `run` with an event that SIGTERM and SIGINT set."""
+    """Call `run` with an event that SIGTERM and SIGINT set.
+
+    If the process has not ended `_STOP_WITHIN_S` later, it logs what it waits for, and ends.
+    """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if not stopping.is_set():
+            late = threading.Timer(_STOP_WITHIN_S, _end_late, (loop,))
+            late.daemon = True
+            late.start()
+        stopping.set()
+
     loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):  # on Windows Ctrl-C cancels instead
-            loop.add_signal_handler(number, stopping.set)
+            loop.add_signal_handler(number, stop)
     await run(stopping)
+
+
+def _end_late(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = sorted(f"{task.get_coro()}".split(" at 0x")[0] for task in asyncio.all_tasks(loop))
+    threads = sorted(frame.f_code.co_qualname for frame in sys._current_frames().values())  # noqa: SLF001
+    log.warning("stopped late", tasks=tasks[:_MAX_NAMED], threads=threads[:_MAX_NAMED])
+    os._exit(0)
 
 
 def run_loop(main: Coroutine[object, object, None]) -> None:
@@ -148,11 +224,3 @@ async def is_done_before(stopping: asyncio.Event, task: "asyncio.Task[Any]") -> 
         await end_tasks([task])
         return False
     return True
-
-
-async def end_tasks(tasks: "Iterable[asyncio.Task[Any]]") -> None:
-    """Cancel tasks and wait until they have ended."""
-    tasks = list(tasks)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Generator, Sequence
+from pathlib import Path
 
 import uvicorn
 from starlette.requests import Request
@@ -17,6 +18,9 @@ from bot.runtime.http_protocol import BoundedHttpProtocol, Connections, ignore_d
 from bot.telegram.connection import TelegramHealth
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
+
+BASE_STYLE = Path(__file__).parent / "base.css"
+"""The look of all pages."""
 
 _PING_S = 3.0
 _CHECK_EVERY_S = 1.0
@@ -78,6 +82,8 @@ class WebServer:
         # TCP_NODELAY, and each further answer on a connection waits 40 ms.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Each connection inherits it. By default the system keeps up to 4 MB of an unread answer.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
         try:
             self._socket.bind((host, port))
             self._socket.listen()

@@ -4,17 +4,15 @@ from dataclasses import dataclass
 
 from bot.telegram.updates import IncomingMessage
 from config.settings import Settings
-from memory.limits.access_list import AccessList
+from memory.limits.members import Members
 
-INVITATION = "i_"
-"""The payload of an invitation begins with it: `t.me/<bot>?start=i_<code>`."""
 _OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
-_OWN_BUTTONS = ("forget:", "cancel:")
+_OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The rules of one bot; `listed` has whom its admins let in.
+    """The rules of one bot; `members` are those whom its admins let in.
 
     `mode` is the setting `ACCESS`. With `open` everybody may use the bot in private, or only the
     named people if there are any. Groups are limited if some are named or if `mode` is another. In
@@ -22,7 +20,7 @@ class Admission:
     """
 
     settings: Settings
-    listed: AccessList
+    members: Members
 
     @property
     def mode(self) -> str:
@@ -46,25 +44,25 @@ class Admission:
 
     @property
     def limits_groups(self) -> bool:
-        """Whether only some groups may use the bot. Only then does `listed` count."""
+        """Whether only some groups may use the bot. Only then do `members` count."""
         return self.mode != "open" or bool(self.named_groups)
 
     def serves(self, sender_id: int, chat_id: int) -> bool:
         """Say whether somebody may use the bot in a chat, as far as this process knows."""
         if chat_id > 0 or not self.limits_groups:
             return self.serves_person(sender_id)
-        is_refused = sender_id in self.listed.refused and sender_id not in self.admins
+        is_refused = sender_id in self.members.refused and sender_id not in self.admins
         return self.serves_group(chat_id) and not is_refused
 
     def serves_person(self, id_: int) -> bool:
         """Say whether a person may use the bot in private."""
         if self.mode == "open":
             return not self.named_people or self.is_named(id_)
-        return self.is_named(id_) or id_ in self.listed.admitted
+        return self.is_named(id_) or id_ in self.members.admitted
 
     def serves_group(self, id_: int) -> bool:
         """Say whether a group may use the bot, if groups are limited."""
-        return id_ in self.named_groups or id_ in self.listed.admitted
+        return id_ in self.named_groups or id_ in self.members.admitted
 
     def is_named(self, id_: int) -> bool:
         """Say whether the settings name a person or a group; admins are named."""
@@ -73,11 +71,11 @@ class Admission:
     async def admits(self, message: IncomingMessage) -> bool:
         """Say whether a message may be answered; raise `StoreError`.
 
-        The list is read only if this process does not know that it may.
+        They are read only if this process does not know that it may.
         """
         sender, chat_id = message.sender.id, message.chat_id
         if self.limits_groups and not self.serves(sender, chat_id):
-            await self.listed.refresh()
+            await self.members.refresh()
         return self.serves(sender, chat_id)
 
 

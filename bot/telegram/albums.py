@@ -21,7 +21,7 @@ _Key = tuple[Scope, int, str]
 
 
 class Albums:
-    """Takes pictures of albums in; `store` puts a message into its mailbox."""
+    """Stores every message, and the pictures of its album; `store` puts one into its mailbox."""
 
     def __init__(
         self,

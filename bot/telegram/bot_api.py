@@ -5,7 +5,6 @@ the kind of error whether to try again.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -50,8 +49,6 @@ class TelegramClient:
     """The Bot API of one token. All methods raise `TelegramError`."""
 
     def __init__(self, token: str, api_url: str) -> None:
-        # PTB's switch to its next major version: without it, reading the wait of a 429 warns.
-        os.environ.setdefault("PTB_TIMEDELTA", "true")
         self.transport = Transport()
         self.bot = _Bot(
             token,

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,15 @@ class Destination:
     reply_to: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CopiedMessage:
+    """A message to copy to other chats, and the button below each copy."""
+
+    chat_id: int
+    message_id: int
+    button: Button
+
+
 class Chat(Protocol):
     """Sends, edits and deletes messages, fetches files, knows the administrators of a group."""
 
@@ -39,6 +48,10 @@ class Chat(Protocol):
 
     async def send(self, to: Destination, part: Part, timeout_s: float = ...) -> int:
         """Send one part, with its file if it has one; return the id of the message."""
+        ...
+
+    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = ...) -> None:
+        """Send a copy of a message to a chat, whose permit the caller has taken."""
         ...
 
     def takes_rich(self, chat_id: int) -> bool:

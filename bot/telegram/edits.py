@@ -34,7 +34,7 @@ def read_edit(message: telegram.Message, read: Update) -> Update:
     if message.location or read.kind not in ("text", "document", "photo") or not read.text:
         return Ignored(read.update_id, "edit")
     edited_at = int((message.edit_date or message.date).timestamp())
-    return replace(read, kind="edit", file=None, edited_at=edited_at)
+    return replace(read, kind="edit", command="", file=None, edited_at=edited_at)
 
 
 def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:

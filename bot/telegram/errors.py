@@ -13,7 +13,8 @@
     DeliveryError                 an update could not be handed on
     ├── UnreadableUpdate          it is not as the Bot API describes it: counted and skipped
     └── NotAccepted               it could not be stored: Telegram keeps it and delivers it again
-        └── IntakeClosed          messages must wait, commands and buttons are still accepted
+        ├── IntakeClosed          messages must wait, commands and buttons are still accepted
+        └── RefusedByStore        the store will never take it as it is, unless somebody mends a key
 
 Texts hold only fixed words: never a token, an address or text of a person. `WebhookTaken` names the
 host of a webhook, because the path may be a secret. Errors of python-telegram-bot and httpx2 are
@@ -163,6 +164,10 @@ class NotAccepted(DeliveryError):
 
 class IntakeClosed(NotAccepted):
     """Raised when no more messages are accepted; commands and buttons may still be."""
+
+
+class RefusedByStore(NotAccepted):
+    """Raised when the store refuses an update; it may take those of other conversations."""
 
 
 def translate(error: ptb.TelegramError) -> TelegramError:

@@ -19,6 +19,7 @@ from bot.telegram.errors import (
     DECLINED,
     IntakeClosed,
     NotAccepted,
+    RefusedByStore,
     TelegramError,
     UnreadableUpdate,
 )
@@ -29,11 +30,12 @@ from bot.telegram.updates import (
     AtOnceUpdate,
     ButtonPress,
     ChatMigration,
-    Disliked,
     Ignored,
     IncomingMessage,
+    Rewording,
     StoppedDraft,
     Stranger,
+    ThumbsDown,
     TopicNamed,
     Update,
 )
@@ -164,8 +166,9 @@ class Intake:
             if isinstance(error, StoreFull):
                 with suppress(StoreError):
                     await self._ballast.release()
-            is_closed = isinstance(error, StoreFull | Overloaded)
-            raise (IntakeClosed if is_closed else NotAccepted) from error
+            if isinstance(error, StoreFull | Overloaded):
+                raise IntakeClosed from error
+            raise (RefusedByStore if isinstance(error, StoreRefused) else NotAccepted) from error
         finally:
             self._running -= 1
 
@@ -174,17 +177,17 @@ class Intake:
             case (
                 ButtonPress()
                 | StoppedDraft()
-                | Disliked()
+                | ThumbsDown()
                 | Stranger()
+                | Rewording()
                 | IncomingMessage(acts_at_once=True)
             ):
                 if waiting := await self._act(update):
+                    if _is_message(waiting):
+                        await self._check_open(waiting)
                     await self._store(waiting)
-            case IncomingMessage() if self._ballast.is_released and _is_message(update):
-                raise StoreFull("intake is closed")
-            case IncomingMessage() if await self._backpressure.is_high():
-                raise Overloaded
             case IncomingMessage():
+                await self._check_open(update)
                 await self._albums.begin(update)
             case AlbumPart():
                 await self._albums.join(update.message)
@@ -200,6 +203,13 @@ class Intake:
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
 
+    async def _check_open(self, message: IncomingMessage) -> None:
+        """Raise `StoreFull` or `Overloaded` if a message is to be refused now."""
+        if self._ballast.is_released and _is_message(message):
+            raise StoreFull("intake is closed")
+        if await self._backpressure.is_high():
+            raise Overloaded
+
     async def _store(self, message: IncomingMessage) -> None:
         """Put a message into its mailbox. If the mailbox is full, drop the message.
 
@@ -212,8 +222,9 @@ class Intake:
             if await self._mailbox.edit(conversation, message.update_id, edited):
                 log.info("update", update=message.update_id, conversation=tag, outcome="edited")
                 return
-        # The answer to a file is only about the file, and an edit changes what was said before.
-        is_alone = message.kind in ("command", "document", "edit")
+        # The answer to a file is only about the file, an edit changes what was said before, and
+        # nothing from before a new session belongs into the turn that begins it.
+        is_alone = message.kind in ("command", "document", "edit") or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
         packed = to_bytes(traced(message))
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
@@ -244,4 +255,4 @@ class Intake:
 def _is_message(update: Update) -> bool:
     """Return whether a closed intake refuses the update. It accepts commands and buttons."""
     is_command = isinstance(update, IncomingMessage) and update.kind == "command"
-    return isinstance(update, AlbumPart | IncomingMessage) and not is_command
+    return isinstance(update, AlbumPart | IncomingMessage | Rewording) and not is_command

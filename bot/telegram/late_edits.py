@@ -13,6 +13,7 @@ import structlog
 from bot.reply.parts import Part
 from bot.telegram.connection import Pause
 from bot.telegram.errors import FloodWait, TelegramError
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -53,10 +54,7 @@ class LateEdits:
 
     async def stop(self) -> None:
         """Drop the edits that wait."""
-        waiting = list(self._waiting.values())
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
+        await end_tasks(self._waiting.values())
 
     def _drop(self, key: _MessageKey) -> None:
         if key in self._waiting:
@@ -67,7 +65,7 @@ class LateEdits:
             del self._waiting[key]
 
     async def _edit_later(self, key: _MessageKey, part: Part, ban: FloodWait) -> None:
-        """Edit after the ban and after those that follow it; give up at the bounds."""
+        """Try again after each ban, until `_MAX_TRIES` or `_MAX_WAIT_S` is reached."""
         error: TelegramError = ban
         waited_s = 0.0
         for _ in range(_MAX_TRIES):

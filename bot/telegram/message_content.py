@@ -11,13 +11,21 @@ from datetime import timedelta
 import telegram
 from telegram.constants import ChatType
 
+from bot.parsing.pictures import MAX_PIXELS
 from bot.reply.utf16 import utf16_slice, well_formed
 from bot.telegram.bot_account import BotIdentity
+from bot.telegram.descriptions import RICH_MESSAGE, spelled
 from bot.telegram.senders import clean_name
-from bot.telegram.spelled import RICH_MESSAGE, spelled
-from bot.telegram.updates import STICKER_FILE, ChatMigration, MessageKind, SentFile, TopicNamed
-
-ASK = "ask"
+from bot.telegram.updates import (
+    ASK,
+    NEW,
+    RETRY,
+    STICKER_FILE,
+    ChatMigration,
+    MessageKind,
+    SentFile,
+    TopicNamed,
+)
 
 # Content beside text and documents, by Telegram's own field names. Some of it is read by
 # `read_voice` and `read_photo`. The order matters: a venue is also a location, and a live photo is
@@ -43,10 +51,11 @@ UNSUPPORTED_KINDS = (
     "giveaway",
     "invoice",
 )
-_PICTURES = ("image/jpeg", "image/png", "image/webp")
+HEIC_TYPES = ("image/heic", "image/heif")
+"""Pictures of iPhones. The decoder starts threads, so no confined process can read them."""
+_HEIC_NAMES = (".heic", ".heif")
+_PICTURES = ("image/jpeg", "image/png", "image/webp", *HEIC_TYPES)
 """Files of these types are taken for photos; a GIF becomes an animation at Telegram's."""
-MAX_PIXELS = 2_000_000
-"""Models make larger pictures smaller anyway."""
 _GENERAL_TOPIC = 1
 """Telegram's id for the General topic of a forum, which no call may name."""
 
@@ -143,7 +152,7 @@ def _mentions_us(entity: telegram.MessageEntity, text: str, me: BotIdentity) -> 
 def read_file(message: telegram.Message) -> SentFile | None:
     """Return the file that was sent as a document. An animation only looks like one."""
     document = message.document
-    if document is None or message.animation or document.mime_type in _PICTURES:
+    if document is None or message.animation or _picture_type(document):
         return None
     return SentFile(
         file_id=document.file_id,
@@ -176,14 +185,21 @@ def read_photo(message: telegram.Message) -> SentFile | None:
     if (sticker := message.sticker) and not (sticker.is_animated or sticker.is_video):
         return SentFile(sticker.file_id, STICKER_FILE, "image/webp", sticker.file_size or 0)
     document = message.document
-    if document and not message.animation and document.mime_type in _PICTURES:
-        return SentFile(document.file_id, "", document.mime_type, document.file_size or 0)
+    if document and not message.animation and (type_ := _picture_type(document)):
+        return SentFile(document.file_id, "", type_, document.file_size or 0)
     sizes = sorted(message.photo or (), key=lambda size: size.width * size.height)
     if not sizes:
         return None
     fitting = [size for size in sizes if size.width * size.height <= MAX_PIXELS]
     chosen = fitting[-1] if fitting else sizes[0]
     return SentFile(chosen.file_id, "photo.jpg", "image/jpeg", chosen.file_size or 0)
+
+
+def _picture_type(document: telegram.Document) -> str:
+    """Return the type of a file that is taken for a photo, "" for any other file."""
+    if (document.file_name or "").lower().endswith(_HEIC_NAMES):  # its type may be anything
+        return HEIC_TYPES[0]
+    return document.mime_type if document.mime_type in _PICTURES else ""
 
 
 def unsupported_kind(message: telegram.Message | telegram.ExternalReplyInfo) -> str:
@@ -234,17 +250,22 @@ def is_present(member: telegram.ChatMember) -> bool:
 
 
 def kind_of(content: Content) -> tuple[MessageKind, str, str]:
-    """Return kind, text and command. "/ask" with a text or under a file is an ordinary message."""
+    """Return kind, text and command.
+
+    "/ask", "/new" and "/retry" with a text or under a file are ordinary messages. That of "/new"
+    keeps its command, because a new session begins with it.
+    """
     said = content.said
     media = content.file or content.voice or content.photo
-    if said.command and not (said.command == ASK and (said.text or media)):
+    if said.command and not (said.command in (ASK, NEW, RETRY) and (said.text or media)):
         return "command", said.text, said.command
+    command = NEW if said.command == NEW else ""
     if content.file:
-        return "document", said.text, ""
+        return "document", said.text, command
     if content.voice:
-        return "voice", said.text, ""
+        return "voice", said.text, command
     if content.photo:
-        return "photo", said.text, ""
+        return "photo", said.text, command
     if content.unsupported:
         return "unsupported", content.unsupported, ""
-    return "text", said.text, ""
+    return "text", said.text, command

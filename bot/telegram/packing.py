@@ -7,6 +7,7 @@ import orjson
 
 from bot.telegram.updates import IncomingMessage, Replaced, ReplyTarget, Sender, SentFile
 from memory.message import Message
+from memory.queue.stored_version import stamped, unstamped
 
 _DEFAULTS = [field.default for field in fields(IncomingMessage)]
 
@@ -20,12 +21,13 @@ def to_bytes(message: IncomingMessage) -> bytes:
     values = _fields(message)
     while values[-1] == _DEFAULTS[len(values) - 1]:
         values.pop()
-    return orjson.dumps(values, _fields, orjson.OPT_PASSTHROUGH_DATACLASS)
+    return stamped(orjson.dumps(values, _fields, orjson.OPT_PASSTHROUGH_DATACLASS))
 
 
 def from_bytes(packed: bytes) -> IncomingMessage:
-    """Unpack what `to_bytes` packed."""
-    values = dict(zip(IncomingMessage.__match_args__, orjson.loads(packed), strict=False))
+    """Unpack what `to_bytes` packed; raise `ValueError` if a newer release did."""
+    read = orjson.loads(unstamped(packed))
+    values = dict(zip(IncomingMessage.__match_args__, read, strict=False))
     values["sender"] = Sender(*values["sender"])
     if values.get("file"):
         values["file"] = SentFile(*values["file"])

@@ -75,16 +75,16 @@ def _typed(fields: dict[str, Any]) -> telegram.MessageEntity:
 
 def keyboard_of(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMarkup | None:
     """Return the rows of buttons, None if there are none."""
-    rows = [
-        [
-            telegram.InlineKeyboardButton(
-                text=well_formed(button.text), callback_data=button.callback_data
-            )
-            for button in row
-        ]
-        for row in buttons
-    ]
+    rows = [[_button_of(button) for button in row] for row in buttons]
     return telegram.InlineKeyboardMarkup(rows) if rows else None
+
+
+def _button_of(button: Button) -> telegram.InlineKeyboardButton:
+    text = well_formed(button.text)
+    if button.copies:
+        copied = telegram.CopyTextButton(button.copies)
+        return telegram.InlineKeyboardButton(text=text, copy_text=copied)
+    return telegram.InlineKeyboardButton(text=text, callback_data=button.callback_data)
 
 
 def markup_of(part: Part) -> telegram.InlineKeyboardMarkup | telegram.ForceReply | None:

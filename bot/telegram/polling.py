@@ -6,6 +6,7 @@ update that was not accepted, so after a crash nothing is lost, only delivered a
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import cast
@@ -14,17 +15,19 @@ import structlog
 
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff
-from bot.telegram.errors import Conflict, IntakeClosed, NotAccepted, TelegramError
+from bot.telegram.errors import Conflict, IntakeClosed, NotAccepted, RefusedByStore, TelegramError
 from bot.telegram.intake import Accept, RawUpdate, deliver
 from bot.telegram.setup import make_way_for_polling
 from memory.store.errors import StoreError
 from memory.store.store import NamedLease
+from memory.store.tasks import end_tasks
 
 POLL_S = 20
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
 _AT_ONCE_S = 1.0
 _EMPTY_PAUSE_S = 1.0
+_MAX_REFUSALS = 8
 
 log = structlog.get_logger(__name__)
 
@@ -61,8 +64,7 @@ class PollingLease:
     async def release(self) -> None:
         """Stop renewing and let another process poll at once; raise `StoreError`."""
         if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
+            await end_tasks([self._renewing])
             self._renewing = None
         self._sure_until = 0.0
         await self._lease.release()
@@ -84,7 +86,8 @@ class Poller:
     """Long-polls until cancelled and hands each update on, in Telegram's order.
 
     After intake has refused a message, later commands and button presses of the same poll (at most
-    100 updates) are still handed on.
+    100 updates) are still handed on. An update that the store refuses again and again is dropped
+    once it has held back others that the store takes.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Poller:
         self._health, self._pause = backoff.health, backoff.pause
         self._offset: int | None = None
         self._accepted_ahead: set[int] = set()
+        self._refusals: Counter[int] = Counter()
         self._webhook_checked = False
 
     async def run(self) -> None:
@@ -154,23 +158,38 @@ class Poller:
         The offset stays at the refused message. Updates accepted behind it come again with the next
         poll, and are skipped then. Raise `NotAccepted`.
         """
-        refusal: IntakeClosed | None = None
+        refusal: NotAccepted | None = None
+        is_closed = False
         for update in updates:
             update_id = cast(int, update["update_id"])
-            after_refusal = refusal is not None
             try:
                 if update_id not in self._accepted_ahead:
-                    await deliver(update, self._accept, self._health, after_refusal=after_refusal)
+                    await deliver(update, self._accept, self._health, after_refusal=is_closed)
             except IntakeClosed as error:
+                refusal, is_closed = refusal or error, True
+            except RefusedByStore as error:
                 refusal = refusal or error
+                self._refusals[update_id] += 1
             else:
-                if after_refusal:
+                if refusal is not None:
                     self._accepted_ahead.add(update_id)
                 else:
                     self._offset = update_id + 1
         if refusal is not None:
+            self._drop_refused()
             raise refusal
         self._accepted_ahead.clear()
+        self._refusals.clear()
+
+    def _drop_refused(self) -> None:
+        """Drop updates that the store refuses for good, if it has taken later ones meanwhile."""
+        newest = max(self._accepted_ahead, default=0)
+        for update_id, times in self._refusals.items():
+            if times == _MAX_REFUSALS and update_id < newest:
+                log.error("update dropped", update=update_id, reason="the store refuses it")
+                self._accepted_ahead.add(update_id)
+            elif times == _MAX_REFUSALS:
+                self._refusals[update_id] -= 1  # nothing waits behind it
 
     async def _release(self) -> None:
         try:

@@ -7,13 +7,13 @@ import telegram
 from telegram.constants import ChatType, ReactionEmoji
 
 from bot.telegram.senders import read_person
-from bot.telegram.updates import Disliked
+from bot.telegram.updates import ThumbsDown
 
 _MAX_REACTIONS = 16
 """A person has at most three reactions to a message."""
 
 
-def read_reaction(update_id: int, raw: Mapping[str, Any]) -> Disliked | None:
+def read_reaction(update_id: int, raw: Mapping[str, Any]) -> ThumbsDown | None:
     """Return a 👎 that a person has just set, None for any other change.
 
     Reactions in the name of a chat, and those of bots, are such changes. Raise `LookupError`,
@@ -24,7 +24,7 @@ def read_reaction(update_id: int, raw: Mapping[str, Any]) -> Disliked | None:
     user = telegram.User.de_json(raw["user"])
     if user.is_bot:
         return None
-    return Disliked(
+    return ThumbsDown(
         update_id,
         raw["chat"]["id"],
         raw["chat"]["type"] != ChatType.PRIVATE,

@@ -7,9 +7,9 @@ import telegram
 
 from bot.reply.utf16 import well_formed
 from bot.telegram.bot_account import BotIdentity
+from bot.telegram.descriptions import spelled
 from bot.telegram.message_content import is_first_party, replied_message, unsupported_kind
 from bot.telegram.senders import clean_name
-from bot.telegram.spelled import spelled
 from bot.telegram.updates import ReplyTarget, Sender
 
 _NAMELESS = "somebody"

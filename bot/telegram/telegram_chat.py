@@ -12,7 +12,7 @@ import telegram
 from bot.reply.parts import Part, Quote
 from bot.reply.utf16 import well_formed
 from bot.telegram.bot_api import CALL_S, TelegramClient, calling
-from bot.telegram.chat import Destination
+from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.draft_limits import DraftLimits
 from bot.telegram.errors import (
     BadToken,
@@ -89,6 +89,8 @@ class TelegramChat:
             "connect_timeout": connect_s,
             "pool_timeout": connect_s,
         }
+        if part.is_silent:
+            options["disable_notification"] = True
         text, entities = well_formed(part.text), entities_of(part.entities)
         async with self._calling(to.chat_id, timeout_s):
             if part.file is None:
@@ -99,6 +101,19 @@ class TelegramChat:
                 options |= {"caption": text or None, "caption_entities": entities}
                 message = await send_file(self._bot, to.chat_id, part.file, options)
             return message.message_id
+
+    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = CALL_S) -> None:
+        """Send a copy of a message to a chat, whose permit the caller has taken."""
+        connect_s = min(CONNECT_S, timeout_s / 2)
+        async with self._calling(chat_id, timeout_s):
+            await self._bot.copy_message(
+                chat_id,
+                message.chat_id,
+                message.message_id,
+                reply_markup=keyboard_of([[message.button]]),
+                connect_timeout=connect_s,
+                pool_timeout=connect_s,
+            )
 
     def takes_rich(self, chat_id: int) -> bool:
         """Return whether rich messages are on and were not refused within the last hour."""

@@ -11,14 +11,13 @@ import telegram
 from telegram.constants import ChatType
 
 from bot.reply.utf16 import well_formed
-from bot.telegram.acts import GROUPS, read_membership, read_stop
-from bot.telegram.admission import INVITATION, is_own_button
+from bot.telegram.admission import is_own_button
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import ALLOWED_UPDATES
 from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
+from bot.telegram.membership import GROUPS, read_membership, read_stop
 from bot.telegram.message_content import (
-    ASK,
     Content,
     MessageText,
     is_first_party,
@@ -29,34 +28,26 @@ from bot.telegram.message_content import (
     topic_id,
 )
 from bot.telegram.reactions import read_reaction
+from bot.telegram.readable import NONSENSE, readable, readable_press
 from bot.telegram.replies import read_album, read_origin, read_reply
 from bot.telegram.senders import clean_name, read_person, read_sender
 from bot.telegram.updates import (
+    ASK,
     AlbumPart,
     ButtonPress,
     ChatMigration,
-    Disliked,
     Ignored,
     IncomingMessage,
+    Rewording,
     SentFile,
     StoppedDraft,
     Stranger,
+    ThumbsDown,
     TopicNamed,
     Update,
 )
 
 _MAX_ID = 2**63
-_NONSENSE = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""What PTB raises for an update that is not as the Bot API describes it."""
-
 
 Serves = Callable[[int, int], bool]
 """Returns whether a sender (first) is served in a chat."""
@@ -65,11 +56,21 @@ Serves = Callable[[int, int], bool]
 class UpdateReader:
     """Decides what an update means to this bot.
 
-    `commands` are our commands in lower case, without slash.
+    `commands` are our commands in lower case, without slash. `note_refused` is called for a message
+    or press of which the library refused a field.
     """
 
-    def __init__(self, me: BotIdentity, commands: frozenset[str], serves: Serves) -> None:
+    def __init__(
+        self,
+        me: BotIdentity,
+        commands: frozenset[str],
+        serves: Serves,
+        note_refused: Callable[[], None] = lambda: None,
+        file_commands: frozenset[str] = frozenset(),
+    ) -> None:
         self._me = me
+        self._file_commands = file_commands
+        self._note_refused = note_refused
         self._commands = commands | {ASK}
         self._serves = serves
 
@@ -80,11 +81,17 @@ class UpdateReader:
             raise UnreadableUpdate(None)
         try:
             update = self._read(update_id, raw)
-        except _NONSENSE:
-            # The original error's text may quote a person.
-            raise UnreadableUpdate(update_id) from None
+        except NONSENSE:
+            try:
+                update = self._read_what_can_be(update_id, raw)
+            except NONSENSE:
+                # The original error's text may quote a person.
+                raise UnreadableUpdate(update_id) from None
+            self._note_refused()
         if not all(map(_is_id, _ids(update))):
             raise UnreadableUpdate(update_id)
+        if isinstance(update, IncomingMessage) and update.is_rewording:
+            return Rewording(update_id, update)
         return update
 
     def _read(self, update_id: int, raw: Mapping[str, object]) -> Update:
@@ -110,6 +117,33 @@ class UpdateReader:
         is_of_channel = "channel_post" in raw or "edited_channel_post" in raw
         return Ignored(update_id, "channel_post" if is_of_channel else "other")
 
+    def _read_what_can_be(self, update_id: int, raw: Mapping[str, object]) -> Update:
+        """Read a message or a press without the fields that the library refuses.
+
+        If nothing else is left of a message, a person in a private chat hears that it cannot be
+        read.
+        """
+        if isinstance(query := raw.get("callback_query"), dict):
+            press = telegram.CallbackQuery.de_json(readable_press(query))
+            return self._read_press(update_id, press)
+        edited = "message" not in raw
+        sent = raw["edited_message" if edited else "message"]
+        if not isinstance(sent, dict):
+            raise TypeError
+        fields, is_own = readable(sent)
+        message = telegram.Message.de_json(fields)
+        update = self._read_message(update_id, message)
+        if edited:
+            return read_edit(message, update)
+        if isinstance(update, Ignored) and update.reason == "service":
+            if message.chat.type != ChatType.PRIVATE:
+                raise ValueError
+            asked = telegram.Message.de_json(fields | {"text": "?"})
+            return _as_unsupported(self._read_message(update_id, asked))
+        if isinstance(update, IncomingMessage) and not is_own:
+            return replace(update, is_first_party=False)
+        return update
+
     def _read_message(self, update_id: int, message: telegram.Message) -> Update:
         if notice := read_notice(update_id, message):
             is_topic, person = isinstance(notice, TopicNamed), message.chat.id
@@ -130,12 +164,12 @@ class UpdateReader:
 
         kind, text, command = kind_of(content)
         file = content.file
-        if command == "import" and (text or file):
-            pasted = SentFile("", "/import", "", len(text.encode()), pasted=text)
-            file = replace(file, read_as="list") if file else pasted
+        if command in self._file_commands and (text or file):
+            pasted = SentFile("", f"/{command}", "", len(text.encode()), pasted=text)
+            file = replace(file or pasted, read_as=command)
             kind, text, command = "document", "", ""
-        if command == "start" and text.startswith(INVITATION) and self._serves(sender.id, chat.id):
-            text = ""  # the code may let other people in, so it must not be stored
+        if command == "start" and self._serves(sender.id, chat.id):
+            text = ""  # a code in a link may let other people in, so it must not be stored
         is_for_model = kind in ("text", "document", "voice", "photo")
         replied = replied_message(message)
         forwarded_from, forwarded_at = read_origin(message.forward_origin)
@@ -218,6 +252,17 @@ class UpdateReader:
         )
 
 
+def _as_unsupported(update: Update) -> Update:
+    """Return a message as one of a kind that cannot be read."""
+    match update:
+        case Stranger():
+            unread = replace(update.message, kind="unsupported", text="other")
+            return replace(update, message=unread)
+        case IncomingMessage():
+            return replace(update, kind="unsupported", text="other")
+    return update
+
+
 def _is_id(value: object) -> TypeGuard[int]:
     """Return whether Telegram could have given such an id: its ids fit into 64 bits."""
     return type(value) is int and -_MAX_ID <= value < _MAX_ID
@@ -234,7 +279,7 @@ def _ids(update: Update) -> tuple[object, ...]:
             numbers += (update.sender.id,)
         case ButtonPress():
             numbers = (update.chat_id, update.topic_id, update.message_id, update.sender.id)
-        case Disliked():
+        case ThumbsDown():
             numbers = (update.chat_id, update.message_id, update.sender.id, update.sent_at)
         case StoppedDraft():
             numbers = (update.chat_id, update.topic_id, update.draft_id)

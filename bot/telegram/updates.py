@@ -8,6 +8,8 @@ from typing import Literal
 
 from memory.message import Message
 
+ASK, NEW, RETRY = "ask", "new", "retry"
+"""Commands whose words, or the file above them, are a message."""
 EDIT_MARK = "✎"
 """In every language the question for the new wording of a memory begins with it."""
 MessageKind = Literal[
@@ -36,16 +38,16 @@ class SentFile:
     """A file that was sent to us and not downloaded yet.
 
     `name` is one line that can be shown; `file_id` identifies the file to `TelegramChat.download`;
-    `nbytes` is 0 if unknown. `import_nonce` is the nonce of the button that agreed to its import.
-    `pasted` is a list behind `/import`, which is not fetched. `read_as` is "list" for a file
-    with the caption `/import`, "document" if a button said so. `seconds` is the length of a sound.
+    `nbytes` is 0 if unknown. `nonce` is that of the button under our question about it. `pasted` is
+    a text behind a command, which is not fetched. `read_as` is that command, or the one in the
+    caption, or a word of the feature whose button was pressed. `seconds` is the length of a sound.
     """
 
     file_id: str
     name: str
     mime_type: str
     nbytes: int
-    import_nonce: str = ""
+    nonce: str = ""
     pasted: str = ""
     read_as: str = ""
     seconds: int = 0
@@ -95,7 +97,8 @@ class IncomingMessage:
     `sent_at` is in Unix seconds.
 
     `text` holds the message. For other kinds the fields hold:
-    - command: `command` is the name without "/" and bot name, `text` its arguments.
+    - command: `command` is the name without "/" and bot name, `text` its arguments. Other kinds
+      keep "new" if a new session begins with them, and "retry" if `/retry` asks them again.
     - document: `file` is the file, `text` its caption.
     - voice: `file` is a sound or a video message, `text` its caption.
     - photo: `file` is the picture, `text` its caption.
@@ -137,20 +140,43 @@ class IncomingMessage:
     album: str = ""
 
     @property
+    def is_task(self) -> bool:
+        """Whether it is a task that is due: Telegram's ids are not below zero."""
+        return self.update_id < 0
+
+    @property
     def is_anonymous_admin(self) -> bool:
         """Whether an admin wrote it in the name of the group, as only admins can."""
         return self.is_group and self.sender.id == self.chat_id
 
     @property
-    def may_be_wording(self) -> bool:
-        """Whether this may be the reply to our question for the new wording of a memory."""
+    def is_rewording(self) -> bool:
+        """Whether this may be the reply to our question for other words."""
         to = self.reply if self.kind == "text" else None
         return to is not None and to.is_ours and to.text.startswith(EDIT_MARK)
 
     @property
+    def begins_session(self) -> bool:
+        """Whether it stands behind `/new`: what was said before leaves the window."""
+        return self.command == NEW and self.kind != "command"
+
+    @property
+    def is_retried(self) -> bool:
+        """Whether `/retry` asks it again: the answer is sent below and the former one deleted."""
+        return self.command == RETRY and self.kind != "command"
+
+    @property
     def acts_at_once(self) -> bool:
-        """Whether intake acts on the message, or tries to, without waiting for a turn."""
-        return self.may_be_wording or (self.kind, self.command) == ("command", "stop")
+        """Whether intake acts on the message without waiting for a turn."""
+        return (self.kind, self.command) == ("command", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """A message that may be the reply to our question for other words; if not, it waits."""
+
+    update_id: int
+    message: IncomingMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +219,7 @@ class StoppedDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class Disliked:
+class ThumbsDown:
     """A person put a 👎 on a message. Telegram does not say in which topic it stands."""
 
     update_id: int
@@ -243,5 +269,7 @@ class Stranger:
     place: str
 
 
-AtOnceUpdate = ButtonPress | StoppedDraft | Disliked | IncomingMessage | Stranger | ChatMigration
+AtOnceUpdate = (
+    ButtonPress | StoppedDraft | ThumbsDown | IncomingMessage | Rewording | Stranger | ChatMigration
+)
 Update = AtOnceUpdate | AlbumPart | TopicNamed | Ignored

@@ -1,34 +1,37 @@
 """The agent's reply to one message: load its context, run the agent, make the parts."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import structlog
 
 from bot.commands.consent import cards, confirmations, questions, with_nonces
-from bot.commands.reminder_questions import in_chat, reminder_lines, reminder_questions
 from bot.commands.sentences import Sentences
 from bot.commands.tool_questions import answers, tool_question
 from bot.model.model_errors import summary
 from bot.reply.attached import said_with, with_attached
 from bot.reply.long_reply import MAX_CHARS, reply_parts
 from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.render import render
 from bot.reply.rich import is_worth_rich
 from bot.reply.split import with_line
-from bot.turn.at_work import AtWork
 from bot.turn.load import ContextLoader
+from bot.turn.notes import QUESTION_ALONE
 from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
-from bot.turn.pictures import with_descriptions
 from bot.turn.request import Request
-from bot.turn.save_claims import CheckedAgent
-from memory.behaviors.aging import question_for
+from bot.turn.save_claims import NOTHING_KEPT, CheckedAgent
+from bot.turn.typing_indicator import TypingIndicator
 from memory.behaviors.context import AgentContext
+from memory.behaviors.fact_review import question_for
 from memory.behaviors.steps import digest
 from memory.behaviors.tool_output import OutgoingFile
 from memory.behaviors.trust import is_answer_untrusted
+from memory.message import CLAIM
 from memory.scopes.history import ChatHistory
-from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, to_json
+from memory.scopes.writes import ForgetRecord, Remember, StillTrue, ToolWrite, to_json
+from memory.work.item import WorkChanges
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +47,7 @@ class AgentStep:
         agent: CheckedAgent,
         loader: ContextLoader,
         sentences: Sentences,
-        at_work: AtWork,
+        at_work: TypingIndicator,
         observe: Observer,
     ) -> None:
         self._agent = agent
@@ -66,7 +69,6 @@ class AgentStep:
                 return Outbox(request.to, (), is_unread=True)
             try:
                 finish = await self._agent.run(context)
-                request.run.seen = with_descriptions(request.run.seen, context.seen)
                 reply = finish.text
             except BaseException as error:
                 failure = summary(error)
@@ -76,22 +78,33 @@ class AgentStep:
                 self._observe(AgentRan(context, reply, failure, run_s, load_s))
             if context.tool_question and agreed:
                 question = tool_question(self._sentences, request.language, context.tool_question)
-                outbox = await self._outbox(request, context, question, "")
+                outbox = await self._outbox(request, context, question, checks=False)
                 asker, here = request.message.sender_id, context.conversation
                 nonce = await agreed.runs.ask(here, asker, context.tool_question)
                 row = answers(self._sentences, request.language, nonce)
-                return replace(outbox, parts=with_buttons(outbox.parts, *row))
-            correction = await self._agent.correction(context, finish.text)
-            return await self._outbox(request, context, finish.text, correction)
+                outbox = replace(outbox, parts=with_buttons(outbox.parts, *row))
+            else:
+                outbox = await self._outbox(request, context, finish.text)
+            for change in self._agent.finishes:
+                outbox = await change(request, outbox)
+            return outbox
 
     async def _outbox(
-        self, request: Request, context: AgentContext, text: str, correction: str
+        self, request: Request, context: AgentContext, text: str, *, checks: bool = True
     ) -> Outbox:
-        """Return the reply, with a line or a question for each thing that tools want written."""
+        """Return the reply, with a line or a question for each thing that tools want written.
+
+        `checks`: a false claim of the text is corrected.
+        """
         language = request.language
+        below = [await note(request, context, text) for note in self._agent.notes]
+        asked = tuple(part for each in below for part in each.questions)
         parts, is_whole = await reply_parts(
             request.run.before + text, lambda: self._sentences.say(language, "answer.file")[0]
         )
+        if asked and not request.run.before and text.strip() == QUESTION_ALONE:
+            parts, text = asked, asked[0].text
+            asked = ()
         attached = [self._attached(language, file) for file in context.files]
         parts = with_attached(parts, attached, as_caption=context.tool_question is None)
         if not parts:
@@ -104,27 +117,25 @@ class AgentStep:
         asked_later = {write.nonce for write in context.writes if write.nonce}
         learned = [w for w in writes if isinstance(w, Remember) and w.nonce in asked_later]
         writes = [write for write in writes if write.nonce not in asked_later]
-        reminders = in_chat(context.reminders, request.last)
-        lines = self._not_seen(request, context)
+        corrections = [each.correction for each in below if each.correction and checks]
+        claim = ""
+        if checks and not corrections:
+            claim = await self._agent.correction(context, text)
+        lines = self._not_seen(request)
         lines += confirmations(self._sentences, language, writes)
-        lines += reminder_lines(self._sentences, language, reminders)
-        if correction:
-            lines += self._sentences.say(language, correction)
-        if request.is_off_record:
-            lines += self._sentences.say(language, "off.mark")
+        lines += [*(part for each in below for part in each.lines), *corrections[:1]]
+        lines += self._marks(request, claim)
         is_rich = is_whole and not lines and not request.run.before and is_worth_rich(text, parts)
         rich_parts = len(parts) if is_rich else 0
         for line in lines:
             parts = with_line(parts, line)
         if request.run.heard and not request.is_off_record:
             parts = with_buttons(parts, self._misheard(request))
-        asked = questions(self._sentences, language, writes)
-        asked += reminder_questions(self._sentences, language, reminders)
+        asked = questions(self._sentences, language, writes) + asked
         # The person may decline: then what the tools did must not teach anything either.
-        steps = () if asked else context.completed_steps
-        said = f"{request.message.text}\n{text}"
-        aged = [] if asked or learned else question_for(context.writes, context.used, said)
-        if aged and not await context.chat_history.is_off():
+        is_asking = bool(asked) or any(each.questions for each in below)
+        steps = () if is_asking else context.completed_steps
+        if not (is_asking or learned) and (aged := await _aged(request, context, text)):
             asked, writes = questions(self._sentences, language, aged), [*writes, *aged]
         return Outbox(
             request.to,
@@ -135,23 +146,32 @@ class AgentStep:
             writes=to_json([*writes, *(replace(each, text="") for each in learned)]).decode(),
             is_untrusted=is_answer_untrusted(context),
             rich_parts=rich_parts,
-            reminders=reminders.encode(),
-            used=" ".join(context.used[:_MAX_USED]),
+            work=_in_chat(context.work, request).encode(),
+            used=" ".join(_used(context, language, claim)),
         )
+
+    def _marks(self, request: Request, claim: str) -> list[Part]:
+        """Return the correction of a false claim, and the mark of an answer off the record."""
+        is_told = claim not in ("", NOTHING_KEPT)
+        keys = (is_told and claim, request.is_off_record and "off.mark")
+        said = (self._sentences.say(request.language, key) for key in keys if key)
+        return [line for lines in said for line in lines]
 
     def _attached(self, language: str, file: OutgoingFile) -> Part:
         """Return a part with a file of a tool, and what is said if the chat does not take it."""
         [instead] = self._sentences.say(language, "answer.not_sent", name=file.name)
         return Part("", file=file, instead=instead.text)
 
-    def _not_seen(self, request: Request, context: AgentContext) -> list[Part]:
+    def _not_seen(self, request: Request) -> list[Part]:
         """Return notes on what came with the message and was not seen or heard."""
-        keys = (
-            context.is_blind and not request.is_sticker and "pictures.blind",
-            context.are_pictures_refused and "pictures.not_shown",
-            request.message.unseen and "unsupported.attached",
+        # The steps for photos and voice messages say themselves what they could not read.
+        is_unknown = any(
+            each.unseen and each.kind not in ("photo", "voice") for each in request.updates
         )
-        return [line for key in keys if key for line in self._sentences.say(request.language, key)]
+        known = [part for note in request.run.notes for part in render(note)]
+        if request.message.unseen and is_unknown:
+            known += self._sentences.say(request.language, "unsupported.attached")
+        return known
 
     def _misheard(self, request: Request) -> Button:
         """Return the button by which a person says what they really said."""
@@ -161,9 +181,30 @@ class AgentStep:
         return Button(self._sentences.text(request.language, "buttons.misheard"), about)
 
 
+def _used(context: AgentContext, language: str, correction: str) -> Iterator[str]:
+    """Yield the codes that are kept beside an answer."""
+    if correction == NOTHING_KEPT:
+        yield f"{CLAIM}{language}"
+    yield from context.used[:_MAX_USED]
+
+
 async def _wanted(context: AgentContext) -> list[ToolWrite]:
     """Return what tools want written; while memory is off, only what they want forgotten."""
     forgets = [write for write in context.writes if isinstance(write, ForgetRecord)]
     if len(forgets) < len(context.writes) and await context.chat_history.is_off():
         return with_nonces(forgets)
     return with_nonces(context.writes)
+
+
+async def _aged(request: Request, context: AgentContext, text: str) -> list[StillTrue]:
+    """Return the question whether an old fact still holds, if it was used; none while off."""
+    said = f"{request.message.text}\n{text}"
+    aged = question_for(context.writes, context.used, said)
+    return [] if aged and await context.chat_history.is_off() else aged
+
+
+def _in_chat(changes: WorkChanges, request: Request) -> WorkChanges:
+    """Return the changes, with the chat in which the new items were asked for."""
+    to = request.to
+    added = [replace(each, chat_id=to.chat_id, topic_id=to.topic_id) for each in changes.added]
+    return replace(changes, added=added)

@@ -5,7 +5,8 @@ go to the log only.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from secrets import token_hex
 
@@ -15,24 +16,31 @@ from bot.agent.refused import MessageRefused, PicturesDeclined
 from bot.commands.bot_command import Handler
 from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import billed_to
-from bot.documents.upload import Upload
-from bot.model.model_errors import ModelError, reason_of
+from bot.model.model_errors import ModelError, account_fault, reason_of
+from bot.parsing.answers import NotRead
 from bot.reply.parts import Button, with_buttons
-from bot.reply.render import rendered
+from bot.reply.render import render, rendered
 from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
-from bot.telegram.errors import TelegramError
-from bot.turn.at_work import AtWork
+from bot.telegram.chat import Chat
+from bot.telegram.errors import Refused, TelegramError
+from bot.telegram.updates import SentFile
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
-from bot.turn.request import Request
+from bot.turn.request import Fetched, Request
+from bot.turn.typing_indicator import TypingIndicator
 from memory.erasure.confirmations import Confirmations
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
+from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
+
+MEDIA = ("document", "voice", "photo")
+"""Kinds of messages that bring a file."""
 
 AnswerStep = Callable[[Request, ChatHistory], Awaitable[Outbox | Request | None]]
 """Returns what is said, or None if the next step has to answer.
@@ -68,7 +76,7 @@ class Answerer:
         """
         began = time.monotonic()
         try:
-            with billed_to(history.conversation, request.message.sender_id):
+            with billed_to(history.conversation, request.payer):
                 for step in self._steps:
                     match await step(request, history):
                         case Outbox() as outbox:
@@ -120,10 +128,12 @@ class Answerer:
         report: Callable[..., object],
         error: Exception,
     ) -> Outbox:
-        """Return the apology."""
+        """Return the apology; a fault of the operator's account has no button to ask again."""
         reference = token_hex(4)
         report("no answer", reference=reference, **reason_of(error))
         self._observe(NotAnswered(reference, type(error).__name__))
+        if account_fault(error):
+            return self._notice(request, "error.account", reference=reference)
         apology = self._notice(request, "error.turn", reference=reference)
         return await self._with_again(apology, request, history)
 
@@ -157,29 +167,24 @@ class CommandStep:
     `admission` says who may still use the bot: an admin may remove a sender whose message waits.
     """
 
-    def __init__(
-        self, handlers: Mapping[str, Handler], sentences: Sentences, admission: Admission
-    ) -> None:
-        self._handlers = handlers
+    def __init__(self, answer_command: Handler, sentences: Sentences, admission: Admission) -> None:
+        self._answer_command = answer_command
         self._sentences = sentences
         self._admission = admission
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return the answer of a command, or a notice about content that the bot cannot read.
 
-        People who may not use the bot get nothing.
+        People whom this process may not serve get a notice: another one has accepted the message.
         """
         last = request.last
         if not (is_own_right(last) or await self._admission.admits(last)):
-            log.info("message of a stranger dropped", user=last.sender.id)
-            return Outbox(request.to, (), is_unread=True)
+            log.info("message of a stranger refused", user=last.sender.id)
+            return replace(self._notice(request, "error.not_served"), is_unread=True)
         if last.kind == "command":
-            handler = self._handlers.get(last.command)
-            if handler is None:
-                return self._notice(request, "error.unknown_command")
-            answer = await handler(last, history.conversation)
+            answer = await self._answer_command(last, history.conversation)
             return Outbox(request.to, answer.parts, ends_session=answer.ends_session)
-        has_media = any(each.kind in ("document", "voice", "photo") for each in request.updates)
+        has_media = any(each.kind in MEDIA for each in request.updates)
         if not (has_media or request.message.text):
             return self._notice(request, self._sentences.known(f"unsupported.{last.text}"))
         return None
@@ -188,37 +193,85 @@ class CommandStep:
         return Outbox(request.to, self._sentences.say(request.language, key, **values))
 
 
-class UploadStep:
-    """Takes in a file; text that came with it is left to the next step.
+async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
+    """Return the content of a file; raise `NotRead` ("too_big", "gone") or `TelegramError`."""
+    if file.nbytes > max_bytes:
+        raise NotRead("too_big")
+    try:
+        return await chat.download(file.file_id, max_bytes)
+    except Refused as refusal:
+        raise NotRead("too_big" if refusal.reason == "too_big" else "gone") from refusal
 
-    `upload` is None if the bot takes no files.
-    """
+
+class FileFetcher:
+    """Fetches files of at most `max_bytes` that are read for the memory."""
+
+    def __init__(self, chat: Chat, scopes: Scopes, max_bytes: int) -> None:
+        self._chat = chat
+        self._scopes = scopes
+        self.max_bytes = max_bytes
+
+    async def fetch(self, request: Request, file: SentFile, conversation: Scope) -> Fetched:
+        """Return the file of a turn, fetched once; raise `NotRead`, `TelegramError`, `StoreError`.
+
+        A text that was pasted is its own content.
+        """
+        if not request.fetched:
+            here = await self._scopes.current(conversation)
+            content = file.pasted.encode() or await download(self._chat, file, self.max_bytes)
+            request.fetched.append(Fetched(here, content))
+        return request.fetched[0]
+
+
+class FileSteps:
+    """Asks the steps that read files. Then the files of others need not wait for the model."""
 
     def __init__(
-        self, upload: Upload | None, permits: Permits, at_work: AtWork, sentences: Sentences
+        self,
+        steps: Sequence[AnswerStep],
+        permits: Permits,
+        files: FileFetcher,
+        at_work: TypingIndicator,
+        sentences: Sentences,
     ) -> None:
-        self._upload = upload
+        self._steps = steps
         self._permits = permits
+        self._files = files
         self._at_work = at_work
         self._sentences = sentences
 
-    async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
-        """Return what there is to say about the file before its text is answered."""
-        last = request.last
-        if last.kind != "document":
-            return None
-        if request.is_off_record:
-            return Outbox(request.to, self._sentences.say(request.language, "off.no_files"))
-        if self._upload is None:
-            said = self._sentences.say(request.language, "unsupported.document")
-            return None if last.text else Outbox(request.to, said)
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox | Request:
+        """Return what there is to say about the files, or the request with what they hold.
+
+        Off the record no document is read. One that is refused, or that no step reads, gets a
+        sentence. Notes of the steps are said at once if there is nothing to answer.
+        """
+        has_media = any(each.kind in MEDIA for each in request.updates)
         try:
-            async with self._at_work.shown(request.to):
-                answer = await self._upload.receive(last, history.conversation)
+            if request.is_off_record and request.last.kind == "document":
+                return Outbox(request.to, self._sentences.say(request.language, "off.no_files"))
+            async with self._at_work.shown(request) if has_media else nullcontext():
+                for step in self._steps:
+                    match await step(request, history):
+                        case Outbox() as outbox:
+                            return outbox
+                        case Request() as request:
+                            pass
+        except NotRead as refusal:
+            log.info("file refused", reason=refusal.reason)
+            return self._refused(request, refusal.reason)
         finally:
-            # The model may take long for the text; the files of others need not wait for that.
             await self._permits.end_upload(history.conversation)
-        if isinstance(answer, str):
-            request.run.before += answer
-            return None
-        return Outbox(request.to, answer.parts)
+        if request.message.text or request.pictures:
+            return request
+        if request.run.notes:
+            return Outbox(request.to, render("\n\n".join(request.run.notes)))
+        key = self._sentences.known(f"unsupported.{request.last.kind}")
+        return Outbox(request.to, self._sentences.say(request.language, key))
+
+    def _refused(self, request: Request, reason: str) -> Outbox:
+        key, file = f"documents.refused_{reason}", request.last.file
+        if not self._sentences.has(key):
+            key = "documents.refused_damaged"
+        values = {"name": file.name if file else "", "mb": f"{self._files.max_bytes / 2**20:.3g}"}
+        return Outbox(request.to, self._sentences.say(request.language, key, **values))

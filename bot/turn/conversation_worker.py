@@ -14,14 +14,16 @@ from typing import NoReturn
 
 import structlog
 
-from bot.turn.patience import Parked
 from bot.turn.permits import Permits
-from memory.queue.open_turn import Committed, Interrupted, Nothing, OpenTurn
+from bot.turn.send_retries import Parked
+from memory.queue import stored_version
+from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
 from memory.scopes.history import HistoryParts
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -29,10 +31,14 @@ _PAUSE_S = 0.5
 """Pause after a turn that failed; it doubles with each failure."""
 _DEFERRED_MS = 15_000
 """A deferred turn is tried again after this, though usually when another turn ends."""
+_GIVEN_BACK_MS = 2_000
+"""When a turn comes again that a newer release has to serve, to whichever worker is free."""
+_MAX_UNREADABLE = 1_000
+"""Conversations for which the log says so once."""
 RENEWALS = 3
 """How often a lease and its wake-up are renewed within the time of one lease."""
 
-Next = OpenTurn | Nothing
+Next = OpenTurn | NoTurn
 RunTurn = Callable[[OpenTurn], Awaitable[Committed]]
 """Answers, delivers and commits a turn; raises `LeaseLost`, `Interrupted`, `Parked`, `StoreError`.
 
@@ -58,8 +64,9 @@ class ConversationWorker:
         self._histories = histories
         self._permits = permits
         self._run_turn = run_turn
+        self._unreadable: set[Scope] = set()
 
-    async def serve(self, wake_up: WakeUp) -> Nothing:
+    async def serve(self, wake_up: WakeUp) -> NoTurn:
         """Run the turns of a conversation until there are no more; return why.
 
         A worker that is cancelled, or that is stopping, hands an open turn over.
@@ -70,7 +77,7 @@ class ConversationWorker:
             while True:
                 step = await self._acquire(conversation, wake_up)
                 try:
-                    while not isinstance(step, Nothing):
+                    while not isinstance(step, NoTurn):
                         if self.is_stopping:
                             _stop()
                         step = await self._run(step, wake_up, signal)
@@ -100,22 +107,20 @@ class ConversationWorker:
 
     async def _hand_over(self, conversation: Scope, wake_up: WakeUp, step: Next) -> None:
         """Give the lease back and wake another worker."""
-        if isinstance(step, Nothing):
+        if isinstance(step, NoTurn):
             return
         await self._queue.hand_over(conversation, step.lease.token)
         await self._permits.wake(conversation)
         await self._ready_queue.acknowledge(wake_up)
 
     async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
-        """Run a turn, unless its person has too many under way; return what comes next.
+        """Run a turn, unless it has to be deferred; return what comes next.
 
         A turn that fails is begun again; after too many failures it gives itself up.
         """
         conversation = opened.lease.conversation
-        if not self._permits.take(opened):
-            log.info("turn deferred", user=opened.entries[0].sender_id)
-            await self._queue.defer(opened.lease, _DEFERRED_MS)
-            return Nothing("deferred")
+        if opened.stored_version > stored_version.VERSION or not self._permits.take(opened):
+            return await self._defer(opened)
         with structlog.contextvars.bound_contextvars(turn=opened.id):
             try:
                 async with self._uninterrupted(opened, signal):
@@ -125,10 +130,10 @@ class ConversationWorker:
                 self._histories.drop(conversation)
                 # After an erasure the lease is still ours, and would keep us out as well.
                 await self._queue.hand_over(conversation, opened.lease.token)
-                return Nothing("lost")
+                return NoTurn("lost")
             except Parked as parked:
                 log.warning("turn parked", pause_s=parked.pause_s)
-                return Nothing("parked")
+                return NoTurn("parked")
             except Interrupted as ended:
                 return await self._after(ended, opened, wake_up)
             except StoreError:
@@ -138,16 +143,31 @@ class ConversationWorker:
                     await self._queue.note_failure(opened, type(error).__name__)
                 finally:
                     log.exception("turn failed", exc_info=error)
-                return Nothing("failed")
+                return NoTurn("failed")
             finally:
                 await self._permits.end(conversation)
 
+    async def _defer(self, opened: OpenTurn) -> NoTurn:
+        """Leave a turn for later, or one of a newer release to another worker."""
+        conversation, pause_ms = opened.lease.conversation, _DEFERRED_MS
+        if opened.stored_version <= stored_version.VERSION:
+            log.info("turn deferred", user=opened.entries[0].sender_id)
+        else:
+            pause_ms = _GIVEN_BACK_MS
+            if conversation not in self._unreadable:
+                if len(self._unreadable) >= _MAX_UNREADABLE:
+                    self._unreadable.clear()
+                self._unreadable.add(conversation)
+                log.warning("turn of a newer release given back", version=opened.stored_version)
+        await self._queue.defer(opened.lease, pause_ms)
+        return NoTurn("deferred")
+
     @asynccontextmanager
     async def _uninterrupted(self, opened: OpenTurn, signal: asyncio.Event) -> AsyncIterator[None]:
-        """Renew the lease while the block runs; end the block once something ends its run.
+        """Renew the lease while the block runs, and cancel the block when its run has to end.
 
-        Raise `LeaseLost` or `Interrupted` then. A commit is not ended: it may take the lease with
-        it, and its own answer counts.
+        Raise `LeaseLost` or `Interrupted` then. A commit is not cancelled: it may give the lease
+        away itself, so only its own answer tells how it ended.
         """
         task = asyncio.current_task()
         if task is None:
@@ -172,8 +192,7 @@ class ConversationWorker:
                 raise why from None
             raise
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            await end_tasks([keeping])
 
     async def _keep_renewing(self, opened: OpenTurn, signal: asyncio.Event) -> NoReturn:
         """Extend a lease again and again, at once after a signal.

@@ -6,7 +6,7 @@ Decides what each of Telegram's errors means for the turn; never asks the model.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeVar
@@ -30,12 +30,12 @@ from bot.telegram.errors import (
 )
 from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
-from bot.turn.patience import Patience
-from bot.turn.to_the_end import to_the_end
+from bot.turn.send_retries import Patience
 from memory.behaviors.tool_output import OutgoingFile
-from memory.queue.open_turn import Superseded
-from memory.store.errors import LeaseLost
+from memory.queue.open_turn import QuestionErased, Superseded
+from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
+from memory.store.tasks import shielded
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -45,6 +45,9 @@ Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
 
 Raises `Superseded` if the newest of these may count as sent for another worker, else `LeaseLost`.
 """
+
+Requesting = Callable[[], AbstractAsyncContextManager[None]]
+"""Is entered right before each request that sends a part; sees how the request ended."""
 
 Pause = Callable[[float], Awaitable[object]]
 MakeFile = Callable[[Scope], Awaitable[OutgoingFile]]
@@ -57,14 +60,16 @@ class Delivery:
 
     `unknown`: Telegram did not answer for a part, and the part was not sent again. `undeliverable`:
     the person or the chat is gone, or Telegram will never take the reply. `in_doubt` is the message
-    that only the commit will mark as sent, 0 if there is none. `chat_id` differs from the outbox's
-    if the group has become a supergroup.
+    that only the commit will mark as sent, 0 if there is none. `edited` is the former reply that
+    was edited last, 0 if the last part was sent. `chat_id` differs from the outbox's if the group
+    has become a supergroup.
     """
 
     outcome: Literal["delivered", "unknown", "undeliverable"]
     sent: tuple[int, ...]
     chat_id: int
     in_doubt: int
+    edited: int = 0
 
 
 class Deliverer:
@@ -85,7 +90,12 @@ class Deliverer:
         self._pause = pause
 
     async def deliver(
-        self, outbox: Outbox, start: int, sent: tuple[int, ...], mark: Mark
+        self,
+        outbox: Outbox,
+        start: int,
+        sent: tuple[int, ...],
+        mark: Mark,
+        requesting: Requesting = nullcontext,
     ) -> Delivery:
         """Send the parts from `start` on; the part at `start` is already marked.
 
@@ -94,10 +104,12 @@ class Deliverer:
         `Superseded` it stays.
 
         The first parts are edited into the messages that the outbox replaces. Such a message is
-        never in doubt, because to edit it again does no harm.
+        never in doubt, because to edit it again does no harm. It is deleted only after
+        `QuestionErased`. A reply that `is_below` is sent, and then these messages are deleted; to
+        delete them again does no harm either.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
-        to, in_doubt, first = outbox.to, 0, start
+        to, in_doubt, edited, first = outbox.to, 0, 0, start
         if start == 0 and outbox.is_rich and self._chat.takes_rich(to.chat_id):
             rich = Part(rich_markdown(outbox.said), is_rich=True)
             try:
@@ -106,47 +118,52 @@ class Deliverer:
             except OutcomeUnknown:
                 log.warning("delivery unknown", part=0)
                 outcome, first = "unknown", outbox.rich_parts
-            except (BadToken, Refused) as error:
+            except (BadToken, Blocked, Refused) as error:  # the plain parts show which it is
                 log.info("rich message refused", reason=type(error).__name__)
         for number in range(first, len(outbox.parts)):
             marking = partial(mark, number, sent)
             if number > start:
-                await self.guard(to.chat_id, in_doubt, marking())
+                await self.guard(to.chat_id, in_doubt, marking(), edited)
             # Only the first part shows which message is answered.
             to = to if number == 0 else replace(to, reply_to=0)
-            former = outbox.replaces[number] if number < len(outbox.replaces) else 0
+            former = outbox.edits[number] if number < len(outbox.edits) else 0
             try:
-                sent_id, to = await self._send(to, outbox.parts[number], marking, former)
+                sent_id, to = await self._send(
+                    to, outbox.parts[number], marking, former, requesting
+                )
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
                 return Delivery("undeliverable", sent, to.chat_id, in_doubt=0)
             except OutcomeUnknown:
                 log.warning("delivery unknown", part=number)
-                outcome, in_doubt = "unknown", 0
+                outcome, in_doubt, edited = "unknown", 0, 0
                 continue
             if sent_id:
                 sent = (*sent, sent_id)
-            in_doubt = 0 if sent_id == former else sent_id
-        for left_over in outbox.replaces[len(outbox.parts) :]:
+            in_doubt, edited = (0, former) if sent_id == former else (sent_id, 0)
+        for left_over in outbox.replaces[0 if outbox.is_below else len(outbox.parts) :]:
             await self._delete(to.chat_id, left_over)
-        return Delivery(outcome, sent, to.chat_id, in_doubt)
+        return Delivery(outcome, sent, to.chat_id, in_doubt, edited)
 
-    async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
+    async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int = 0) -> T:
         """Await a step of the protocol; if it is refused, delete the part just sent.
 
-        After `Superseded` the part stays: the worker that goes on counts it as sent. Losing the
-        lease also cancels the turn, so the step is shielded: its refusal is seen in any case.
+        After `Superseded` the part stays: the worker that goes on counts it as sent. A part that
+        was edited into a former reply goes only after `QuestionErased`: otherwise the message may
+        show the reply of another worker. Losing the lease also cancels the turn, so the step is
+        shielded: its refusal is seen in any case.
         """
-        return await to_the_end(self._guarded(chat_id, in_doubt, step))
+        return await shielded(self._guarded(chat_id, in_doubt, step, edited))
 
-    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
+    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int) -> T:
         try:
             return await step
         except Superseded:
             raise
-        except LeaseLost:
-            if in_doubt:
-                await self._delete(chat_id, in_doubt)
+        except LeaseLost as lost:
+            late = edited if isinstance(lost, QuestionErased) and edited else in_doubt
+            if late:
+                await self._delete(chat_id, late)
             raise
 
     async def _delete(self, chat_id: int, message_id: int) -> None:
@@ -161,6 +178,7 @@ class Deliverer:
         part: Part,
         marking: Callable[[], Awaitable[None]],
         former: int = 0,
+        requesting: Requesting = nullcontext,
     ) -> tuple[int, Destination]:
         """Send one part until Telegram takes or refuses it; return its id and where it went.
 
@@ -172,12 +190,13 @@ class Deliverer:
         while True:
             try:
                 if former:
-                    await self._edit(to.chat_id, former, part)
+                    await self._edit_shielded(to.chat_id, former, part, marking)
                     return former, to
                 async for wait_s in self._chat.waits(to.chat_id):
                     await self._pause(wait_s)
                     await marking()
-                return await self._send_shielded(to, part), to
+                async with requesting():
+                    return await self._send_shielded(to, part), to
             except (FloodWait, Unreachable) as error:
                 await self._pause(patience.pause_s(error))
             except ChatMigrated as error:
@@ -192,8 +211,26 @@ class Deliverer:
                         return 0, to
                     *before, part = simpler
                     for piece in before:
-                        await self._send(to, piece, marking)
+                        await self._send(to, piece, marking, requesting=requesting)
             await marking()
+
+    async def _edit_shielded(
+        self, chat_id: int, message_id: int, part: Part, marking: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Edit; if this is cancelled meanwhile, delete the message if its question was erased."""
+        editing = asyncio.ensure_future(self._edit(chat_id, message_id, part))
+
+        async def look() -> None:
+            with suppress(TelegramError):
+                await editing
+            with suppress(LeaseLost, StoreError):
+                await self.guard(chat_id, 0, marking(), message_id)
+
+        try:
+            await asyncio.shield(editing)
+        except asyncio.CancelledError:
+            await shielded(look())
+            raise
 
     async def _edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Show a part in an earlier message; it may be repeated, also if the outcome is unknown."""
@@ -210,7 +247,7 @@ class Deliverer:
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
-            await to_the_end(self._take_back(to.chat_id, sending))
+            await shielded(self._take_back(to.chat_id, sending))
             raise
 
     async def _take_back(self, chat_id: int, sending: Awaitable[int]) -> None:

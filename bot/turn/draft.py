@@ -148,11 +148,12 @@ class Draft:
 
 
 def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None:
-    """Return the draft of a turn; None in a group, where Telegram takes none.
+    """Return the draft of a turn; None in a group, where Telegram takes none, and for a task.
 
-    A reply that replaces another is edited in place, and Telegram shows no draft of an edit.
+    A reply that is edited into the former one has none: Telegram shows no draft of an edit.
     """
-    if request.last.is_group or request.replaces:
+    is_edited = request.replaces and not request.last.is_retried
+    if request.last.is_group or request.last.is_task or is_edited:
         return None
 
     def doing(tools: set[str]) -> Part:

@@ -1,6 +1,6 @@
 """A turn that fails again and again is given up, so that its conversation goes on.
 
-Its messages become a dead letter, which operators see with `/deadletters`; the person gets a
+Its messages become a dead letter, which operators see in the inspector; the person gets a
 neutral sentence, with a button that tries once more. An error is counted; a process that dies
 leaves only the count of the attempts.
 """
@@ -63,7 +63,7 @@ class GiveUp:
         outbox = self._notice(opened)
         entries = tuple(map(_without_reply, opened.entries))
         last = _last_message(opened)
-        is_kept = not is_off_record(opened, [last])
+        is_kept = not (is_off_record(opened, [last]) or last.is_task)
         if is_kept and last.message_id and outbox.parts:
             outbox = await self._with_button(outbox, opened, last)
         letter = replace(opened, entries=entries)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import structlog
 
 from bot.commands.access import asker_of, call_context_of
+from bot.prompt.assemble import beside_others
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
 from bot.turn.replied import find_replied
@@ -18,23 +19,24 @@ from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.writes import ToolWrite
-from memory.search.asked import QUESTION_MARKS
 from memory.search.message_search import SearchResult
+from memory.search.question import is_question
 from memory.search.words import asked_terms, words_of
+from memory.store.tasks import end_tasks
 from memory.text.speakers import Speakers
 
 log = structlog.get_logger(__name__)
 
 _MIN_CONTENT_WORDS = 2
 _MAX_WORDS = 12
-"""A question or a sentence of fewer content words and at most so many words is a follow-up."""
+"""A question of fewer content words and at most so many words is a follow-up."""
 
 
 class ContextLoader:
     """Loads contexts; `recall_k` is how many earlier messages a turn finds at most.
 
-    Of these a context gets those that `shown` returns: what no prompt can show does not make the
-    answer untrusted.
+    Results that the prompt has no room for (`shown` tells) are left out of the context. The model
+    does not see them, so they must not mark its answer as untrusted.
     """
 
     def __init__(
@@ -54,7 +56,8 @@ class ContextLoader:
     async def load(self, request: Request, history: ChatHistory) -> AgentContext:
         """Search earlier messages while the behaviors prepare; raise `LeaseLost`, `StoreError`."""
         message, last = request.message, request.last
-        window = history.select_messages(self._selector)
+        is_new = last.begins_session
+        window = () if is_new else history.select_messages(self._selector)
         asker = asker_of(last, self._chat)
 
         async def is_admin() -> bool:
@@ -64,7 +67,7 @@ class ContextLoader:
                 log.warning("admins unknown", reason=type(error).__name__)
                 return False
 
-        asked = _asked(message, history)
+        asked = message.text if is_new else _asked(message, history)
         writes: list[ToolWrite] = []
         call_context = call_context_of(last, history.conversation, is_admin)
         call_context = replace(call_context, writes=writes)
@@ -72,9 +75,12 @@ class ContextLoader:
         if request.is_off_record:  # the history is only this session, and no behavior hears of it
             recalled, memory_context = await recall, ""
         else:
-            recalled, memory_context = await asyncio.gather(
-                recall, self._prepare(call_context, history, message)
-            )
+            preparing = asyncio.create_task(self._prepare(call_context, history, message))
+            try:
+                recalled, memory_context = await recall, await preparing
+            finally:  # if recall failed, the hooks must not go on without an owner
+                await end_tasks([preparing])
+            recalled = tuple(await history.with_facts(recalled))
         replies = await find_replied(request, history)
         remembered = [each for found in recalled for each in found.messages]
         remembered += [each for one in replies for each in (one.question, one.message) if each]
@@ -98,7 +104,7 @@ class ContextLoader:
             call_context=call_context,
             writes=writes,
         )
-        context.recalled = self._shown(context)
+        context.recalled = await beside_others(self._shown, context)
         return context
 
     async def _recall(
@@ -124,9 +130,8 @@ def _asked(message: Message, history: ChatHistory) -> str:
     So "and when was that?" finds again what the question before it found.
     """
     words = words_of(message.text)
-    is_sentence = len(words) > 1 or message.text.rstrip().endswith(QUESTION_MARKS)
     is_short = len(words) <= _MAX_WORDS and len(asked_terms(words, {})) < _MIN_CONTENT_WORDS
-    if not (is_sentence and is_short):
+    if not (is_short and is_question(message.text)):
         return message.text
     said = (each for each in reversed(history.messages) if each.sender_id == message.sender_id)
     before = next((each.text for each in said if not each.is_refused), "")

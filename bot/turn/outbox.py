@@ -11,6 +11,7 @@ import orjson
 from bot.reply.attached import without_file
 from bot.reply.parts import Part, contents_of, from_json, to_json
 from bot.telegram.chat import Destination
+from memory.queue.stored_version import stamped, unstamped
 
 _END = b"\n"
 """Stands between the JSON, which has no line breaks, and the bytes of files."""
@@ -24,9 +25,10 @@ class Outbox:
     says what the tools did, `writes` what they want written. The flags say what happens to the
     person's message: with `is_unread` it does not enter the history; with `is_refused` it enters as
     one that the model's server did not take. `is_untrusted` marks a reply that was written with
-    untrusted text at hand. So many of the first parts as `rich_parts` says may be sent as one rich
-    message of `said` instead. `replaces` are messages of ours that show the former reply.
-    `reminders` are those that tools set and cancel (`ReminderChanges`). `used` names the memories
+    untrusted text at hand. One rich message with `said` may stand for the first `rich_parts`
+    parts. `replaces` are messages of ours that show the former reply: the parts
+    are edited into them, or, if it `is_below`, sent below before these are deleted.
+    `work` is what tools add and cancel (`WorkChanges`). `used` names the memories
     whose text stood in the prompt (`Message.used`). `heard` are the words of voice messages, and
     what photos show.
     """
@@ -42,14 +44,20 @@ class Outbox:
     is_untrusted: bool = False
     rich_parts: int = 0
     replaces: tuple[int, ...] = ()
-    reminders: str = ""
+    work: str = ""
     used: str = ""
     heard: tuple[tuple[int, str], ...] = ()
+    is_below: bool = False
 
     @property
     def is_rich(self) -> bool:
-        """Whether to try a rich message first; a former reply is replaced by plain parts."""
-        return self.rich_parts > 0 and not self.replaces
+        """Whether to try a rich message first; plain parts are edited into a former reply."""
+        return self.rich_parts > 0 and not self.edits
+
+    @property
+    def edits(self) -> tuple[int, ...]:
+        """The messages that the parts are edited into."""
+        return () if self.is_below else self.replaces
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
@@ -57,17 +65,17 @@ class Outbox:
         rest = (self.said, self.ends_session, self.digest, self.writes, self.is_unread)
         # Left out if they say nothing, so that an older process can read all other outboxes.
         last: list[object] = [self.is_refused, self.is_untrusted, self.rich_parts]
-        last += [self.replaces, self.reminders, self.used, self.heard]
+        last += [self.replaces, self.work, self.used, self.heard, self.is_below]
         while last and not last[-1]:
             last.pop()
-        described = orjson.dumps([*to, to_json(self.parts), *rest, *last])
+        described = stamped(orjson.dumps([*to, to_json(self.parts), *rest, *last]))
         contents = contents_of(self.parts)
         return described + _END + contents if contents else described
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Outbox":
-        """Read the stored form."""
-        described, _, contents = stored.partition(_END)
+        """Read the stored form; raise `ValueError` if a newer release wrote it."""
+        described, _, contents = unstamped(stored).partition(_END)
         chat_id, topic_id, reply_to, parts, *rest = orjson.loads(described)
         outbox = cls(Destination(chat_id, topic_id, reply_to), from_json(parts, contents), *rest)
         heard = tuple((id_, words) for id_, words in outbox.heard)

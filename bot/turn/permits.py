@@ -1,4 +1,4 @@
-"""How much one person may have under way at once: turns in all chats, and files among them.
+"""How much one person may have under way at once: turns in all chats, files and pictures in them.
 
 Without a bound one person could take every slot of a worker. A turn without a permit gives its
 lease back and waits in Redis: it holds no slot, and its conversation keeps its order.
@@ -14,17 +14,25 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.telegram.packing import from_bytes
+from bot.telegram.updates import IncomingMessage
 from bot.turn.give_up import is_given_up
+from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 
 MAX_UPLOADS = 2
 """Files that a process reads at once for all people: each may take a processor and memory."""
+MAX_PICTURES = 10
+"""Pictures of one turn; an album has at most so many."""
+SHORT_SOUND_BYTES = 2**20
+"""Four minutes of a voice message. A longer sound counts as a file."""
+_MAX_SHOWN = 20
+"""Pictures that models look at at once, in all turns of a process: some 60 MB of its memory."""
 _MAX_WAITING = 10_000
 """Conversations that are woken when a permit is free; others wait until their turn is due."""
 
-_Permit = tuple[Literal["turns", "uploads"], int]
+_Permit = tuple[Literal["turns", "uploads", "pictures"], int]
 """What is counted, and for which person; 0 stands for all people."""
 
 
@@ -37,10 +45,15 @@ class PersonLimits:
 
     def max_of(self, permit: _Permit) -> int:
         """Return how many there may be."""
-        kind, person = permit
-        if kind == "turns":
-            return self.max_turns
-        return self.max_uploads if person else MAX_UPLOADS
+        match permit:
+            case "turns", _:
+                return self.max_turns
+            case "pictures", _:
+                return _MAX_SHOWN
+            case _, 0:
+                return MAX_UPLOADS
+            case _:
+                return self.max_uploads
 
 
 @dataclass(slots=True)
@@ -59,8 +72,8 @@ class Permits:
         Commands need none, and neither does a turn whose reply only has to be sent.
         """
         conversation, needed = opened.lease.conversation, _needed(opened)
-        for permit in needed:
-            if self._under_way[permit] >= self.limits.max_of(permit):
+        for permit, count in Counter(needed).items():
+            if self._under_way[permit] + count > self.limits.max_of(permit):
                 waiting = self._waiting.setdefault(permit, {})
                 if len(waiting) < _MAX_WAITING:
                     waiting[conversation] = None
@@ -74,7 +87,7 @@ class Permits:
         await self._take_back(self._held.pop(conversation, []))
 
     async def end_upload(self, conversation: Scope) -> None:
-        """Take back the permits that a turn needed only to read its file."""
+        """Take back the permits that a turn needed only to read its files."""
         held = self._held.get(conversation, [])
         done = [permit for permit in held if permit[0] == "uploads"]
         self._held[conversation] = [permit for permit in held if permit not in done]
@@ -106,11 +119,22 @@ def _needed(opened: OpenTurn) -> list[_Permit]:
     if opened.outbox or opened.is_stopped or is_given_up(opened):
         return []
     person = first.sender_id
-    # Only an entry that is answered alone can be a command or a file; others are not unpacked here.
-    match from_bytes(first.body).kind if first.is_command else "text":
-        case "command":
-            return []
-        case "document":
-            return [("turns", person), ("uploads", person), ("uploads", 0)]
-        case _:
-            return [("turns", person)]
+    needed: list[_Permit] = [("turns", person)]
+    sent = [from_bytes(each.body) for each in opened.entries if _may_need_permit(each)]
+    if first.is_command and sent[0].kind == "command":
+        return []
+    photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
+    if photos or any(map(_is_large, sent)):
+        needed += [("uploads", person), ("uploads", 0)]
+    return needed + [("pictures", 0)] * len(photos)
+
+
+def _may_need_permit(entry: Entry) -> bool:
+    """Return whether to unpack an entry. One that is answered alone can be a command or a file."""
+    return entry.is_command or b'"photo"' in entry.body or b'"voice"' in entry.body
+
+
+def _is_large(sent: IncomingMessage) -> bool:
+    if sent.kind == "voice" and sent.file:
+        return not 0 < sent.file.nbytes <= SHORT_SOUND_BYTES
+    return sent.kind == "document"

@@ -14,7 +14,7 @@ from bot.costs.budget import Budget
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from config.settings import Settings
-from memory.limits.quotas import Quota, Quotas, Verdict
+from memory.limits.quotas import Quotas, Verdict
 from memory.scopes.history import ChatHistory
 
 log = structlog.get_logger(__name__)
@@ -30,8 +30,13 @@ class QuotaStep:
     sentences: Sentences
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
-        """Return None to have the message answered, else a notice; without parts if it was told."""
-        person = request.message.sender_id
+        """Return None to have the message answered, else a notice; without parts if it was told.
+
+        A question that was taken out of the history to be answered again was admitted before that.
+        """
+        if request.last.replaced and request.last.replaced.question:
+            return None
+        person = request.payer
         # A turn keeps its name when it begins again: that of its first update. An edit is an update
         # of its own, so it counts.
         turn = f"{history.conversation.tag}/{request.updates[0].update_id}"
@@ -40,7 +45,8 @@ class QuotaStep:
             return None
         log.warning("quota used up", user=person, verdict=verdict.value)
         is_told = verdict is Verdict.SILENCED
-        said = () if is_told else self.sentences.say(request.language, f"quota.{verdict.value}")
+        key = f"quota.{'edited_' if request.last.kind == 'edit' else ''}{verdict.value}"
+        said = () if is_told else self.sentences.say(request.language, key)
         return Outbox(request.to, said, is_unread=True)
 
     async def admit(self, person: int, turn: str) -> Verdict:
@@ -54,7 +60,7 @@ class QuotaStep:
         if await self.budget.is_used_up():
             is_first = await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
             return Verdict.BUDGET if is_first else Verdict.SILENCED
-        each = Quota(settings.user_turns_per_minute, settings.user_tokens_per_day)
+        each = self.budget.quota
         if not (each.turns_per_minute or each.tokens_per_day):
             return Verdict.ADMITTED
         return await self.quotas.admit(person, turn, each)

@@ -11,10 +11,19 @@ from bot.telegram.updates import STICKER_FILE, IncomingMessage
 from memory.message import Message, Picture
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn, Run
+from memory.scopes.scope_memory import ScopeMemory
 from memory.text.tokens import TokenCounter
 
 _WITH_TEXT = ("text", "document", "voice", "photo")
 """Kinds of messages whose text was written by the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file of a turn. `here` was read before, so an erasure from then on refuses a write."""
+
+    here: ScopeMemory
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,7 @@ class Request:
     The last update decides what kind of answer is due, in which language, and to which message.
     `entries` are the same messages as they wait in the mailbox. `run` is told what the person sees
     of the reply. If `is_off_record`, no memory is read and none is written. `pictures` go to the
-    model in this turn only.
+    model in this turn only. `fetched` keeps its file for the next step.
     """
 
     updates: tuple[IncomingMessage, ...]
@@ -36,6 +45,7 @@ class Request:
     run: Run = field(default_factory=Run, compare=False)
     is_off_record: bool = False
     pictures: tuple[Picture, ...] = ()
+    fetched: list[Fetched] = field(default_factory=list, compare=False)
 
     @property
     def last(self) -> IncomingMessage:
@@ -51,6 +61,15 @@ class Request:
     def language(self) -> str:
         """The language of the person."""
         return self.last.sender.language
+
+    @property
+    def payer(self) -> int:
+        """Whose quota and usage this is. A group is one payer for its channels and hidden admins.
+
+        A person may write in the name of any number of channels.
+        """
+        sender_id = self.message.sender_id
+        return sender_id if sender_id > 0 else self.last.chat_id
 
     @property
     def is_sticker(self) -> bool:
@@ -182,5 +201,11 @@ def _photo_of(update: IncomingMessage) -> str:
 
 
 def answer_to(asked: IncomingMessage) -> Destination:
-    """Return where the reply to a message goes; in a group it shows which message it answers."""
-    return Destination(asked.chat_id, asked.topic_id, asked.message_id if asked.is_group else 0)
+    """Return where the reply to a message goes.
+
+    In a group, and if it was asked again from further below, it shows which message it answers,
+    and for a task always which one asked for it.
+    """
+    shows_question = (asked.is_group or asked.is_retried) and asked.message_id > 0
+    reply_to = asked.message_id if shows_question else asked.replied_to if asked.is_task else 0
+    return Destination(asked.chat_id, asked.topic_id, reply_to)

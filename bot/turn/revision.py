@@ -2,7 +2,8 @@
 
 A question that is answered again is taken out of the history together with its answer and all that
 was learned from them. The waiting entry becomes this question, and its turn begins again as that of
-any other question. The reply then replaces the former one in the chat.
+any other question. The reply is edited into the former one; after `/retry`, which stands at the
+bottom of the chat, it is sent there and the former one is deleted.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
 from bot.telegram.edits import with_edit
 from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage, Replaced, Sender
+from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender
 from bot.turn.outbox import Outbox
 from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
@@ -64,16 +65,19 @@ class RevisionStep:
             if replaced.question and cuts == replaced.cuts:
                 return None
             self.learn(here)
-            return _nothing_said(request)
+            return await self._notice_of_edit(request, history)
         if last.kind == "edit":
             return await self._edit(request, history)
         if last.kind == "again":
             return await self._ask_again(request, history)
-        is_retry = last.kind == "command" and last.command == "retry"
+        is_retry = last.kind == "command" and last.command == RETRY
         return await self._retry(request, history) if is_retry else None
 
     async def _edit(self, request: Request, history: ChatHistory) -> Outbox:
-        """Have the newest question answered again, or give an older message its new text."""
+        """Have the newest question answered again, or give an older message its new text.
+
+        If the quota is used up, the newest question also gets only its new text.
+        """
         edit, here = request.last, history.conversation
         found = await self.memory.forgetting.find_exchange(here, edit.message_id)
         if not found or not _is_same(found[0], edit):
@@ -82,8 +86,8 @@ class RevisionStep:
         edited = with_edit(question, edit)
         if edited.text == question.text:
             return _nothing_said(request)
-        is_newest = history.messages[-1].exchange == question.exchange
-        if is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S:
+        is_due = _is_answered_again(question, edit, history)
+        if is_due and not await self.quota.answer(request, history):
             stored = _exchange_of(question, history)
             exchange = [edited if each.seq == question.seq else each for each in stored]
             await self._answer_again(request, here, exchange, _shown(exchange))
@@ -94,6 +98,14 @@ class RevisionStep:
         entry = _change(request, edit.sender.id, replace(edit, replaced=replaced))
         await self.memory.rewriting.rewrite(here, edited, seqs, entry)
         raise LeaseLost(here.tag)
+
+    async def _notice_of_edit(self, request: Request, history: ChatHistory) -> Outbox:
+        """Say that a quota left an edited question unanswered, now that its new text is stored."""
+        edit = request.last
+        found = await self.memory.forgetting.find_exchange(history.conversation, edit.message_id)
+        if not found or not _is_answered_again(found[0], edit, history):
+            return _nothing_said(request)
+        return await self.quota.answer(request, history) or _nothing_said(request)
 
     async def _retry(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Have the newest question answered again, by whoever asked it or an admin."""
@@ -167,7 +179,7 @@ class RevisionStep:
             sender=sender,
             kind="text",
             text="",
-            command="",
+            command=RETRY if last.command == RETRY else "",
             reply=last.reply if last.kind == "edit" else None,
             replied_to=last.replied_to if last.kind == "edit" else 0,
             replaced=Replaced(question, answer_ids, seqs, cuts),
@@ -185,6 +197,12 @@ def _is_same(stored: Message, edit: IncomingMessage) -> bool:
     """
     is_of_then = abs(stored.sent_at - edit.sent_at) < _MAX_DIFFERENCE_S
     return stored.sender_id == edit.sender.id and is_of_then
+
+
+def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHistory) -> bool:
+    """Return whether the edit of a stored question asks for a new answer."""
+    is_newest = history.messages[-1].exchange == question.exchange
+    return is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S
 
 
 def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:

@@ -1,89 +1,63 @@
-"""Notices an answer that claims to have saved something although no tool wrote anything.
+"""Notices an answer that says that it saved something, which is not so.
 
-The patterns know the bot's five languages. If in doubt, they find no claim:
-sentences with a question, a condition or a negation are passed over, and so is quoted text.
+`saved.toml` has patterns for English, German, Spanish, Russian and Persian; in another language no
+claim is found. If in doubt, they find none: sentences with a question, a condition or a negation
+are passed over, and so is quoted text.
 """
 
 import re
-from collections.abc import Awaitable, Callable
+import tomllib
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from bot.turn.agreed_run import AgreedRun
+from bot.turn.notes import Finish, Note
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_mode import Mode
 from memory.behaviors.steps import FinishAction
 from memory.scopes.writes import ForgetRecord
 from memory.store.keys import Scope
 
+NOTHING_KEPT = "claims.nothing_kept"
+"""The key of what is said later, if learning has kept nothing of what the answer says it saved."""
+
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
 """Answers what a context holds; raises `ModelError` or `MessageRefused`."""
 
 _MAX_CHARS = 8_000
-_READERS = frozenset(
-    ("current_time", "calculate", "search_memory", "list_reminders", "read_page", "search_web")
-)
-"""Tools that save nothing. Any other one, such as an operator's, may have saved what is claimed."""
 
 _QUOTED = re.compile(r"```[^`]{0,8000}```|`[^`\n]{0,200}`|[“„«\"][^“„«”»\"\n]{0,200}[“”»\"]")
 _SENTENCE = re.compile(r"[^.!?…؟\n]+[.!?…؟]*")
 
-_CLAIMS = (
-    # English
-    (
-        re.compile(
-            r"\bi(?:'ve| have)?(?: just| now)? (?:saved|stored|noted|remembered|recorded"
-            r"|memori[sz]ed|written down) (?:that|this|it|your|them)\b"
-            r"|\bi'll remember (?:that|this|it)\b|\badded (?:that|this|it) to my memory\b"
-            r"|^\W*(?:(?:got it|done|ok|okay|sure|great)\W+)?(?:saved|noted)\W*$"
-        ),
-        re.compile(r"\b(?:not|never|if|when|once|would|could|can|should|as i|you said)\b|n't"),
-    ),
-    # German
-    (
-        re.compile(
-            r"\b(?:ich habe?|habe? ich)\b[^,;:]{0,60}\b(?:mir [^,;:]{0,40}\bgemerkt|mir gemerkt"
-            r"|gespeichert|abgespeichert|notiert)\b|\b(?:ich merke|merke ich) mir (?:das|es|dies)\b"
-            r"|^\W*(?:(?:ok|okay|gut|alles klar|ist)\W+)?(?:gespeichert|gemerkt|notiert)\W*$"
-        ),
-        re.compile(r"\b(?:nicht|nie|kein\w*|wenn|falls|sobald|soll|kann|könnte|wie ich)\b"),
-    ),
-    # Spanish
-    (
-        re.compile(
-            r"\b(?:lo|la|los|las|eso|te|ya) he (?:guardado|anotado|apuntado|memorizado)\b"
-            r"|\bhe (?:guardado|anotado|apuntado|memorizado) (?:eso|esto|que|tu|tus)\b"
-            r"|\bqueda (?:guardado|anotado|apuntado)\b|\b(?:lo|eso lo) recordaré\b"
-            r"|^\W*(?:(?:vale|listo|entendido)\W+)?(?:guardado|anotado|apuntado)\W*$"
-        ),
-        re.compile(r"\b(?:no|nunca|si|cuando|puedo|podría|como)\b"),
-    ),
-    # Russian
-    (
-        re.compile(
-            r"\bя (?:(?:это|уже|всё) )?(?:запомнил|сохранил|записал)а?\b|\bзапомню это\b"
-            r"|\bя это запомню\b|^\W*(?:(?:хорошо|понял|готово)\W+)?"
-            r"(?:запомнил|сохранил|записал|запомнила|сохранено|записано)\W*$"
-        ),
-        re.compile(r"\b(?:не|если|когда|могу|бы|как|ли)\b"),
-    ),
-    # Persian
-    (
-        re.compile(
-            r"(?:به خاطر|به یاد) سپردم|(?:یادداشت|ذخیره) کردم|در حافظه\w* (?:ذخیره|ثبت) (?:کردم|شد)"
-        ),
-        re.compile(r"\b(?:اگر|وقتی|آیا)\b"),
-    ),
-)
+Patterns = Sequence[tuple[re.Pattern[str], re.Pattern[str]]]
+
+
+def patterns_in(path: Path) -> Patterns:
+    """Read the patterns of each language: what says it, and what in the same sentence does not."""
+    languages = tomllib.loads(path.read_text("utf-8")).values()
+    return [(re.compile("|".join(each["says"])), re.compile(each["unless"])) for each in languages]
+
+
+_CLAIMS = patterns_in(Path(__file__).with_name("saved.toml"))
 
 
 def claims_to_have_saved(text: str) -> bool:
     """Return whether an answer says that it has saved something of what the person said."""
+    return says_any(_CLAIMS, text)
+
+
+def says_any(patterns: Patterns, text: str) -> bool:
+    """Return whether a sentence of a text matches the first pattern of a pair, not the second.
+
+    Sentences with a question are passed over, and so is quoted text.
+    """
     plain = _QUOTED.sub(" ", text[:_MAX_CHARS].replace("’", "'").casefold())
     return any(
         claim.search(sentence) and not unless.search(sentence)
         for sentence in _SENTENCE.findall(plain)
         if not sentence.rstrip().endswith(("?", "؟")) and not sentence.lstrip().startswith(">")
-        for claim, unless in _CLAIMS
+        for claim, unless in patterns
     )
 
 
@@ -94,20 +68,23 @@ async def by_itself(_: Scope) -> Mode:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAgent:
-    """An agent, and what corrects its answers; `mode_of` returns how facts are learned.
+    """An agent, and what is added below its answers; `mode_of` returns how facts are learned.
 
-    `agreed` runs tools that ask first; without it there is no such tool.
+    `agreed` runs tools that ask first; without it there is no such tool. `notes` and
+    `finishes` are those of features.
     """
 
     run: RunAgent
     mode_of: Callable[[Scope], Awaitable[Mode]] = by_itself
     agreed: AgreedRun | None = None
+    notes: Sequence[Note] = ()
+    finishes: Sequence[Finish] = ()
 
     async def correction(self, context: AgentContext, text: str) -> str:
         """Return the key of the sentence that corrects a false claim of an answer, "" for none.
 
-        With "auto", learning runs after the answer and may well keep what was said. So nothing is
-        corrected, and ✍ shows what was kept. Raise `StoreError`.
+        With "auto", learning runs after the answer and may well keep what was said. Then it is
+        `NOTHING_KEPT`, which only the end of learning can tell. Raise `StoreError`.
         """
         if not claims_to_have_saved(text):
             return ""
@@ -118,17 +95,21 @@ class CheckedAgent:
         if _may_have_written(context):
             return ""
         mode = await self.mode_of(context.conversation)
-        return "" if mode == "auto" else f"claims.{mode}"
+        return NOTHING_KEPT if mode == "auto" else f"claims.{mode}"
+
+
+def called(context: AgentContext, *, failed: bool = False) -> set[str]:
+    """Return the tools of which a call in this run has failed, or has succeeded and may write."""
+    return {
+        call.name
+        for step in context.completed_steps
+        for call, result in zip(step.action.calls, step.results, strict=True)
+        if result.failed == failed and (failed or not result.is_reader)
+    }
 
 
 def _may_have_written(context: AgentContext) -> bool:
     """Return whether a tool of this run has written something, or may have."""
-    called = {
-        call.name
-        for step in context.completed_steps
-        for call, result in zip(step.action.calls, step.results, strict=True)
-        if not result.failed
-    }
     # A write with a nonce is a card of earlier talk, not a write of this run.
     wanted = (each for each in context.writes if not each.nonce)
-    return bool(called - _READERS) or any(not isinstance(each, ForgetRecord) for each in wanted)
+    return bool(called(context)) or any(not isinstance(each, ForgetRecord) for each in wanted)

@@ -11,18 +11,19 @@ from dataclasses import replace
 
 import structlog
 
-from bot.turn.after import AfterTurn
 from bot.turn.answer import Answerer
 from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.give_up import is_given_up
+from bot.turn.hooks import AfterTurn
 from bot.turn.outbox import Outbox
-from bot.turn.patience import Parked
 from bot.turn.request import Request, unpack, with_words
+from bot.turn.send_retries import Parked
 from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.queue.turns import TurnStore
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.store.errors import StoreFull
+from memory.work.item import WorkChanges, WorkItem, due_task
 
 log = structlog.get_logger(__name__)
 
@@ -64,8 +65,7 @@ class TurnRunner:
                         outbox = await self._answerer.stop(request, history)
                     else:
                         outbox = await self._answerer.answer(request, history)
-                    if request.replaces:
-                        outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
+                    outbox = _placed(request, outbox)
                     begin("outbox")
                     outbox = await self._stored(opened, outbox)
                 if outbox.heard:
@@ -74,7 +74,7 @@ class TurnRunner:
                 delivery = await self._deliver(opened, outbox)
                 begin("commit")
                 messages = self._to_remember(request, outbox, delivery)
-                closing = _closing(request, outbox)
+                closing = _closing(request, outbox, delivery)
                 committed = await self._commit(opened, delivery, messages, closing)
                 if messages and not request.is_off_record:
                     history.committed(messages, committed.exchange, committed.first_seq)
@@ -99,6 +99,8 @@ class TurnRunner:
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
         conversation = opened.lease.conversation
         if opened.off_record and request.is_off_record:
+            if request.last.begins_session:
+                return replace(opened.off_record, said=()).history(self._histories, conversation)
             return opened.off_record.history(self._histories, conversation)
         return await ChatHistory.of_turn(self._histories, conversation, opened.loaded, opened.facts)
 
@@ -126,7 +128,9 @@ class TurnRunner:
     ) -> Committed:
         cursor = self._histories.cursor(opened.lease.conversation)
         commit = self._queue.commit(opened, messages, cursor, closing=closing)
-        return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
+        return await self._deliverer.guard(
+            delivery.chat_id, delivery.in_doubt, commit, delivery.edited
+        )
 
     def _to_remember(self, request: Request, outbox: Outbox, delivery: Delivery) -> list[Message]:
         """Return what enters the history: the messages, and the reply unless undeliverable."""
@@ -150,10 +154,29 @@ class TurnRunner:
         return [*request.messages, reply]
 
 
-def _closing(request: Request, outbox: Outbox) -> Closing:
+def _placed(request: Request, outbox: Outbox) -> Outbox:
+    """Return a reply with what it replaces, and with the beginning of a session if it begins one.
+
+    An unread message begins nothing: the person is asked to send it again.
+    """
+    begins = request.last.begins_session and not outbox.is_unread
+    outbox = replace(outbox, ends_session=outbox.ends_session or begins)
+    if not (request.replaces and outbox.parts and not outbox.is_unread):
+        return outbox  # what answers nothing takes no place of an answer
+    is_below = request.last.is_retried
+    rich_parts = outbox.rich_parts if is_below else 0
+    return replace(outbox, replaces=request.replaces, rich_parts=rich_parts, is_below=is_below)
+
+
+def _closing(request: Request, outbox: Outbox, delivery: Delivery) -> Closing:
     if request.is_off_record:
         return Closing(outbox.ends_session, is_off_record=True)
-    return Closing(outbox.ends_session, outbox.digest, outbox.writes.encode(), outbox.reminders)
+    if request.last.is_task and delivery.outcome == "undeliverable":
+        # As all that is due, it ends with the chat: nobody would see what it costs.
+        id_, _ = due_task(request.last.update_id, time.time())
+        task = WorkItem(request.last.sender.id, "", id=id_)
+        return Closing(outbox.ends_session, work=WorkChanges(cancelled=[task]).encode())
+    return Closing(outbox.ends_session, outbox.digest, outbox.writes.encode(), outbox.work)
 
 
 def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: float) -> None:

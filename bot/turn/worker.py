@@ -12,6 +12,7 @@ import structlog
 from bot.turn.conversation_worker import RENEWALS, ConversationWorker
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.store.errors import StoreError
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -46,18 +47,14 @@ class TurnWorker:
         try:
             await self._keep_reading()
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            await end_tasks([listening])
 
     async def stop(self, grace_s: float) -> None:
         """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before."""
         self._conversations.is_stopping = True
         if self._serving:
             await asyncio.wait(self._serving, timeout=grace_s)
-        serving = list(self._serving)
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+        await end_tasks(self._serving)
 
     async def _keep_reading(self) -> NoReturn:
         while True:
@@ -77,7 +74,7 @@ class TurnWorker:
                 max_count, self._block_ms
             )
         except StoreError as error:
-            log.warning("store unavailable", reason=type(error).__name__)
+            log.warning("store unavailable", reason=type(error).__name__, detail=str(error))
         except Exception:  # the outer fence: a worker that reads no wake-ups is worse
             log.exception("wake-ups not read")
         await asyncio.sleep(_PAUSE_S)
@@ -107,8 +104,7 @@ class TurnWorker:
             except Exception:
                 log.exception("wake-up not served")
             finally:
-                renewing.cancel()
-                await asyncio.gather(renewing, return_exceptions=True)
+                await end_tasks([renewing])
 
     async def _keep_renewing(self, wake_up: WakeUp) -> None:
         """Keep a wake-up from being reclaimed while it is served, over all the turns it takes."""

@@ -4,13 +4,14 @@ Works without the agent and without Telegram. A behavior stores nothing about th
 each call brings the ids. So one object serves many conversations at the same time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memory.behaviors.applies_to import EVERYWHERE, Reach
 from memory.behaviors.call_context import CallContext
-from memory.behaviors.reach import EVERYWHERE, Reach
 from memory.behaviors.tool import Tool
 from memory.message import Message
+from memory.search.message_search import EVERYTHING, SearchFilter
 
 
 class AIContextBehavior:
@@ -20,12 +21,18 @@ class AIContextBehavior:
     tools. Neither may change while the process runs. The hooks of all behaviors run at the same
     time, each under a time limit. An error in a hook is logged; other behaviors and the person do
     not notice it. In conversations that `reach` does not cover nothing of it is seen or called.
+
+    Text below the heading `leads_with` stands first in the memory section and is never left out.
+    Two functions of one name prevent the start; a behavior that `gives_way` loses its own instead.
     """
 
     name: str = "behavior"
     instructions: str = ""
     functions: Sequence[Tool[Any]] = ()
     reach: Reach = EVERYWHERE
+    search_heading: str = ""
+    leads_with: str = ""
+    gives_way: bool = False
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
         """Prepare for a new conversation, or for one that was cleared, before its first message."""
@@ -55,6 +62,21 @@ class AIContextBehavior:
         rests on untrusted text must contain `UNTRUSTED_MARK`: then tools ask before they write.
         """
         return ""
+
+    async def on_search(
+        self,
+        call_context: CallContext,  # noqa: ARG002
+        question: str,  # noqa: ARG002
+        k: int,  # noqa: ARG002
+        max_tokens: int,  # noqa: ARG002
+        search_filter: SearchFilter = EVERYTHING,  # noqa: ARG002
+    ) -> Mapping[str, str]:
+        """Return what else `search_memory` shows, below `search_heading`: lines by their codes.
+
+        Together at most `max_tokens`, about at most `k` messages, the best one first. The codes are
+        those of `CallContext.used`. Raise `StoreError`.
+        """
+        return {}
 
     async def on_suspend(self, call_context: CallContext) -> None:
         """Save what the next turn needs: any process may run the next one.

@@ -152,7 +152,7 @@ class BehaviorStore:
         call_context.writes.append(Keep(self._behavior, name, text))
 
     async def set_domain(self, call_context: CallContext, fields: Mapping[str, object]) -> None:
-        """Set fields of `KNOWLEDGE_BASE_MODEL` in the running state; None clears a field.
+        """Set fields of a `knowledge_base` in the running state; None clears a field.
 
         Required fields may be set one after the other. Raise `CannotStore` if the fields do not fit
         the model or are too large together; then none of them is set. May be called as `keep`.

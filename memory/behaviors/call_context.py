@@ -41,7 +41,7 @@ class CallContext:
     if a tool does. Of one kind the most relevant come first. The codes are `f<id>` for a fact,
     `s<id>` for a synopsis, `d<key>` for a document, `o<key>@<scope>` for one of the operator, `x`
     for the running state, `m<sequence>` for a message that was found by its words, `m<sequence>~`
-    for one found by its meaning, and `t<sequence>@<topic id>` for one of another private topic.
+    for one found by its meaning, and `t<sequence>@<topic id>` for one of another topic.
     """
 
     conversation: Scope

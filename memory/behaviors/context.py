@@ -10,12 +10,12 @@ from memory.behaviors.call_context import CallContext
 from memory.behaviors.steps import CompletedStep, ToolQuestion
 from memory.behaviors.tool_output import OutgoingFile
 from memory.message import NOTHING_SAID, Message, Picture, RepliedTo
-from memory.reminders.reminder import ReminderChanges
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.speakers import Speakers
+from memory.work.item import WorkChanges
 
 
 @dataclass(slots=True)
@@ -28,15 +28,18 @@ class AgentContext:
     texts of the behaviors) are parts of the prompt. `asked` is what was searched for.
     `completed_steps` begins with the step that the person agreed to, if there is one; `is_agreed`
     is set while its tool runs.
+
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
-    written after the reply was sent. `reminders`: those that tools set and cancel. `used`: codes of
-    the memories whose text stood in the newest prompt, as of `CallContext.used`. `sizes`: tokens of
-    the parts of that prompt by their names. If `is_off_record`, tools that use the memory refuse to
-    run. `pictures` came with the message. `is_blind`: the model could not see them.
+    written after the reply was sent. `work`: what they add and cancel. `used`: codes of the
+    memories whose text stood in the newest prompt; `call_context.used` has all that were offered.
+    `sizes`: tokens of the parts of that prompt by their names. If `is_off_record`, tools that use
+    the memory refuse to run.
+
+    `pictures` came with the message. `is_blind`: the model could not see them.
     `are_pictures_refused`: its server refused them, and they were removed. `seen` says what they
     show, by the id of the message, in the person's `language` if it can. `tool_question`: a call
     that ends the run, because its person has to agree first. `files` of tools are sent with the
-    answer.
+    answer. `sites_read`: addresses that `read_page` was allowed after untrusted text, by site.
     """
 
     conversation: Scope
@@ -55,7 +58,7 @@ class AgentContext:
     call_context: CallContext | None = None
     completed_steps: list[CompletedStep] = field(default_factory=list)
     writes: list[ToolWrite] = field(default_factory=list)
-    reminders: ReminderChanges = field(default_factory=ReminderChanges)
+    work: WorkChanges = field(default_factory=WorkChanges)
     used: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     language: str = "en"
@@ -66,12 +69,13 @@ class AgentContext:
     tool_question: ToolQuestion | None = None
     is_agreed: bool = False
     files: list[OutgoingFile] = field(default_factory=list)
+    sites_read: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     async def get_or_create(
         cls, context_keys: Mapping[str, object], parts: HistoryParts, *, now: float
     ) -> "AgentContext":
-        """Return the context of these keys, in any order (a seed face; turns build theirs).
+        """Return the context of these keys, in any order; a turn builds its own instead.
 
         The same keys give the same history in every process. A new conversation is empty.
         """

@@ -1,6 +1,7 @@
 """The field `domain` of the running state: an operator's own fields. Pure.
 
-They are set step by step, cleared, or refused with a reason. An update is kept whole or not at all.
+They are set step by step, cleared, or refused with a reason. Texts that are too long lose their
+ends; apart from that, an update is kept whole or not at all.
 """
 
 from collections.abc import Mapping
@@ -17,8 +18,13 @@ from pydantic import (
     model_serializer,
 )
 
+from memory.text.untrusted_text import cut
+
 MAX_DOMAIN_BYTES = 1_200
 """Bytes of all fields as JSON."""
+
+_MIN_TEXT_BYTES = 200
+"""A text of no more bytes is not cut: it may be a key or a name."""
 
 
 class DomainRefused(Exception):
@@ -58,19 +64,47 @@ def updated_fields(
     """Return the known fields after an update, as values for JSON; None in `update` clears a field.
 
     Required fields may still be missing. As soon as none is, the operator's model validates all of
-    them and adds its defaults. Unknown fields are dropped. Raise `DomainRefused`.
+    them and adds its defaults. Unknown fields are dropped. If the fields are too large, the longest
+    texts lose their ends. Raise `DomainRefused`.
     """
     merged = {**before, **update}
     given = {name: merged[name] for name in domain.model_fields if merged.get(name) is not None}
     fields = _validated(domain, given)
-    size = len(orjson.dumps(fields))
-    if size > MAX_DOMAIN_BYTES:
-        longest = max(fields, key=lambda name: len(orjson.dumps(fields[name])))
-        raise DomainRefused(
-            f"`domain` would take {size} bytes, but at most {MAX_DOMAIN_BYTES} are kept; the "
-            f"longest field is {longest} with {len(orjson.dumps(fields[longest]))}"
-        )
-    return fields
+    if _excess(fields) <= 0:
+        return fields
+    try:
+        fitting = _validated(domain, _with_cut_texts(domain, fields))
+    except DomainRefused:  # a text that the model does not take with an end cut off
+        fitting = fields
+    if _excess(fitting) <= 0:
+        return fitting
+    longest = max(fields, key=lambda name: _size(fields[name]))
+    raise DomainRefused(
+        f"`domain` would take {_size(fields)} bytes, but at most {MAX_DOMAIN_BYTES} are kept; the "
+        f"longest field is {longest} with {_size(fields[longest])}"
+    )
+
+
+def _with_cut_texts(domain: type[BaseModel], fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields with the longest texts cut, as far as necessary and possible."""
+    fitting = dict(fields)
+    texts = {
+        name: text
+        for name, text in fields.items()
+        if isinstance(text, str) and domain.model_fields[name].annotation in (str, str | None)
+    }
+    for name, text in sorted(texts.items(), key=lambda item: -len(item[1].encode())):
+        if (excess := _excess(fitting)) > 0 and len(text.encode()) > _MIN_TEXT_BYTES:
+            fitting[name] = cut(text, max(_MIN_TEXT_BYTES, len(text.encode()) - excess))
+    return fitting
+
+
+def _size(value: object) -> int:
+    return len(orjson.dumps(value))
+
+
+def _excess(fields: Mapping[str, object]) -> int:
+    return _size(fields) - MAX_DOMAIN_BYTES
 
 
 def _validated(domain: type[BaseModel], given: Mapping[str, object]) -> dict[str, object]:

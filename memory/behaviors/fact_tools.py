@@ -1,33 +1,40 @@
-"""The tools `remember` and `forget_memory`: a person asks to keep or to erase a fact.
+"""The tools `remember`, `forget_memory` and `list_facts`: keep, erase or list facts on request.
 
-They only note what to write. It is written once, after the reply was sent.
+The first two only note what to write. It is written once, after the reply was sent.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, date, tzinfo
 from typing import Any
 
 from pydantic import Field
 
 from memory.behaviors.call_context import Asker, CallContext, may_change
 from memory.behaviors.context import AgentContext
-from memory.behaviors.statements import MAX_CHARS, same_fact, unfit
+from memory.behaviors.statements import MAX_CHARS, one_word, same_fact, unfit
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.trust import must_ask
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import is_of_kind, listed, of_time
 from memory.scopes.provenance import senders_of
 from memory.scopes.scopes import Scopes
 from memory.scopes.topic_facts import known_facts, place_of
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain
-from memory.text.untrusted_text import one_line
+from memory.text.untrusted_text import one_line, shown
 
 _MAX_WRITES = 2
 """Facts that one answer may keep or erase; people rarely ask for more at once."""
+
+_MAX_LISTED = 60
+_MAX_ERASED = 12
+"""Facts that one question asks to erase; the person reads all of them."""
 
 _NOT_YET = (
     "Not {} yet: others' words are in play, so the person is asked by a button below your answer. "
     "Say so."
 )
+_NOT_YET_ALL = "Not {} yet: the person is asked by a button below your answer. Say so."
 
 
 class RememberArguments(Arguments):
@@ -40,20 +47,32 @@ class RememberArguments(Arguments):
     )
     replaces: int = Field(default=0, description="Id of the fact it supersedes")
     is_wish: bool = Field(default=False, description="How to answer them")
+    kind: str = Field(default="", description="One noun, such as restaurant", max_length=64)
+
+
+class ListFactsArguments(Arguments):
+    """Arguments of `list_facts`."""
+
+    kind: str = Field(default="", description="One noun, such as restaurant", max_length=64)
+    since: date | None = None
+    until: date | None = None
 
 
 class ForgetMemoryArguments(Arguments):
     """Arguments of `forget_memory`."""
 
     id: int = Field(description="The number behind # in <memory>")
+    others: list[int] = Field(
+        default=[], description="Further ids to erase with it", max_length=_MAX_ERASED - 1
+    )
 
 
-def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
-    """Return `remember` and `forget_memory`, in this order."""
+def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
+    """Return `remember`, `forget_memory` and `list_facts`, in this order; days are of `zone`."""
 
     async def remember(arguments: RememberArguments, context: AgentContext) -> str:
         facts = await _facts(scopes, context)
-        text, replaced = one_line(arguments.text), None
+        text, replaced = one_line(shown(arguments.text)), None
         if why := unfit(text):
             raise ToolError(why)
         if arguments.replaces:
@@ -68,17 +87,19 @@ def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
             arguments.replaces,
             sender_id=context.user_message.sender_id,
             is_pinned=arguments.is_wish,
+            kind=one_word(arguments.kind),
             old_text=replaced.text if replaced else "",
         )
         return _NOT_YET.format("kept") if _noted(context, write, facts) else "Kept."
 
     async def forget_memory(arguments: ForgetMemoryArguments, context: AgentContext) -> str:
-        facts = await _facts(scopes, context)
-        fact = await _changeable(scopes, arguments.id, context)
-        write = ForgetRecord(arguments.id, old_text=fact.text)
-        if _noted(context, write, facts):
-            return _NOT_YET.format("forgotten")
-        return f"Forgotten: {fact.text}"
+        facts, (first, *others) = await _facts(scopes, context), _ids(arguments)
+        changed = [await _changeable(scopes, each, context) for each in (first, *others)]
+        text = "\n".join(fact.text for fact in changed)
+        write = ForgetRecord(first, others=tuple(others), old_text=text)
+        if not _noted(context, write, facts):
+            return f"Forgotten: {text}"
+        return (_NOT_YET if not others else _NOT_YET_ALL).format("forgotten")
 
     return (
         Tool(
@@ -91,12 +112,39 @@ def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
         ),
         Tool(
             "forget_memory",
-            "Erase one fact, only when the person asks. Replace what changed with `remember`.",
+            "Erase facts, only when the person asks. Replace what changed with `remember`.",
             ForgetMemoryArguments,
             forget_memory,
             is_untrusted=False,
         ),
+        _list_tool(scopes, zone),
     )
+
+
+def _list_tool(scopes: Scopes, zone: tzinfo) -> Tool[ListFactsArguments]:
+    async def list_facts(arguments: ListFactsArguments, context: AgentContext) -> str:
+        facts = await _facts(scopes, context)
+        alike = [fact for fact in facts if is_of_kind(fact, arguments.kind)]
+        found = of_time(alike, arguments.since, arguments.until, zone)
+        newest = found[-_MAX_LISTED:]
+        _call_context(context).used.update({f"f{fact.id}": "" for fact in newest})
+        lines = [listed(fact, zone) for fact in newest]
+        if len(found) > len(newest):
+            lines.insert(0, f"({len(found) - len(newest)} older ones: give `until`)")
+        return "\n".join(lines) or "No fact is known of that; `search_memory` finds what was said."
+
+    return Tool(
+        "list_facts",
+        "List facts by date, also ended ones, with their ids: all of a kind, or of a time.",
+        ListFactsArguments,
+        list_facts,
+        is_untrusted=False,
+        is_reader=True,
+    )
+
+
+def _ids(arguments: ForgetMemoryArguments) -> list[int]:
+    return list(dict.fromkeys((arguments.id, *arguments.others)))
 
 
 def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: Sequence[Fact]) -> bool:
@@ -104,7 +152,8 @@ def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: Sequenc
 
     Raise `ToolError` if this answer has noted enough facts already.
     """
-    asks_first = must_ask(context, write, facts)
+    is_clear = isinstance(write, ForgetRecord) and bool(write.others)
+    asks_first = is_clear or must_ask(context, write, facts)
     if asks_first:
         write = replace(write, asks_first=True, sender_id=context.user_message.sender_id)
     if write in context.writes:

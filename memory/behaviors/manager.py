@@ -7,9 +7,9 @@ from typing import Any
 
 import structlog
 
+from memory.behaviors.applies_to import EVERYWHERE
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
-from memory.behaviors.reach import EVERYWHERE
 from memory.behaviors.tool import Tool
 from memory.message import Message
 from memory.store.keys import Scope
@@ -22,7 +22,7 @@ class FunctionNameClash(Exception):
 
 
 class AIContextBehaviorManager(AIContextBehavior):
-    """All behaviors of a bot, in the order in which they were registered.
+    """All behaviors of a bot, in the order in which they were registered; those that lead first.
 
     A hook runs at the same time in all behaviors that override it, each under the time limit. A
     slow or failing one is logged and does not affect the others. Raises `FunctionNameClash`.
@@ -31,15 +31,24 @@ class AIContextBehaviorManager(AIContextBehavior):
     name = "all"
 
     def __init__(self, behaviors: Sequence[AIContextBehavior], time_limit_s: float) -> None:
-        self.behaviors = tuple(behaviors)
+        behaviors = self.behaviors = tuple(sorted(behaviors, key=lambda each: not each.leads_with))
         self._time_limit_s = time_limit_s
         self.instructions = "\n\n".join(filter(None, (each.instructions for each in behaviors)))
-        self.functions: tuple[Tool[Any], ...] = tuple(
-            function for each in behaviors for function in each.functions
-        )
-        names = Counter(function.name for function in self.functions)
+        fixed = [each for each in behaviors if not each.gives_way]
+        names = Counter(function.name for each in fixed for function in each.functions)
         if clashing := [name for name, count in names.items() if count > 1]:
             raise FunctionNameClash(f"two behaviors have a tool named {clashing[0]}")
+        self.functions: tuple[Tool[Any], ...] = tuple(
+            function
+            for each in behaviors
+            for function in each.functions
+            if not (each.gives_way and names[function.name])
+        )
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The headings of the text that stands first in the memory section."""
+        return tuple(each.leads_with for each in self.behaviors if each.leads_with)
 
     @property
     def is_limited(self) -> bool:

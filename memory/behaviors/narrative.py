@@ -1,13 +1,15 @@
 """Turns synopses of earlier sessions into one dated narrative, by an internal model call.
 
-This is the narrative of the re-query seed. Only the answering model sees it, and it is not stored.
-If anything goes wrong there is no narrative, and the dated list of synopses is shown instead.
+This is the narrative of re-query memory (`docs/ideas.md`). Only the answering model sees it, and it
+is not stored. If anything goes wrong there is no narrative, and the dated list of synopses is shown
+instead.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import tzinfo
+from hashlib import sha256
 
 import orjson
 import structlog
@@ -17,7 +19,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 from memory.text.dates import dated
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
-from memory.text.untrusted_text import harmless
+from memory.text.untrusted_text import escaped
 
 log = structlog.get_logger(__name__)
 
@@ -34,11 +36,11 @@ _MAX_TOKENS = 400
 _MAX_QUESTION_CHARS = 2_000
 _MAX_CACHED = 256
 
-_Key = tuple[Scope, tuple[str, str], tuple[int, ...]]
+_Key = tuple[Scope, tuple[str, str], tuple[int, ...], str]
 
 
 class Narrator:
-    """Writes narratives and keeps the newest 256: the same synopses give the same narrative.
+    """Writes narratives and keeps the newest 256, for the same synopses and the same words.
 
     A turn waits for a narrative, and most messages find some synopses. So a scope gets a new one
     after `pause_s` at the earliest.
@@ -56,8 +58,9 @@ class Narrator:
     async def narrate(
         self, scope_memory: ScopeMemory, synopses: Sequence[Synopsis], text: str, now: float
     ) -> str:
-        """Return the narrative of these synopses, which are sorted by time; "" for none."""
-        key = (scope_memory.scope, scope_memory.version, tuple(each.id for each in synopses))
+        """Return what these synopses, sorted by time, hold for a person's words; "" for nothing."""
+        ids, said = tuple(each.id for each in synopses), sha256(text.encode()).hexdigest()
+        key = (scope_memory.scope, scope_memory.version, ids, said)
         if key not in self._cached:
             if self._is_too_soon(key, now):
                 return ""
@@ -83,10 +86,10 @@ class Narrator:
         )
 
     async def _ask(self, synopses: Sequence[Synopsis], text: str, now: float) -> str:
-        said = orjson.dumps({"said": harmless(text[:_MAX_QUESTION_CHARS])}).decode()
+        said = orjson.dumps({"said": escaped(text[:_MAX_QUESTION_CHARS])}).decode()
         memories = (
             orjson.dumps(
-                {"on": dated(each.began_at, now, self._zone), "memory": harmless(each.text)}
+                {"on": dated(each.began_at, now, self._zone), "memory": escaped(each.text)}
             ).decode()
             for each in synopses
         )

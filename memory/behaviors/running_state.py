@@ -115,9 +115,7 @@ class RunningState(LearningBehavior):
         await self._scopes.read(call_context.conversation)
 
     async def on_model_invoke(
-        self,
-        call_context: CallContext,
-        new_messages: Sequence[Message],
+        self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
         """Return the known part of the state; "" if nothing is known.
 

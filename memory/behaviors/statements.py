@@ -8,6 +8,7 @@ English.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -20,9 +21,12 @@ from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry
 from memory.scopes.provenance import senders_of
 from memory.scopes.sources import Source
 from memory.scopes.topic_facts import known_facts
-from memory.text.untrusted_text import one_line
+from memory.search.words import words_of
+from memory.text.dates import days_of
+from memory.text.untrusted_text import one_line, shown
 
 MAX_CHARS = 200
+_MAX_KIND_CHARS = 24
 _MAX_PER_BATCH = 8
 
 _WORD = re.compile(r"\w{4,}")
@@ -47,6 +51,18 @@ def _lasting(answered: object) -> object:
     return answered if answered in ("changes", "wish") else "always"
 
 
+def _iso(answered: object) -> object:
+    """Return an ISO date of a day, a month or a year; "" for anything else."""
+    day = answered.strip()[:10] if isinstance(answered, str) else ""
+    return day if days_of(day) else ""
+
+
+def one_word(answered: object) -> str:
+    """Return a kind as one short word in lower case, "" for anything else."""
+    words = words_of(answered) if isinstance(answered, str) else []
+    return words[0][:_MAX_KIND_CHARS] if words else ""
+
+
 class Statement(BaseModel):
     """One statement of a person."""
 
@@ -67,6 +83,17 @@ class Statement(BaseModel):
         description='"changes" if it may end within a year or two, as an address, a job, a plan; '
         '"wish" for how they always want to be called or answered',
     )
+    kind: Annotated[str, BeforeValidator(one_word)] = Field(
+        "", description='What it is about, in one general noun: "restaurant", "expense", "illness"'
+    )
+    from_day: Annotated[str, BeforeValidator(_iso)] = Field(
+        "",
+        alias="from",
+        description="When it happens or begins: 2026-03-12, 2026-03 or 2026; null if not told",
+    )
+    to_day: Annotated[str, BeforeValidator(_iso)] = Field(
+        "", alias="to", description="Its last day, if it has several"
+    )
 
 
 class Statements(BaseModel):
@@ -86,8 +113,12 @@ def unfit(text: str) -> str:
 
 def same_fact(text: str, facts: Iterable[Fact]) -> Fact | None:
     """Return the fact with the same text; case, spacing and end marks may differ."""
+    return next(iter(_same_facts(text, facts)), None)
+
+
+def _same_facts(text: str, facts: Iterable[Fact]) -> list[Fact]:
     sought = _normal(text)
-    return next((fact for fact in facts if _normal(fact.text) == sought), None)
+    return [fact for fact in facts if _normal(fact.text) == sought]
 
 
 def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry]:
@@ -102,7 +133,7 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
     entries: list[ScopeEntry] = []
     touched: set[str] = set()
     for statement in statements:
-        text, message = one_line(statement.text), own.get(statement.message or 0)
+        text, message = one_line(shown(statement.text)), own.get(statement.message or 0)
         if message is None or unfit(text) or _normal(text) in touched:
             continue
         if (stems(text) - stems(message.text)) & untrusted:
@@ -111,10 +142,11 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         source = _source(batch, message)
         if _has_ended(text, source, known) or _was_corrected(text, message, current.values()):
             continue
-        repeated = same_fact(text, current.values()) or current.get(statement.repeats or 0)
-        replaced = _replaceable(batch, message, current.get(statement.replaces or 0))
+        alike = [*_same_facts(text, current.values()), current.get(statement.repeats or 0)]
+        repeated = next((each for each in alike if _of_same_person(batch, message, each)), None)
+        replaced = _of_same_person(batch, message, current.get(statement.replaces or 0))
         if repeated is not None:
-            entries += _again(repeated, source, message.sent_at)
+            entries += _again(repeated, text, source, message.sent_at)
             is_settled = repeated.is_pinned or repeated.was_unpinned or repeated.id < 0
             if statement.lasts == "wish" and not is_settled:
                 entries.append(Pinned(repeated.id))
@@ -152,10 +184,11 @@ def _was_corrected(text: str, message: Message, facts: Iterable[Fact]) -> bool:
     return False
 
 
-def _replaceable(batch: Batch, message: Message, fact: Fact | None) -> Fact | None:
-    """Return the fact if a message may end it: in a group only a fact of the same person.
+def _of_same_person(batch: Batch, message: Message, fact: Fact | None) -> Fact | None:
+    """Return the fact if a message may end or strengthen it: in a group one of the same person.
 
-    If somebody else contradicts a fact, both are kept, and the model sees both with their dates.
+    If somebody else contradicts or repeats a fact, both are kept, and the model sees both with
+    their dates. So what one person said never rests on the words of another.
     """
     if fact is None or batch.conversation.is_private:
         return fact
@@ -180,13 +213,25 @@ def stems(text: str) -> set[str]:
 def _new(statement: Statement, text: str, source: Source, message: Message) -> Fact:
     """Return a new fact; a lasting wish is pinned, so the model always sees it."""
     changes, is_pinned = statement.lasts == "changes", statement.lasts == "wish"
-    return Fact(0, text, (source,), message.sent_at, changes=changes, is_pinned=is_pinned)
+    return Fact(
+        *(0, text, (source,), message.sent_at),
+        changes=changes,
+        is_pinned=is_pinned,
+        kind=statement.kind,
+        from_day=statement.from_day,
+        to_day=statement.to_day if statement.from_day < statement.to_day else "",
+    )
 
 
-def _again(fact: Fact, source: Source, at: float) -> list[ScopeEntry]:
-    """Return one more source of a fact, unless the message is one already."""
+def _again(fact: Fact, text: str, source: Source, at: float) -> list[ScopeEntry]:
+    """Return one more source of a fact, unless the message is one already.
+
+    The source keeps other words, so that the fact has them if the first source is erased.
+    """
     known = {(each.tag, each.seq) for each in fact.sources}
-    return [] if (source.tag, source.seq) in known else [Again(fact.id, source, at)]
+    words = "" if _normal(text) == _normal(fact.text) else text
+    is_known = (source.tag, source.seq) in known
+    return [] if is_known else [Again(fact.id, replace(source, said=words), at)]
 
 
 def _source(batch: Batch, message: Message) -> Source:

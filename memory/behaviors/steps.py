@@ -41,8 +41,9 @@ class ToolQuestion:
 class ToolResult:
     """What the model gets for one call. `failed`: the text is an error.
 
-    `is_untrusted`: the text may hold text of others. `began_at` and `ended_at` are Unix seconds; a
-    call of a tool that does not exist began at 0.
+    `is_untrusted`: the text may hold text of others. `is_reader` is that of its tool.
+    `began_at` and `ended_at` are Unix seconds; a call of a tool that does not exist began
+    at 0.
     """
 
     call_id: str
@@ -51,6 +52,7 @@ class ToolResult:
     is_untrusted: bool = True
     began_at: float = field(default=0.0, compare=False)
     ended_at: float = field(default=0.0, compare=False)
+    is_reader: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

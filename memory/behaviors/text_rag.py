@@ -6,23 +6,25 @@ function for it. It reads the conversation's documents and the given namespaces,
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, islice
 
 from pydantic import Field
 
+from memory.behaviors.applies_to import Reach
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.context import AgentContext
-from memory.behaviors.reach import Reach
 from memory.behaviors.tool import Arguments, Tool
 from memory.documents.library import documents
 from memory.message import Message
 from memory.scopes.passages import Chunk, Document
 from memory.scopes.scope_memory import Found, ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.search.question import is_question
+from memory.search.words import asked_terms, words_of
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
@@ -49,6 +51,14 @@ _MAX_OPENING = 8
 """The model then sees this many first passages of the file, as far as the budget allows."""
 
 _MAX_LISTED = 10
+_MIN_TITLE_WORD = 3
+
+
+def passage_with_source(chunk: Chunk) -> str:
+    """Return a passage after its source."""
+    day = f"{datetime.fromtimestamp(chunk.said_at, UTC):%Y-%m-%d}" if chunk.said_at else ""
+    parts = (" ".join(part.split()) for part in (chunk.title, day, chunk.place, chunk.link))
+    return f"[{', '.join(part for part in parts if part)}] {chunk.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,7 @@ class TextRagOptions:
 
     `by_tool`: offer the function `search_documents` instead of searching before each call. `prompt`
     says how to use passages, after a sentence of ours that they are data. `tool_prompt` describes
-    the function.
+    the function. `passage` returns the text that shows one passage with its source.
     """
 
     namespaces: Mapping[str, Reach] = field(default_factory=dict)
@@ -66,6 +76,7 @@ class TextRagOptions:
     budget_tokens: int = 700
     prompt: str = _CITING
     tool_prompt: str = _TOOL
+    passage: Callable[[Chunk], str] = passage_with_source
 
 
 class SearchDocumentsArguments(Arguments):
@@ -101,7 +112,7 @@ class TextRag(AIContextBehavior):
         question = "\n".join(message.text for message in new_messages)
         memories = await self._readable(call_context.conversation)
         hits = await self._search(memories, question)
-        opening = [] if hits[0] else _opening(memories[0], call_context.now)
+        opening = [] if hits[0] else _opening(memories[0], call_context.now, question)
         return self._shown([*opening, *_nearest(hits)], memories, call_context.used)
 
     def _search_tool(self) -> Tool[SearchDocumentsArguments]:
@@ -119,6 +130,7 @@ class TextRag(AIContextBehavior):
             self._options.tool_prompt,
             SearchDocumentsArguments,
             run,
+            is_reader=True,
         )
 
     async def _readable(self, conversation: Scope) -> list[ScopeMemory]:
@@ -150,7 +162,8 @@ class TextRag(AIContextBehavior):
         left = self._options.budget_tokens - self._tokens.count(HEADING)
         lines: list[tuple[str, int, str]] = []
         for chunk in chunks:
-            line = _line(chunk)
+            # The indent separates the lines of a passage from the next one.
+            line = "\n  ".join(self._options.passage(chunk).splitlines())
             cost = self._tokens.count(f"{line}\n")
             if cost <= left:
                 left -= cost
@@ -169,9 +182,15 @@ def _code(chunk: Chunk, memories: Sequence[ScopeMemory]) -> str:
 
 
 def _nearest(hits: Iterable[Iterable[Found[Chunk]]]) -> list[Chunk]:
-    """Return the passages of all hits, best first; related ones come last."""
+    """Return the passages of all hits, best first; related ones come last.
+
+    A document may be in several namespaces. Its passages are returned once.
+    """
     found = sorted(chain.from_iterable(hits), key=lambda hit: (hit.is_related, -hit.score))
-    return [hit.record for hit in found]
+    once: dict[tuple[str, str], Chunk] = {}
+    for hit in found:
+        once.setdefault((hit.record.title, hit.record.text), hit.record)
+    return [*once.values()]
 
 
 def _is_current(chunk: Chunk, document: Document | None) -> bool:
@@ -179,8 +198,12 @@ def _is_current(chunk: Chunk, document: Document | None) -> bool:
     return document is not None and chunk.added_at == document.added_at
 
 
-def _opening(scope_memory: ScopeMemory, now: float) -> list[Chunk]:
-    """Return the first passages of the newest fresh document, for "summarise this"."""
+def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
+    """Return the first passages of the newest fresh document, for "summarise this".
+
+    Thanks ask for nothing. From the second message after the file on, only a question may mean it,
+    or a text that names it.
+    """
     fresh = [
         each
         for each in documents(scope_memory).values()
@@ -189,17 +212,23 @@ def _opening(scope_memory: ScopeMemory, now: float) -> list[Chunk]:
     if not fresh:
         return []
     newest = max(fresh, key=lambda document: document.added_at)
+    if not is_question(text) and not _may_mean(newest, scope_memory, words_of(text)):
+        return []
     chunks = (chunk for chunk in scope_memory.chunks if chunk.document == newest.key)
     return list(islice((chunk for chunk in chunks if _is_current(chunk, newest)), _MAX_OPENING))
 
 
-def _line(chunk: Chunk) -> str:
-    """Return a passage after its source; an indent separates its lines from the next passage."""
-    day = f"{datetime.fromtimestamp(chunk.said_at, UTC):%Y-%m-%d}" if chunk.said_at else ""
-    parts = (" ".join(part.split()) for part in (chunk.title, day, chunk.place, chunk.link))
-    source = ", ".join(part for part in parts if part)
-    text = "\n  ".join(chunk.text.splitlines())
-    return f"[{source}] {text}"
+def _may_mean(document: Document, here: ScopeMemory, words: Sequence[str]) -> bool:
+    """Return whether a text that is no question may be about a document.
+
+    It says something, and it names the document or is the first one since.
+    """
+    if not asked_terms(words, {}):
+        return False
+    said = [each for each in here.messages.messages if each.role == "user"]
+    title = {word for word in words_of(document.title) if len(word) > _MIN_TITLE_WORD}
+    is_first = not said or said[-1].sent_at <= document.added_at
+    return is_first or not title.isdisjoint(words)
 
 
 def _nothing_found(memories: Iterable[ScopeMemory]) -> str:

@@ -42,7 +42,9 @@ class Tool(Generic[A]):
     `is_final`: its output is the reply, unchanged. `is_untrusted`: its output may hold text of
     others, as everything that was fetched or looked up does. After such output the person is asked
     before anything is written. The same holds for output that contains `UNTRUSTED_MARK`.
+    `is_reader`: it only reads, so it is not what an answer means that says it saved something.
     `uses_memory`: it reads or writes what is remembered, so it does not run off the record.
+    `timeout_s`: how long a call may take; 0: as long as `TOOL_TIMEOUT_S` says.
     `parameters`: the JSON schema for the model, if `arguments` does not give it.
     """
 
@@ -52,7 +54,9 @@ class Tool(Generic[A]):
     run: Callable[[A, AgentContext], Awaitable[str]]
     is_final: bool = False
     is_untrusted: bool = True
+    is_reader: bool = False
     uses_memory: bool = True
+    timeout_s: float = 0
     parameters: Mapping[str, object] | None = None
 
     @property

@@ -7,7 +7,7 @@ from typing import Literal, Self
 FileKind = Literal["text", "document", "photo", "voice"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class OutgoingFile:
     """A file to send: its `content`, or the `file_id` of one that Telegram has.
 

@@ -5,7 +5,7 @@ See README.md.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from memory.behaviors.context import AgentContext
@@ -13,7 +13,7 @@ from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
 from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.writes import Remember, SetDomain, ToolWrite
-from memory.text.untrusted_text import UNTRUSTED_MARK
+from memory.text.untrusted_text import UNTRUSTED_MARK, shown
 
 _WORD = re.compile(r"\d+|\w{4,}")
 _STEM = 4
@@ -49,6 +49,18 @@ def is_answer_untrusted(context: AgentContext) -> bool:
     )
 
 
+def untrusted_texts(context: AgentContext) -> Iterator[str]:
+    """Yield the untrusted texts in the prompt of this run."""
+    recalled = (message for found in context.recalled for message in found.messages)
+    replied = (each for reply in context.replies for each in (reply.message, reply.question))
+    messages = (*context.window, *context.user_messages, *recalled, *replied)
+    yield from (each.text for each in messages if each and not each.is_first_party)
+    yield from (reply.quote for reply in context.replies)
+    results = (result for step in context.completed_steps for result in step.results)
+    yield from (result.text for result in results if result.is_untrusted)
+    yield context.memory_context
+
+
 def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()) -> bool:
     """Return whether to ask the person before this is written; `facts` are those of the scope.
 
@@ -65,16 +77,27 @@ def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()
 
 
 def held_back(context: AgentContext, write: ToolWrite) -> ToolWrite:
-    """Return a write with `asks_first` set if the rule asks for it (the tool did not look)."""
+    """Return a write with `asks_first` set if the rule asks for it (the tool did not look).
+
+    It then holds only characters that the person sees in the question.
+    """
     if write.asks_first or not must_ask(context, write):
         return write
+    if isinstance(write, SetDomain):
+        write = replace(write, fields=shown(write.fields))
     return replace(write, asks_first=True, sender_id=context.user_message.sender_id)
 
 
 def _holds_other_members(context: AgentContext, facts: Iterable[Fact]) -> bool:
-    """Return whether anybody but the speaker has ever talked to the assistant in this group."""
+    """Return whether anybody but the speaker has ever talked to the assistant in this group.
+
+    What other topics of the group said (`t` codes) may be of anybody.
+    """
     if not context.is_group:
         return False
+    used = context.call_context.used if context.call_context else ()
+    if any(code.startswith("t") for code in used):
+        return True
     in_history = (m.sender_id for m in context.chat_history.messages if m.role == "user")
     in_facts = (source.sender_id for fact in facts for source in fact.sources)
     return bool({*in_history, *in_facts} - {context.user_message.sender_id})

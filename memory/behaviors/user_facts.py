@@ -11,8 +11,8 @@ from datetime import UTC, datetime, tzinfo
 import orjson
 from pydantic import BaseModel
 
-from memory.behaviors.aging import is_on_its_way, to_confirm
 from memory.behaviors.call_context import CallContext
+from memory.behaviors.fact_review import is_on_its_way, to_confirm
 from memory.behaviors.fact_tools import fact_tools
 from memory.behaviors.learning_behavior import (
     Batch,
@@ -25,9 +25,11 @@ from memory.behaviors.learning_mode import due_cards
 from memory.behaviors.statements import Statements, entries_of
 from memory.message import Message
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import listed, named_kinds, of_kinds, when_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.topic_facts import fact_scopes, known_facts, shown
+from memory.search.question import asks_for_all
 from memory.text.dates import dated
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import one_line
@@ -35,6 +37,9 @@ from memory.text.untrusted_text import one_line
 HEADING = "Facts, by id and since when they are known:"
 ALWAYS = "Facts that always count:"
 """Stands above pinned facts. People pin them, and so does learning for lasting wishes."""
+
+LISTED = "All known facts of that kind by date, also ended ones:"
+"""Stands above a list that a question asks for."""
 
 _INSTRUCTIONS = (
     f'"{HEADING}" and "{ALWAYS}" in <memory> list what people here said of themselves. Use it, but '
@@ -59,6 +64,10 @@ _MAX_UNSEARCHED = 8
 """Up to this many facts are shown without a search."""
 
 _MAX_SHOWN_TOKENS = 400
+_MAX_LISTED_TOKENS = 800
+_KINDS_FOUND = 2
+"""A list has the kinds that a question names, and those of so many of the best facts for it."""
+
 _MAX_INPUT_TOKENS = 1_000
 _MAX_FOUND = 8
 _MAX_FOUND_FOR_BATCH = 20
@@ -85,20 +94,28 @@ class UserFacts(LearningBehavior):
         self._tokens = tokens
         self._zone = zone
         self.cadence = cadence or Cadence()
-        self.functions = fact_tools(scopes)
+        self.functions = fact_tools(scopes, zone)
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        """Return the facts that fit the new messages, or all if they are few; "" for none."""
+        """Return the facts that fit the new messages, or all if they are few; "" for none.
+
+        A question for a list also gets all facts of its kind, by date.
+        """
         scope_memory = await self._scopes.current(call_context.facts_scope)
         here = await self._scopes.current(call_context.conversation)
         facts = _current(scope_memory, here)
-        if len(facts) > _MAX_UNSEARCHED:
-            question = "\n".join(message.text for message in new_messages)
+        question = "\n".join(message.text for message in new_messages)
+        asks_all, found = asks_for_all(question), list[Fact]()
+        if len(facts) > _MAX_UNSEARCHED or asks_all:
             found = await self._search(scope_memory, here, question)
+        listed = self._listed(known_facts(scope_memory, here), found, question) if asks_all else {}
+        call_context.used.update({f"f{id_}": line for id_, line in listed.items()})
+        if len(facts) > _MAX_UNSEARCHED:
             pinned = {fact.id: fact for fact in facts if fact.is_pinned}
             facts = list((pinned | {fact.id: fact for fact in found}).values())
+        facts = [fact for fact in facts if fact.is_pinned or fact.id not in listed]
         facts.sort(key=lambda fact: not fact.is_pinned)  # the oldest pins come first
         lines = {self._line(fact, call_context.now): fact.id for fact in facts}
         fitting = self._fitting(lines, _MAX_SHOWN_TOKENS)
@@ -108,8 +125,18 @@ class UserFacts(LearningBehavior):
         always_ids = {fact.id for fact in facts if fact.is_pinned}
         always = [line for line in fitting if lines[line] in always_ids]
         others = [line for line in fitting if lines[line] not in always_ids]
-        shown = ((ALWAYS, always), (HEADING, others))
+        shown = ((ALWAYS, always), (LISTED, listed.values()), (HEADING, others))
         return "\n".join(text for heading, few in shown if few for text in (heading, *few))
+
+    def _listed(
+        self, known: Sequence[Fact], found: Sequence[Fact], question: str
+    ) -> dict[int, str]:
+        """Return the lines of all facts of the kinds that a question asks for, by id and date."""
+        kinds = named_kinds(question, known)
+        kinds |= {fact.kind for fact in found[:_KINDS_FOUND] if fact.kind}
+        lines = {listed(each, self._zone): each.id for each in of_kinds(known, kinds, self._zone)}
+        newest = set(self._fitting(reversed(lines), _MAX_LISTED_TOKENS))
+        return {id_: line for line, id_ in lines.items() if line in newest}
 
     async def _search(self, facts: ScopeMemory, here: ScopeMemory, question: str) -> list[Fact]:
         """Return the facts that fit the question, best first; those that only resemble follow."""
@@ -142,7 +169,9 @@ class UserFacts(LearningBehavior):
         """Return a fact as the model sees it; how often it was said only if more than once."""
         said = len(fact.sources)
         often = f", said {said} times" if said > 1 else ""
-        return f"#{fact.id} [{dated(fact.said_at, now, self._zone)}{often}] {one_line(fact.text)}"
+        when = f"; {when_of(fact)}" if when_of(fact) else ""
+        dates = f"{dated(fact.said_at, now, self._zone)}{often}{when}"
+        return f"#{fact.id} [{dates}] {one_line(fact.text)}"
 
     def _fitting(self, lines: Iterable[str], max_tokens: int) -> list[str]:
         """Return the lines that fit into `max_tokens`; earlier lines are taken first."""

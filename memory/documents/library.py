@@ -1,7 +1,7 @@
 """`Library`: the documents of a scope, stored as passages.
 
 The name identifies a document within its scope: a new put under the same name replaces it. Files
-are fetched and read in `bot.documents`.
+are fetched and read by features of the bot.
 """
 
 import hashlib
@@ -21,6 +21,8 @@ from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
 
+MAX_PASSAGES = 4_000
+"""Of all documents of a scope: some 8 MB of Redis."""
 _KEY_CHARS = 16
 
 
@@ -54,7 +56,7 @@ class Library:
     def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
         self._learning = store.keys.learning
-        self._scopes = scopes
+        self.scopes = scopes
 
     async def put(
         self, scope_memory: ScopeMemory, origin: Origin, passages: Sequence[Section]
@@ -82,8 +84,8 @@ class Library:
                 imported_from=origin.imported_from,
             )
             await self._note(scope_memory.scope)
-            await self._scopes.write(scope_memory, Write(_chunks(document, passages), [document]))
-            scope_memory = await self._scopes.read(scope_memory.scope)
+            await self.scopes.write(scope_memory, Write(_chunks(document, passages), [document]))
+            scope_memory = await self.scopes.read(scope_memory.scope)
         # After a crash between writing and erasing, the next put erases the old passages.
         old = [
             chunk.id
@@ -91,21 +93,21 @@ class Library:
             if chunk.document == key and chunk.added_at != document.added_at
         ]
         if old:
-            await self._scopes.erase(scope_memory.scope, Revision(records=old))
+            await self.scopes.erase(scope_memory.scope, Revision(records=old))
         return PutResult(document, is_new, len(old))
 
     async def remove(self, scope: Scope, key: str) -> Document | None:
         """Erase a document and return it; None if the scope has no document of this key."""
-        scope_memory = await self._scopes.read(scope)
+        scope_memory = await self.scopes.read(scope)
         document = documents(scope_memory).get(key)
         records = [chunk.id for chunk in scope_memory.chunks if chunk.document == key]
         if document is not None or records:
-            await self._scopes.erase(scope, _erasing(key, records))
+            await self.scopes.erase(scope, _erasing(key, records))
         return document
 
     async def listed(self, scope: Scope) -> list[Document]:
         """Return the documents of a scope, newest first."""
-        found = documents(await self._scopes.read(scope)).values()
+        found = documents(await self.scopes.read(scope)).values()
         return sorted(found, key=lambda document: -document.added_at)
 
     async def _note(self, scope: Scope) -> None:
@@ -120,6 +122,12 @@ def _erasing(key: str, records: Sequence[int]) -> Revision:
 def documents(scope_memory: ScopeMemory) -> dict[str, Document]:
     """Return the documents of a scope by their keys."""
     return {document.key: document for document in scope_memory.all(Document)}
+
+
+def room_of(scope_memory: ScopeMemory, but: str = "") -> int:
+    """Return how many passages a scope may still get, without those of the document `but`."""
+    others = (each for each in documents(scope_memory).values() if each.title != but)
+    return MAX_PASSAGES - sum(each.passages for each in others)
 
 
 def key_of(name: str) -> str:

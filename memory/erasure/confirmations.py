@@ -1,26 +1,12 @@
 """Confirmations: a question that one person may answer by a button, once, within an hour."""
 
 from secrets import token_urlsafe
-from typing import Literal
 
 from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
 from memory.store.store import Store
 
 _CONFIRM_S = 3600
-
-QuestionKind = Literal[
-    "clear",
-    "forget",
-    "admin",
-    "messages",
-    "again",
-    "letter",
-    "edit",
-    "import",
-    "tool",
-    "broadcast",
-]
 
 
 def first_step(receipt_id: str) -> str:
@@ -40,12 +26,7 @@ class Confirmations:
         self._keys = store.keys
 
     async def ask(
-        self,
-        conversation: Scope,
-        question: QuestionKind,
-        asker: int,
-        about: str = "",
-        nonce: str = "",
+        self, conversation: Scope, question: str, asker: int, about: str = "", nonce: str = ""
     ) -> str:
         """Return a nonce that lets `asker` confirm once within an hour; `about` is stored too.
 
@@ -81,7 +62,7 @@ class Confirmations:
         return True
 
     async def check(
-        self, conversation: Scope, nonce: str, question: QuestionKind, presser: int | None
+        self, conversation: Scope, nonce: str, question: str, presser: int | None
     ) -> str:
         """Return what the question was about; "" if it was carried out already.
 

@@ -4,7 +4,7 @@ The messages that a deleted or edited fact rests on stay in the history, but rec
 them and learning does not read them any more. Otherwise the old words would come back with them.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from time import time
 
@@ -32,19 +32,22 @@ _MAX_WORDINGS = 10
 class Correcting:
     """Deletes facts, synopses and the running state of one conversation, and edits facts.
 
-    A `fact_id` is a shown id (`memory/scopes/topic_facts.py`).
+    A `fact_id` is a shown id (`memory/scopes/topic_facts.py`). `fact_leaves` is called before a
+    fact is deleted or gets other words, so that what follows from it can go first.
     """
 
     def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scopes = scopes
+        self.fact_leaves: list[Callable[[Scope, int], Awaitable[None]]] = []
 
     async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...]:
         """Erase a fact and those it had replaced; return the messages here that it rested on.
 
         Recall does not find these messages and their answers any more. Empty without such a fact.
         """
+        await self._leave(conversation, fact_id)
         scope, stored_id = place_of(conversation, fact_id)
         seqs: Sequence[int] = ()
 
@@ -62,6 +65,11 @@ class Correcting:
             await self._scopes.erase(conversation)
         return tuple(seqs)
 
+    async def delete_facts(self, conversation: Scope, fact_ids: Iterable[int]) -> None:
+        """Delete several facts one after the other, each as `delete_fact` does."""
+        for fact_id in fact_ids:
+            await self.delete_fact(conversation, fact_id)
+
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
         """Give a fact these words of a person; return False if there is no such fact.
 
@@ -69,6 +77,7 @@ class Correcting:
         stays as `Fact.replaced`. Its vector goes, and so do summaries of its messages that contain
         words which are gone now. A learner or an answer that has read the old wording begins again.
         """
+        await self._leave(conversation, fact_id)
         place, stored_id = place_of(conversation, fact_id)
         edited: Fact | None = None
         gone: Collection[str] = ()
@@ -86,7 +95,7 @@ class Correcting:
                 return None
             # Hide first, so that after a crash the fact is still there to be edited.
             await self._hide_sources(edited)
-            sources = tuple(replace(each, sender_id=editor_id) for each in edited.sources)
+            sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
             new = Fact(
                 id=0,
                 text=text,
@@ -103,6 +112,10 @@ class Correcting:
         for scope in {conversation, *_by_conversation(edited)}:
             await self._drop_summaries(scope, _by_conversation(edited).get(scope, ()), gone)
         return True
+
+    async def _leave(self, conversation: Scope, fact_id: int) -> None:
+        for leaves in self.fact_leaves:
+            await leaves(conversation, fact_id)
 
     async def pin_fact(self, conversation: Scope, fact_id: int, *, is_pinned: bool) -> None:
         """Let the model always see a fact, or no longer; a repeat changes nothing.
@@ -221,7 +234,13 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
     """Return what these facts said and had replaced, oldest first."""
     wordings = [each for fact in former for each in fact.replaced]
     wordings += [
-        Wording(fact.id, fact.text, fact.sources, fact.said_at, fact.ended_at or now)
+        Wording(
+            fact.id,
+            fact.text,
+            tuple(replace(each, said="") for each in fact.sources),
+            fact.said_at,
+            fact.ended_at or now,
+        )
         for fact in former
     ]
     return tuple(sorted(wordings, key=lambda each: each.replaced_at)[-_MAX_WORDINGS:])

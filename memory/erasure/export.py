@@ -4,22 +4,15 @@ It contains the messages and what was learned from them; in a private chat also 
 person. Vectors are left out, because they can be computed from the texts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import orjson
 
 from memory.behaviors.behavior_store import states_of_behaviors, stored_by_behaviors
-from memory.behaviors.chat_instructions import instructions_in
-from memory.behaviors.other_topics import recalls_topics
 from memory.documents.library import documents
-from memory.limits.access_list import AccessList
 from memory.message import Message
-from memory.queue.audience import mutes
-from memory.reminders.reminder import Reminder
-from memory.reminders.reminders import Reminders
-from memory.reminders.time_zone import zone_in
 from memory.scopes.entries import Fact
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.provenance import former_wordings
@@ -31,6 +24,8 @@ from memory.store.store import Store
 
 MAX_BYTES = 8 * 2**20
 """Bytes of a file, so that sending it takes less time than a lease."""
+
+_PAGE = 200
 
 _INDENTED = orjson.OPT_INDENT_2
 
@@ -44,27 +39,27 @@ class Export:
     left_out: int
 
 
-class Exporter:
-    """Makes exports of the present content; the files are not stored."""
+ExportPart = Callable[[Scope, ScopeMemory], Awaitable[Mapping[str, object]]]
+"""Returns what a feature stores of a conversation, from it and the scope of its facts."""
 
-    def __init__(
-        self, store: Store, scopes: Scopes, reminders: Reminders, access: AccessList
-    ) -> None:
+
+class Exporter:
+    """Makes exports of the present content; the files are not stored.
+
+    `parts` are those of features.
+    """
+
+    def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scopes = scopes
-        self._reminders = reminders
-        self._access = access
+        self.parts: list[ExportPart] = []
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
         """Return a file with all that was learned and the newest messages that fit."""
         here = await self._scopes.read(conversation)
         facts = await self._scopes.read(conversation.facts_scope)
-        log = self._keys.scope(conversation).log
-        entries = await self._client.call("XRANGE", log, "-", "+")
-        messages = [_message(message_of(seq_of(entry), fields)) for entry, fields in entries]
         learned = {
-            "instructions": instructions_in(here) or None,
             "running_state": orjson.loads(here.state) if here.state else None,
             "facts": [
                 _fact(each, fact) for each in fact_scopes(facts, here) for fact in each.facts
@@ -73,31 +68,30 @@ class Exporter:
             "documents": _documents(here),
             "kept_by_behaviors": stored_by_behaviors(here),
             "states_of_behaviors": states_of_behaviors(here, facts),
-            "reminders": [
-                _reminder(each) for each in await self._reminders.list_open(conversation)
-            ],
-            "time_zone": zone_in(facts) or None,
-            "access": await self._access.stored_of(conversation.chat_id)
-            if conversation.is_private
-            else None,
-            "announcements_muted": mutes(facts),
-            "private_topics_recall_each_other": recalls_topics(facts),
         }
+        for part in self.parts:
+            learned |= await part(conversation, facts)
         room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
-        kept = _newest(messages, room)
+        kept, left_out = await self._newest(self._keys.scope(conversation).log, room)
         now = datetime.now(UTC)
         about = {"exported_at": now.isoformat(timespec="seconds"), "scope": conversation.tag}
         content = orjson.dumps({**about, "messages": kept, **learned}, option=_INDENTED)
-        return Export(f"memory-{now:%Y-%m-%d}.json", content, len(messages) - len(kept))
+        return Export(f"memory-{now:%Y-%m-%d}.json", content, left_out)
 
-
-def _newest(messages: Sequence[dict[str, object]], room: int) -> Sequence[dict[str, object]]:
-    """Return the newest messages that fit into `room` bytes, in order."""
-    for count, message in enumerate(reversed(messages)):
-        room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
-        if room < 0:
-            return messages[len(messages) - count :]
-    return messages
+    async def _newest(self, log: str, room: int) -> tuple[Sequence[dict[str, object]], int]:
+        """Return the newest messages that fit into `room` bytes, in order; count the others."""
+        kept: list[dict[str, object]] = []
+        before = "+"
+        while page := await self._client.call("XREVRANGE", log, before, "-", "COUNT", _PAGE):
+            for entry, fields in page:
+                message = _message(message_of(seq_of(entry), fields))
+                room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
+                if room < 0:
+                    stored = await self._client.call("XLEN", log)
+                    return kept[::-1], stored - len(kept)
+                kept.append(message)
+            before = f"({entry.decode()}"
+        return kept[::-1], 0
 
 
 def _message(message: Message) -> dict[str, object]:
@@ -105,12 +99,12 @@ def _message(message: Message) -> dict[str, object]:
         "number": message.seq,
         "role": message.role,
         "name": message.sender_name,
-        "sent_at": _moment(message.sent_at),
+        "sent_at": moment(message.sent_at),
         "text": message.text,
         "own_words": message.is_first_party,
         "refused": message.is_refused,
         "forwarded_from": message.forwarded_from or None,
-        "forwarded_at": _moment(message.forwarded_at) if message.forwarded_at else None,
+        "forwarded_at": moment(message.forwarded_at) if message.forwarded_at else None,
         "photo": message.photo or None,
         "album": message.album or None,
     }
@@ -122,11 +116,14 @@ def _fact(facts: ScopeMemory, fact: Fact) -> dict[str, object]:
     return {
         "id": fact.id,
         "text": fact.text,
-        "said_at": _moment(fact.said_at),
-        "confirmed_at": _moment(fact.confirmed_at) if fact.confirmed_at else None,
-        "ended_at": _moment(fact.ended_at) if fact.ended_at else None,
+        "said_at": moment(fact.said_at),
+        "confirmed_at": moment(fact.confirmed_at) if fact.confirmed_at else None,
+        "ended_at": moment(fact.ended_at) if fact.ended_at else None,
         "replaced_by": fact.replaced_by or None,
-        "replaced": [{"text": text, "until": _moment(until)} for text, until in former],
+        "kind": fact.kind or None,
+        "from": fact.from_day or None,
+        "to": fact.to_day or None,
+        "replaced": [{"text": text, "until": moment(until)} for text, until in former],
         "trust": fact.trust.name.lower(),
         "sources": [{"scope": source.tag, "message": source.seq} for source in fact.sources],
     }
@@ -136,8 +133,8 @@ def _synopses(here: ScopeMemory) -> list[dict[str, object]]:
     return [
         {
             "id": synopsis.id,
-            "began_at": _moment(synopsis.began_at),
-            "ended_at": _moment(synopsis.ended_at),
+            "began_at": moment(synopsis.began_at),
+            "ended_at": moment(synopsis.ended_at),
             "messages": [synopsis.first_seq, synopsis.last_seq],
             "text": synopsis.text,
         }
@@ -150,12 +147,12 @@ def _documents(here: ScopeMemory) -> list[dict[str, object]]:
         {
             "name": document.title,
             "link": document.link,
-            "added_at": _moment(document.added_at),
+            "added_at": moment(document.added_at),
             "imported_from": document.imported_from or None,
             "passages": [
                 {
                     "place": chunk.place,
-                    "said_at": _moment(chunk.said_at) if chunk.said_at else None,
+                    "said_at": moment(chunk.said_at) if chunk.said_at else None,
                     "text": chunk.text,
                 }
                 for chunk in here.chunks
@@ -166,14 +163,6 @@ def _documents(here: ScopeMemory) -> list[dict[str, object]]:
     ]
 
 
-def _reminder(reminder: Reminder) -> dict[str, object]:
-    return {
-        "text": reminder.text,
-        "due": _moment(reminder.due),
-        "cron": reminder.rule or None,
-        "time_zone": reminder.zone or None,
-    }
-
-
-def _moment(at: float) -> str:
+def moment(at: float) -> str:
+    """Return a time in Unix seconds as an export has it."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -27,7 +27,10 @@ _PAGE = 1_000
 
 
 class Forgetting:
-    """Carries out erasures; an erased state is learned again from the newest `tail` messages."""
+    """Carries out erasures; an erased state is learned again from the newest `tail` messages.
+
+    `messages_leave` is called before single messages are erased.
+    """
 
     def __init__(self, store: Store, scopes: Scopes, mailbox: Mailbox, tail: int) -> None:
         self._client = store.client
@@ -39,15 +42,10 @@ class Forgetting:
         self._mailbox = mailbox
         self._scopes = scopes
         self._tail = tail
+        self.messages_leave: list[Callable[[Scope, Collection[int]], Awaitable[None]]] = []
 
     async def clear(
-        self,
-        conversation: Scope,
-        nonce: str,
-        presser: int,
-        update_id: int,
-        *,
-        as_admin: bool,
+        self, conversation: Scope, nonce: str, presser: int, update_id: int, *, as_admin: bool
     ) -> Receipt:
         """Erase a conversation and, in private chats, the facts that rest on it alone.
 
@@ -84,28 +82,35 @@ class Forgetting:
         learned = await self.revise(scope, facts_left, nonce)
         return replace(receipt, records=receipt.records + learned.records)
 
-    async def find_exchange(self, conversation: Scope, message_id: int) -> list[Message]:
+    async def find_exchange(
+        self, conversation: Scope, message_id: int, *, with_tasks: bool = False
+    ) -> list[Message]:
         """Return the message with this Telegram id and its answer; empty if it is not stored.
 
         What a photo shows is stored right before its caption, under the same id; it comes last.
+        `with_tasks`: then come the turns of a task that it asked for, which repeat its words.
         """
         log = self._keys.scope(conversation).log
         last = b"+"
         answer: Message | None = None
         found: list[Message] = []
+        tasks: list[Message] = []
         while page := await self._client.call("XREVRANGE", log, last, "-", "COUNT", _PAGE):
             for entry, fields in page:
                 message = message_of(seq_of(entry), fields)
+                is_answered = answer is not None and answer.exchange == message.exchange
                 if message_id in message.message_ids:
                     found.append(message)
-                    if len(found) == 1 and answer and answer.exchange == message.exchange:
+                    if len(found) == 1 and answer and is_answered:
                         found.append(answer)
                 elif found:
-                    return found
+                    return [*found, *_begun_by(found[0], tasks)]
+                elif with_tasks and message.is_task:
+                    tasks += [message, answer] if answer and is_answered else [message]
                 if message.role == "assistant":  # a question may have several parts before it
                     answer = message
             last = b"(" + page[-1][0]
-        return found
+        return [*found, *_begun_by(found[0], tasks)] if found else []
 
     async def read_cuts(self, conversation: Scope, messages: Sequence[Message]) -> str | None:
         """Return a text that changes when the conversation, or all of a sender's words, are erased.
@@ -115,8 +120,8 @@ class Forgetting:
         between nothing that was said may become a waiting entry.
 
         An erasure finds waiting entries by their update. An entry that asks an older question again
-        is newer than the question, so it may survive: its text must be the same when it is answered
-        as when it was made.
+        has a newer update, so an erasure may miss it. Therefore this text is compared when the
+        entry is made and when it is answered.
         """
         meta = self._keys.scope(conversation).meta
         senders = sorted({each.sender_id for each in messages})
@@ -136,6 +141,8 @@ class Forgetting:
         A repeat returns the same receipt. `receipt_id` may be the nonce of the question that names
         `seqs`.
         """
+        for leave in self.messages_leave:
+            await leave(conversation, seqs)
         erased = Erased(conversation.tag, seqs)
 
         async def decide(here: ScopeMemory) -> Revision:
@@ -223,3 +230,11 @@ class Forgetting:
         log = self._keys.scope(conversation).log
         first = await self._client.call("XRANGE", log, "-", "+", "COUNT", 1)
         return seq_of(first[0][0]) if first else inf
+
+
+def _begun_by(asked: Message, tasks: Sequence[Message]) -> list[Message]:
+    """Return those of these task turns that a message asked for."""
+    begun = {
+        each.exchange for each in tasks if each.is_task and each.replied_to in asked.message_ids
+    }
+    return [each for each in tasks if each.exchange in begun]

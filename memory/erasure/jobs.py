@@ -11,12 +11,9 @@ from secrets import token_hex
 from typing import Literal
 
 from memory.erasure.forgetting import Forgetting
-from memory.limits.access_list import AccessList
 from memory.limits.usage import UsageStore
-from memory.queue.announcements import forget_chats
 from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.scopes.changes import Receipt
-from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure
 from memory.store.keys import SHARDS, Scope
 from memory.store.store import JOBS, Store
@@ -72,15 +69,13 @@ BeforeErasure = Callable[[Scope], Awaitable[None]]
 
 
 class Jobs:
-    """Starts jobs and runs them to their end."""
+    """Starts jobs and runs them to their end.
+
+    `forgets` are those of features: each erases with a job what its feature stores outside scopes.
+    """
 
     def __init__(
-        self,
-        store: Store,
-        mailbox: Mailbox,
-        forgetting: Forgetting,
-        usage: UsageStore,
-        access: AccessList,
+        self, store: Store, mailbox: Mailbox, forgetting: Forgetting, usage: UsageStore
     ) -> None:
         self._store = store
         self._client = store.client
@@ -92,23 +87,20 @@ class Jobs:
         self._mailbox = mailbox
         self._forgetting = forgetting
         self._usage = usage
-        self._access = access
+        self.forgets: list[Callable[[Job], Awaitable[None]]] = []
 
     async def start_job(self, job: Job) -> bool:
         """Store a job and wake a worker; return False if this confirmation started it before.
 
         A finished job reports its receipt again.
         """
-        record = self._keys.job(job.id)
-        if is_known := await self._client.call("EXISTS", record):
-            await self._client.call("HDEL", record, "reported")
-        else:
-            fields: tuple[Arg, ...] = ("kind", job.kind, "target", job.target)
-            fields += ("cut", job.cut_update, "cut_at", job.cut_at, "report", job.report)
-            await self._client.pipeline([("HSET", record, *fields), ("EXPIRE", record, _RECORD_S)])
+        fields = ["kind", job.kind, "target", str(job.target), "cut", str(job.cut_update)]
+        fields += ["cut_at", repr(job.cut_at), "report", job.report.decode()]
+        request = {"fields": fields, "ttl_s": _RECORD_S}
+        is_new = await self._scripts["start_job"]([self._keys.job(job.id)], request)
         await self._client.call("XADD", self._keys.jobs, "*", "c", job.id)
         await self._store.note(JOBS)
-        return not is_known
+        return bool(is_new)
 
     async def run_job(self, job_id: str, before: BeforeErasure | None = None) -> FinishedJob | None:
         """Carry out a job once; return None if it was reported before. Raise `JobBusy`.
@@ -138,8 +130,8 @@ class Jobs:
             await self._journal.note_person(job.target, job.cut_at)
             own = (Scope(tag) for tag in receipts)
             await self._usage.forget(job.target, [each for each in own if each.is_private])
-            await self._access.forget(job.target)
-        await forget_chats(self._store, None if job.kind == "all" else job.target)
+        for forget in self.forgets:
+            await forget(job)
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         finished = FinishedJob(job, conversations, sum(receipts.values(), Receipt()))
         await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)

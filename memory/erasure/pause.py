@@ -47,10 +47,13 @@ class MemorySwitch:
         by, _, was_quiet = (stored or b"").decode().partition("|")
         if by == str(update_id):
             return bool(was_quiet)
-        await self._client.pipeline(
-            [
-                ("HSET", meta, "quiet", f"{update_id}|{'' if was_quiet else 1}"),
-                ("EXPIRE", meta, self._ttl_s),
-            ]
-        )
+        await self.set_quiet(conversation, is_quiet=not was_quiet, update_id=update_id)
         return not was_quiet
+
+    async def set_quiet(
+        self, conversation: Scope, *, is_quiet: bool, update_id: int | str = ""
+    ) -> None:
+        """Show no marks where something is learned, or show them."""
+        meta = self._keys.scope(conversation).meta
+        quiet = f"{update_id}|{1 if is_quiet else ''}"
+        await self._client.pipeline([("HSET", meta, "quiet", quiet), ("EXPIRE", meta, self._ttl_s)])

@@ -19,10 +19,10 @@ from memory.behaviors.learning_behavior import (
     Unlearned,
 )
 from memory.behaviors.learning_mode import mode_in, unasked
-from memory.learning.answered import answered_after
 from memory.learning.due import batch_of, due, due_in, first_session
 from memory.learning.progress import Progress, progress_after
 from memory.learning.request import batch_input, instructions
+from memory.learning.unlearned import answered_after
 from memory.learning.waiting_questions import new_cards
 from memory.scopes.changes import Write, together
 from memory.scopes.scope_memory import ScopeMemory

@@ -29,12 +29,7 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 ConsentAnswer = Literal["kept", "not_kept", "forgotten", "not_forgotten", "confirmed"]
-_ANSWERS: Mapping[str, ConsentAnswer] = {
-    **{each: each for each in get_args(ConsentAnswer)},
-    # An earlier version stored these; they remain for an hour after an update.
-    "yes": "kept",
-    "no": "not_kept",
-}
+_ANSWERS: Mapping[str, ConsentAnswer] = {**{each: each for each in get_args(ConsentAnswer)}}
 
 WithDomain = Callable[[str, str], str]
 
@@ -46,11 +41,7 @@ class Consent:
     """Carries out the answers. `with_domain` returns a state with the domain fields of a tool."""
 
     def __init__(
-        self,
-        store: Store,
-        scopes: Scopes,
-        correcting: Correcting,
-        with_domain: WithDomain,
+        self, store: Store, scopes: Scopes, correcting: Correcting, with_domain: WithDomain
     ) -> None:
         self._client = store.client
         self._keys = store.keys
@@ -92,19 +83,6 @@ class Consent:
             raise StoreUnavailable("the question is not stored yet")
         raise NotConfirmed("unknown")
 
-    async def about_to_forget(self, conversation: Scope, nonce: str, sender_id: int) -> int:
-        """Return the shown id of the fact that a yes of this person would erase, 0 for none."""
-        here = await self._scopes.read(conversation)
-        # A question that was just sent is not stored yet.
-        writes = {write.nonce: write for write in here.waiting_writes}
-        asked = here.get(Question, nonce)
-        if asked and not asked.answer and asked.expires_at > time():
-            writes[nonce] = asked.write
-        write = writes.get(nonce)
-        if not isinstance(write, ForgetRecord) or write.sender_id != sender_id:
-            return 0
-        return write.record_id
-
     async def _decide(
         self, here: ScopeMemory, facts: ScopeMemory, asked: Question, asker: Asker, *, agrees: bool
     ) -> ConsentAnswer:
@@ -123,7 +101,7 @@ class Consent:
             _check_same(facts, write, answer)
         if answer == "forgotten" and isinstance(write, ForgetRecord | StillTrue):
             # After a crash before the next step, it is erased once more, which changes nothing.
-            await self._correcting.delete_fact(here.scope, write.record_id)
+            await self._correcting.delete_facts(here.scope, write.record_ids)
             here = await self._scopes.read(here.scope)
             if here.get(Question, asked.nonce) != asked:
                 raise NotWritten("stale")
@@ -197,11 +175,12 @@ def _check_same(facts: ScopeMemory, write: StillTrue, answer: ConsentAnswer) -> 
 
 async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
     """Raise `NotConfirmed` if the write would end or erase a fact that now is another person's."""
-    fact_id = 0
+    fact_ids: tuple[int, ...] = ()
     if isinstance(write, ForgetRecord | StillTrue):
-        fact_id = write.record_id
+        fact_ids = write.record_ids
     elif isinstance(write, Remember):
-        fact_id = write.replaces
-    fact = facts.record(fact_id)
-    if isinstance(fact, Fact) and not await may_change(asker, senders_of(facts, fact)):
-        raise NotConfirmed("not_yours")
+        fact_ids = (write.replaces,)
+    for fact_id in fact_ids:
+        fact = facts.record(fact_id)
+        if isinstance(fact, Fact) and not await may_change(asker, senders_of(facts, fact)):
+            raise NotConfirmed("not_yours")

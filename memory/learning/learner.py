@@ -29,6 +29,7 @@ from memory.store.commands import Command, ScriptCall
 from memory.store.errors import MemoryFailure, StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
+from memory.store.tasks import end_tasks
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 
@@ -127,8 +128,7 @@ class ConversationLearner:
                 raise failures[0]
             return done
         finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await end_tasks([renewing])
             await asyncio.shield(self._store.client.pipeline(finish))
 
     async def _renew(self, lease: Sequence[str], token: str) -> None:

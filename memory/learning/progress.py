@@ -13,14 +13,7 @@ from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.delta import Delta
 from memory.scopes.field import Field
-from memory.scopes.fields import (
-    STATE_LEARNER,
-    Digest,
-    Failures,
-    State,
-    StateUntrusted,
-    Watermark,
-)
+from memory.scopes.fields import STATE_LEARNER, Digest, Failures, State, StateUntrusted, Watermark
 from memory.scopes.log import message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -36,14 +29,10 @@ _MAX_SAID = 200
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The vectors of messages that are stored: up to the message `last`, all with `fingerprint`.
-
-    `is_unwanted`: vectors were dropped because Redis was full, and no more are to be stored.
-    """
+    """The vectors of messages that are stored: up to the message `last`, all with `fingerprint`."""
 
     last: int
     fingerprint: str
-    is_unwanted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +114,7 @@ class Progress:
 
     def _learner(self, behavior: LearningBehavior) -> str:
         scope, generation = self.target(behavior).scope, self.here.generation
-        return _learner_in(scope, behavior, self.conversation, generation)
+        return learner_in(scope, behavior.name, self.conversation, generation)
 
     def _from_here(self, writing: Write, target: ScopeMemory) -> Write:
         if target.scope == self.conversation:
@@ -163,7 +152,7 @@ async def progress_of(
             if not each.is_whole:  # it has its first vectors, or it is too long for one page
                 await scopes.read(each.scope)
     here = read_scopes[-1]
-    _, last, fingerprint, is_unwanted, newer = unlearned
+    _, last, fingerprint, newer = unlearned
     known = [each for each in here.messages.messages[-_MAX_SAID:] if each.seq <= held.message]
     messages = [message_of(seq_of(entry), paired(columns)) for entry, columns in newer]
     return Progress(
@@ -173,7 +162,7 @@ async def progress_of(
         session=deltas[conversation].session,
         now=time(),
         said=() if deltas[conversation].is_off else (*known, *messages),
-        embedded=Embedded(seq_of(last or b"0"), fingerprint.decode(), bool(is_unwanted)),
+        embedded=Embedded(seq_of(last or b"0"), fingerprint.decode()),
     ), replies
 
 
@@ -196,24 +185,14 @@ def watermark_place(
 ) -> tuple[Scope, str]:
     """Return the scope and the learner of a behavior's watermark of a conversation."""
     scope = conversation.facts_scope if behavior.is_personal else conversation
-    return scope, _learner_in(scope, behavior, conversation, generation)
+    return scope, learner_in(scope, behavior.name, conversation, generation)
 
 
-def awaited_watermark(
-    behavior: LearningBehavior, conversation: Scope, generation: int
-) -> tuple[Scope, str] | None:
-    """Return the same, or None if the behavior does not run in the conversation."""
-    is_here = behavior.reach.covers(conversation)
-    return watermark_place(behavior, conversation, generation) if is_here else None
-
-
-def _learner_in(
-    scope: Scope, behavior: LearningBehavior, conversation: Scope, generation: int
-) -> str:
+def learner_in(scope: Scope, behavior: str, conversation: Scope, generation: int) -> str:
     """Name a behavior in a scope; in another scope also the conversation and its generation.
 
     That scope may outlive the conversation, whose sequences then begin again at 1.
     """
     begun = f"@{generation}" if generation else ""
     elsewhere = f"@{conversation.tag}{begun}" if scope != conversation else ""
-    return behavior.name + elsewhere
+    return behavior + elsewhere

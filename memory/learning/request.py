@@ -13,7 +13,7 @@ from memory.behaviors.learning_behavior import Batch, LearningBehavior
 from memory.message import Message
 from memory.text.speakers import NAMELESS, speaker_name
 from memory.text.tokens import TokenCounter
-from memory.text.untrusted_text import harmless
+from memory.text.untrusted_text import escaped
 
 _TASK = (
     "You keep the memory of an assistant. You are given what it knows already and what was said "
@@ -61,7 +61,7 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
         "n": message.seq,
         "on": _minute(message.sent_at),
         "who": "assistant" if is_assistant else speaker_name(message.sender_name) or "user",
-        "said": tokens.shorten(harmless(message.text), _MAX_MESSAGE_TOKENS),
+        "said": tokens.shorten(escaped(message.text), _MAX_MESSAGE_TOKENS),
     }
     if not message.is_first_party:
         line["untrusted"] = True
@@ -71,7 +71,7 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
     if message.unseen:
         line["attached_but_not_seen"] = message.unseen
     if digest:
-        line["tools"] = harmless(digest)
+        line["tools"] = escaped(digest)
     return orjson.dumps(line).decode()
 
 

@@ -35,12 +35,7 @@ class ToolWriter:
     `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        scopes: Scopes,
-        with_domain: WithDomain,
-    ) -> None:
+    def __init__(self, store: Store, scopes: Scopes, with_domain: WithDomain) -> None:
         self._store = store
         self._scopes = scopes
         self._correcting = Correcting(store, scopes)

@@ -58,16 +58,13 @@ class VectorLearner:
         """Embed and store the messages that have no vector yet; return how many.
 
         It is safe to repeat and to run twice at the same time. If the stored vectors are of another
-        model, all messages are embedded again. If the vectors were dropped because Redis was full,
-        nothing is embedded.
+        model, all messages are embedded again.
 
         Raise `NotWritten` if something was erased or another model's vectors were stored meanwhile,
         and `EmbeddingsUnavailable` if the model fails. The vectors stored so far remain, and the
         next round continues after them.
         """
         here, embedded = progress.here, progress.embedded
-        if embedded.is_unwanted:
-            return 0
         fingerprint = fingerprint_of(self._embedder, message_search.RECIPE)
         stream = _Stream("messages", here, fingerprint, embedded.fingerprint, embedded.last)
         said = progress.said_after(stream.last)

@@ -55,6 +55,9 @@ def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> l
             sender_id=source.sender_id,
             changes=fact.changes,
             is_pinned=fact.is_pinned,
+            kind=fact.kind,
+            from_day=fact.from_day,
+            to_day=fact.to_day,
         )
         # One second between two cards keeps them in order.
         asked_at = _asked_at(now + _CARD_WAITS_S) + len(cards)
@@ -85,7 +88,14 @@ def remembered(
     The new fact is pinned if the replaced one is, or if it is a lasting wish.
     """
     replaced = next((fact for fact in known if fact.id == write.replaces), None)
-    new = Fact(0, write.text, (source,), now, is_pinned=write.is_pinned, changes=write.changes)
+    new = Fact(
+        *(0, write.text, (source,), now),
+        is_pinned=write.is_pinned,
+        changes=write.changes,
+        kind=write.kind,
+        from_day=write.from_day,
+        to_day=write.to_day,
+    )
     if replaced is None:
         return [new]
     return [new.in_place_of(replaced), Ended(write.replaces, now, THE_ONE_BEFORE)]

@@ -9,12 +9,16 @@ from time import time
 MONTHS = 3
 """How many months' sums exist at a time."""
 
+HEARD, SPOKEN, DRAWN = "heard_s", "spoken_chars", "drawn_images"
+"""Kinds of sources with another unit: seconds of sound, characters, and images."""
+
 
 @dataclass(frozen=True, slots=True)
 class BillingSource:
-    """What billed tokens: `kind` is `answer`, `internal` or `embedding`.
+    """What was billed: `kind` is that of the call, such as `answer` or `internal`.
 
-    `is_second` says that it was the second model.
+    `kind` may also be `HEARD`, `SPOKEN` or `DRAWN`, which are not billed by tokens. `is_second`
+    says that it was the second model.
     """
 
     kind: str
@@ -34,7 +38,11 @@ class BillingSource:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Billed tokens; `reasoning` is a part of `output`, `fresh` is the input without `cached`."""
+    """Billed tokens; `reasoning` is a part of `output`, `fresh` is the input without `cached`.
+
+    Of a source that is not billed by tokens, `reasoning` is the amount in its unit. So it is in no
+    sum of tokens, and processes of older versions can read it.
+    """
 
     fresh: int = 0
     cached: int = 0

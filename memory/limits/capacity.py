@@ -1,32 +1,20 @@
-"""Keeps the bot working on a Redis that fills up: alerts admins, drops data, closes intake.
+"""Keeps the bot working on a Redis that fills up: alerts admins, frees the ballast.
 
 Every process reads how full it is. Only the process that holds a lease does something about it.
 """
 
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
-from dataclasses import asdict, dataclass
-from time import monotonic, time
-
-import structlog
+from collections.abc import Awaitable, Callable
+from time import time
 
 from memory.limits.alerts import AlertLog, CapacityAlert, Level
-from memory.limits.dropping import Dropped, Dropping, WatermarkPlace
 from memory.limits.fill_level import Ballast, FillLevel, ballast_bytes, read_fill_level
 from memory.store.store import Store
 
-log = structlog.get_logger(__name__)
-
-_EMBED_AGAIN_BELOW = 0.4
 _ALERT_ABOVE = 0.8
-_DROP_UNTIL = 0.85
-_DROP_ABOVE = 0.9
+_BALLAST_BELOW = 0.9
 _LEASE_MS = 30_000
-_NOTHING_TO_DROP_S = 60.0
-"""After a walk that found nothing to drop, no further walk begins for so long."""
-
 _SAMPLE_EVERY_S = 60.0
 _MAX_SAMPLES = 120
 
@@ -34,40 +22,25 @@ SendAlert = Callable[[CapacityAlert, FillLevel], Awaitable[bool]]
 """Sends an alert to admins; false if no admin could be reached now and it must be tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityStats:
-    """How full Redis is, and what was dropped in all."""
-
-    fill_level: FillLevel
-    dropped: Dropped
-
-
 class CapacityMonitor:
     """Watches the capacity of Redis for one bot.
 
     `default_limit` is the number of bytes of a Redis that does not tell its limit; 0 means unknown.
-    The newest `tail` messages of a conversation are never dropped. `samples` are what this process
-    has seen in the last two hours, with times in Unix seconds, oldest first.
+    `samples` are what this process has seen in the last two hours, with times in Unix seconds,
+    oldest first.
     """
 
-    def __init__(self, store: Store, default_limit: int, tail: int) -> None:
+    def __init__(self, store: Store, default_limit: int) -> None:
         self.ballast = Ballast(store)
         self._store = store
-        self._tail = tail
         self._default_limit = default_limit
         self._alerts = AlertLog(store)
         self._lease = store.lease(store.keys.capacity_lease, _LEASE_MS)
-        self._dropping = Dropping(store, tail)
         self.samples: deque[tuple[float, FillLevel]] = deque(maxlen=_MAX_SAMPLES)
         self._seen: Level | None = None
-        self._walk_from = 0.0
-
-    def wait_for(self, watermarks: Sequence[WatermarkPlace]) -> None:
-        """From now on drop no message that is newer than one of these watermarks."""
-        self._dropping = Dropping(self._store, self._tail, watermarks)
 
     def room(self) -> int:
-        """Return how many bytes may be stored for a moment without data being dropped for them.
+        """Return how many bytes may be stored for a moment without filling Redis up.
 
         A large value takes twice its size while a script writes it (measured on Valkey 9.1); the
         rest is for other turns. A Redis whose limit is unknown, or that this process has not looked
@@ -78,16 +51,16 @@ class CapacityMonitor:
         _, fill = self.samples[-1]
         return int(_ALERT_ABOVE * fill.limit - fill.used) // 3 if fill.limit else sys.maxsize
 
-    async def stats(self) -> CapacityStats:
-        """Return the figures for operators."""
-        return CapacityStats(await self._read(), await self._alerts.dropped())
+    async def fill_level(self) -> FillLevel:
+        """Return how full Redis is now."""
+        return await read_fill_level(self._store.client, self._default_limit)
 
     async def check(self, send_alert: SendAlert) -> Level:
         """Read how full Redis is, act unless another process does, and return the level.
 
         Does nothing if the limit of Redis is unknown. Raise `StoreError`.
         """
-        fill_level = await self._read()
+        fill_level = await self.fill_level()
         if not self.samples or time() - self.samples[-1][0] >= _SAMPLE_EVERY_S:
             self.samples.append((time(), fill_level))
         if not fill_level.limit:
@@ -106,45 +79,19 @@ class CapacityMonitor:
         return level
 
     async def _act(self, fill_level: FillLevel, send_alert: SendAlert) -> Level:
-        is_tight = fill_level.share > _DROP_ABOVE or self.ballast.is_released
-        if is_tight and monotonic() >= self._walk_from:
-            fill_level = await self._drop(fill_level)
         used_with_ballast = fill_level.used + ballast_bytes(fill_level.limit)
-        has_space = used_with_ballast < _DROP_ABOVE * fill_level.limit
+        has_space = used_with_ballast < _BALLAST_BELOW * fill_level.limit
         if not self.ballast.is_allocated and has_space:
             await self.ballast.allocate(fill_level.limit)
         level, now = self._level(fill_level), time()
-        if level is Level.LOW and await self._alerts.has_dropped_vectors():
-            await self._dropping.let_embed()
-            await self._alerts.mark_embedded()
-        for alert in await self._alerts.due(level, now):
-            if await send_alert(alert, fill_level):
-                await self._alerts.mark_reported(alert, level, now)
+        alert = await self._alerts.due(level, now)
+        if alert and await send_alert(alert, fill_level):
+            await self._alerts.mark_reported(alert, level, now)
         return level
-
-    async def _drop(self, fill_level: FillLevel) -> FillLevel:
-        """Drop data step by step until there is space again; return the new fill level."""
-        total = Dropped()
-        try:
-            async with aclosing(self._dropping.steps()) as steps:
-                async for dropped in steps:
-                    total += dropped
-                    fill_level = await self._read()
-                    if fill_level.share < _DROP_UNTIL or not await self._lease.hold():
-                        break
-        finally:
-            await self._alerts.add(total)
-        if total == Dropped():
-            self._walk_from = monotonic() + _NOTHING_TO_DROP_S
-        log.warning("data dropped to free memory", **asdict(total), **asdict(fill_level))
-        return fill_level
-
-    async def _read(self) -> FillLevel:
-        return await read_fill_level(self._store.client, self._default_limit)
 
     def _level(self, fill_level: FillLevel) -> Level:
         if self.ballast.is_released or fill_level.share > 1:
             return Level.FULL
         if fill_level.share > _ALERT_ABOVE:
             return Level.FULL_SOON
-        return Level.NORMAL if fill_level.share > _EMBED_AGAIN_BELOW else Level.LOW
+        return Level.NORMAL

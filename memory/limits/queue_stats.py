@@ -1,4 +1,4 @@
-"""Counts what waits: conversations, leases, learning, reminders. Shows no content."""
+"""Counts what waits: conversations, leases, learning, work items. Shows no content."""
 
 from dataclasses import dataclass
 
@@ -35,11 +35,10 @@ class QueueStats:
     wake_ups: int
     jobs: int
     parked: int
-    dead_letters: int
     learning: int
     learning_overdue: int
     learning_since: float
-    reminders: int
+    work: int
     waiting: tuple[WaitingConversation, ...]
     leases: dict[str, float]
 
@@ -48,26 +47,15 @@ async def read_queue_stats(store: Store) -> QueueStats:
     """Count what waits, in three round trips; raise `StoreError`."""
     client, keys = store.client, store.keys
     now = await client.server_time()
-    (
-        wake_ups,
-        jobs,
-        parked,
-        letters,
-        learning,
-        overdue,
-        late,
-        reminders,
-        *rest,
-    ) = await client.pipeline(
+    (wake_ups, jobs, parked, learning, overdue, late, work, *rest) = await client.pipeline(
         [
             ("XLEN", keys.ready_queue),
             ("XLEN", keys.jobs),
             ("ZCARD", keys.due),
-            ("ZCARD", keys.dead_letters),
             ("ZCARD", keys.learning),
             ("ZCOUNT", keys.learning, "-inf", now),
             ("ZRANGE", keys.learning, 0, 0, "WITHSCORES"),
-            ("ZCARD", keys.reminders),
+            ("ZCARD", keys.work),
             ("XRANGE", keys.ready_queue, "-", "+", "COUNT", _MAX_LISTED),
             ("PTTL", keys.poller),
             ("PTTL", keys.sweeper),
@@ -80,11 +68,10 @@ async def read_queue_stats(store: Store) -> QueueStats:
         wake_ups=wake_ups,
         jobs=jobs,
         parked=parked,
-        dead_letters=letters,
         learning=learning,
         learning_overdue=overdue,
         learning_since=late[0][1] if overdue else 0.0,
-        reminders=reminders,
+        work=work,
         waiting=await _waiting(store, entries),
         leases=dict(zip(("poller", "sweeper", "capacity"), map(_left_s, leases), strict=True)),
     )

@@ -62,6 +62,18 @@ class Quotas:
         }
         return Verdict((await self._scripts["admit_turn"](keys, request)).decode())
 
+    async def is_used_up(self, person: int, quota: Quota) -> bool:
+        """Return whether a turn would be refused now; nothing is counted or told."""
+        now_ms = int(1000 * await self._client.server_time())
+        spent, turns = await self._client.pipeline(
+            [
+                ("HGET", self._spent_by(person), "sum"),
+                ("ZCOUNT", self._keys.turns_of(person), f"({now_ms - _WINDOW_MS}", now_ms),
+            ]
+        )
+        is_spent = 0 < quota.tokens_per_day <= int(spent or 0)
+        return is_spent or 0 < quota.turns_per_minute <= turns
+
     async def spent_today(self, person: int) -> int:
         """Return the tokens of today's answers to a person."""
         return int(await self._client.call("HGET", self._spent_by(person), "sum") or 0)

@@ -3,18 +3,19 @@
 from dataclasses import dataclass
 from time import time
 
-from memory.limits.dropping import Dropped
 from memory.store.client import RedisClient
 from memory.store.keys import SHARDS, Keys, Scope
+
+_COMPARED = 200
+"""Conversations among which the busiest are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationStats:
     """What is stored of one conversation; times in Unix seconds, 0 when there is nothing.
 
-    `is_off` means that nothing new is remembered. `dropped` counts what was dropped because Redis
-    was filling up.
-    `off_record_until` is when the latest session off the record ends or ended.
+    `is_off` means that nothing new is remembered. `off_record_until` is when the latest session off
+    the record ends or ended. `is_quiet`: no mark shows what was learned.
     """
 
     messages: int
@@ -24,8 +25,8 @@ class ConversationStats:
     last_at: float
     epoch: int
     is_off: bool
-    dropped: Dropped
     off_record_until: float = 0
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,7 @@ async def count_conversation(
             ("ZCARD", names.mailbox),
             ("XRANGE", names.log, "-", "+", "COUNT", 1),
             ("XREVRANGE", names.log, "+", "-", "COUNT", 1),
-            (
-                *("HMGET", names.meta, "epoch", "off_at", "dropped_vectors", "dropped_messages"),
-                "off_record",
-            ),
+            ("HMGET", names.meta, "epoch", "off_at", "off_record", "quiet"),
         ]
     )
     return ConversationStats(
@@ -64,8 +62,8 @@ async def count_conversation(
         last_at=float(last[0][1][b"s"]) if last else 0.0,
         epoch=int(meta[0] or 0),
         is_off=meta[1] is not None,
-        dropped=Dropped(int(meta[2] or 0), int(meta[3] or 0)),
-        off_record_until=int(meta[4].split(b"|")[1]) / 1000 if meta[4] else 0,
+        off_record_until=int(meta[2].split(b"|")[1]) / 1000 if meta[2] else 0,
+        is_quiet=(meta[3] or b"").endswith(b"|1"),
     )
 
 
@@ -78,3 +76,22 @@ async def count_all(client: RedisClient, keys: Keys) -> BotStats:
     wake_ups = await client.call("XLEN", keys.ready_queue)
     info = await client.info("memory")
     return BotStats(sum(sizes), sum(active), int(wake_ups), int(info.get("used_memory", 0)))
+
+
+async def busiest_conversations(
+    client: RedisClient, keys: Keys, count: int
+) -> list[tuple[int, float, Scope]]:
+    """Return those with most messages among the conversations that were active last.
+
+    Each with the number of its messages and the time when it was active last.
+    """
+    shards = [
+        ("ZREVRANGE", keys.conversations(shard), 0, _COMPARED - 1, "WITHSCORES")
+        for shard in range(SHARDS)
+    ]
+    replies = await client.pipeline(shards)
+    found = [(float(at), Scope(tag.decode())) for reply in replies for tag, at in reply]
+    newest = sorted(found, key=lambda each: -each[0])[:_COMPARED]
+    sizes = await client.pipeline([("XLEN", keys.scope(scope).log) for _, scope in newest])
+    compared = [(int(size), *each) for size, each in zip(sizes, newest, strict=True)]
+    return sorted(compared, key=lambda each: each[:2], reverse=True)[:count]

@@ -160,7 +160,7 @@ class UsageStore:
         self, person: int, conversation: str, day: int, calls: Sequence[BilledCall]
     ) -> ScriptCall:
         month = month_of(calls[0].at)
-        is_private = person != NO_PERSON and Scope(conversation).chat_id == person
+        is_private = person > NO_PERSON and Scope(conversation).chat_id == person
         own = f"u:{person}"
         names = [own if is_private else conversation or "none", "days", "people"]
         keys = [self._keys.usage(month, name) for name in names]

@@ -16,7 +16,7 @@ from memory.store.store import Store
 MAX_LETTERS = 32
 """Dead letters that a conversation keeps; the oldest one is dropped for a new one."""
 
-_MAX_LISTED = 100
+_MAX_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """Sets the messages of a turn aside, lists them, and puts them back or drops them."""
+    """Sets the messages of a turn aside, lists them, and puts them back."""
 
     def __init__(self, store: Store, mailbox: Mailbox, lease_ms: int) -> None:
         self._store = store
@@ -50,6 +50,7 @@ class DeadLetters:
             "token": lease.token,
             "epoch": lease.epoch,
             "erasure": lease.erasure,
+            "turn": turn.id,
             "lease_ms": self._lease_ms,
             "ttl_s": store.ttl_s,
             "error": error,
@@ -91,20 +92,11 @@ class DeadLetters:
         """
         index = self._store.keys.index_of(conversation)
         await self._store.client.pipeline([("ZADD", index, int(time()), conversation.tag)])
-        was_there = await self._take(conversation, id_, puts_back=True)
+        keys = self._store.keys.scope(conversation).all
+        request = {"letter": id_, "ttl_s": self._store.ttl_s}
+        was_there = bool(await self._store.scripts["take_letter"](keys, request))
         await self._mailbox.wake(conversation)
         return was_there
-
-    async def drop(self, conversation: Scope, id_: str) -> bool:
-        """Erase a dead letter; false if there is none."""
-        was_there = await self._take(conversation, id_, puts_back=False)
-        self._store.erased.set()
-        return was_there
-
-    async def _take(self, conversation: Scope, id_: str, *, puts_back: bool) -> bool:
-        keys = self._store.keys.scope(conversation).all
-        request = {"letter": id_, "puts_back": puts_back, "ttl_s": self._store.ttl_s}
-        return bool(await self._store.scripts["take_letter"](keys, request))
 
 
 def _named(member: bytes) -> tuple[Scope, str]:

@@ -12,11 +12,10 @@ from time import time
 import orjson
 
 from memory.queue.album_marks import AlbumMarks
-from memory.queue.ready_queue import TAG_FIELD
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
-from memory.store.keys import Scope
+from memory.store.keys import TAG_FIELD, Scope
 from memory.store.scope_keys import ScopeKeys
 from memory.store.store import Store
 
@@ -55,7 +54,8 @@ class Outcome(StrEnum):
 class Entry:
     """One waiting update: what the queue must know, and `body`, which only the bot reads.
 
-    `is_grouped`: it is forwarded or of an album, so others may come with it.
+    `is_command`: it is answered alone, as a command, a file, an edit and the beginning of a session
+    are. `is_grouped`: it is forwarded or of an album, so others may come with it.
     """
 
     update_id: int
@@ -157,10 +157,7 @@ class Mailbox:
     async def _waiting(self, keys: ScopeKeys) -> list[Entry]:
         """Return the entries that wait, newest first, and those of dead letters."""
         members, letters = await self._store.client.pipeline(
-            [
-                ("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"),
-                ("HVALS", keys.dead_letters),
-            ]
+            [("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"), ("HVALS", keys.dead_letters)]
         )
         # The head of a dead letter is no entry.
         members += [each for each in letters if each.count(b"|") > _LETTER_MARKS]
@@ -178,8 +175,7 @@ class Mailbox:
         keys, scripts = self._store.keys, self._store.scripts
         sender = [keys.person(entry.sender_id), keys.person_epoch(entry.sender_id)]
         spoke = scripts["spoke"].command(
-            sender,
-            {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS},
+            sender, {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
         )
         index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
         request: dict[str, object] = {
@@ -191,7 +187,7 @@ class Mailbox:
         while True:
             indexes = [index] if today in self._indexed else [index, spoke]
             intake = scripts["intake"].command(
-                keys.scope(conversation).of_turns, request, entry.to_member()
+                keys.scope(conversation).turn_keys, request, entry.to_member()
             )
             _, *forgotten_until, reply = await self._store.client.pipeline([*indexes, intake])
             answer: dict[str, str] = orjson.loads(reply)

@@ -64,11 +64,7 @@ class OffRecordSessions:
         is written first, because an entry without a session does no harm.
         """
         store, keys = self._store, self._store.keys
-        request = {
-            "since": int(since * 1000),
-            "until": int(until * 1000),
-            "ttl_s": store.ttl_s,
-        }
+        request = {"since": int(since * 1000), "until": int(until * 1000), "ttl_s": store.ttl_s}
         script = store.scripts["begin_off_record"].command(
             keys.scope(conversation).all, request, end.to_member()
         )
@@ -98,8 +94,7 @@ class OffRecordSessions:
         """Put the command that ends a session into the mailbox of each whose time is over."""
         client, keys = self._store.client, self._store.keys
         due = await client.call(
-            *("ZRANGEBYSCORE", keys.off_record, "-inf", time()),
-            *("WITHSCORES", "LIMIT", 0, _PAGE),
+            *("ZRANGEBYSCORE", keys.off_record, "-inf", time()), *("WITHSCORES", "LIMIT", 0, _PAGE)
         )
         for tag, noted_end in due:
             conversation = Scope(tag.decode())

@@ -8,6 +8,7 @@ import orjson
 
 from memory.queue.mailbox import Entry
 from memory.queue.off_record import OffRecord
+from memory.queue.stored_version import version_of
 from memory.scopes.delta import Delta
 from memory.store.commands import Reply
 from memory.store.errors import LeaseLost
@@ -19,6 +20,13 @@ class Superseded(LeaseLost):
 
     The current owner counts it as sent, or we cannot tell: our own step may have been carried out,
     and only its answer was lost.
+    """
+
+
+class QuestionErased(LeaseLost):
+    """Raised when a step was refused because the question of the turn was erased.
+
+    No worker goes on with the turn, so a former reply that we have replaced must go too.
     """
 
 
@@ -43,7 +51,9 @@ class Run:
     the commit says whether the turn was ours, not the lease. `is_ending` is set when the run is
     about to be cancelled, so that it shows nothing more. `heard` are the words of voice
     messages, by the id of the message, and `seen` is what photos show. `before` is the Markdown
-    that is shown above the reply, such as a quote of these words.
+    that is shown above the reply, such as a quote of these words. `notes` are shown below it, such
+    as why a photo could not be seen. `ends_at` is when its slow steps have to be over, in the time
+    of the event loop; 0 until the first of them begins.
     """
 
     shown: str | None = None
@@ -52,6 +62,8 @@ class Run:
     heard: tuple[tuple[int, str], ...] = ()
     seen: tuple[tuple[int, str], ...] = ()
     before: str = ""
+    notes: tuple[str, ...] = ()
+    ends_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +113,14 @@ class OpenTurn:
     off_record: OffRecord | None = None
     run: Run = field(default_factory=Run, repr=False, compare=False)
 
+    @property
+    def stored_version(self) -> int:
+        """The newest version of its messages and its reply."""
+        return max(version_of(each) for each in (self.outbox, *(e.body for e in self.entries)))
+
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoTurn:
     """There is no turn now.
 
     `why` is one of `held`, `empty`, `parked`, `deferred`, `moved`, `failed` and `lost` (the token
@@ -122,7 +139,7 @@ class Committed:
 
     exchange: int
     first_seq: int
-    then: OpenTurn | Nothing
+    then: OpenTurn | NoTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +147,15 @@ class Closing:
     """What a commit writes besides the messages.
 
     `digest` is a summary of the tool steps, for learning. `writes` is what tools want written, as
-    JSON. `reminders` is what tools set and cancel (`ReminderChanges`). If `is_off_record`, the
-    messages are kept until that session ends, and nothing else is written; `ends_session` then
-    erases its words.
+    JSON. `work` is what tools add and cancel (`WorkChanges`). With `ends_session` the
+    session ends before the messages. If `is_off_record`, the messages are kept until that session
+    ends, and nothing else is written; `ends_session` then erases its words before that.
     """
 
     ends_session: bool = False
     digest: str = ""
     writes: bytes = b""
-    reminders: str = ""
+    work: str = ""
     is_off_record: bool = False
 
     @property
@@ -148,13 +165,13 @@ class Closing:
             "ends_session": self.ends_session,
             "is_off_record": self.is_off_record,
             "digest": self.digest,
-            "reminders": orjson.loads(self.reminders or "null"),
+            "work": orjson.loads(self.work or "null"),
         }
         return {name: value for name, value in fields.items() if value}
 
 
 def check(answer: bytes, lease: Lease) -> None:
-    """Return if a step was carried out; raise `LeaseLost`, `Superseded` or `Interrupted`."""
+    """Return if a step was carried out; raise an error of this file, or `LeaseLost`."""
     match answer:
         case b"ok":
             return
@@ -164,11 +181,13 @@ def check(answer: bytes, lease: Lease) -> None:
             raise Interrupted("stopped")
         case b"superseded":
             raise Superseded(lease.conversation.tag)
+        case b"erased":
+            raise QuestionErased(lease.conversation.tag)
         case _:
             raise LeaseLost(lease.conversation.tag)
 
 
-def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | Nothing:
+def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | NoTurn:
     """Read the answer of `begin` in the scripts `acquire` and `commit`."""
     head = orjson.loads(answer[0])
     match head["outcome"]:
@@ -179,7 +198,7 @@ def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | Nothi
                 return opened
             return replace(opened, off_record=OffRecord.of(head["off_record"], said))
         case why:
-            return Nothing(why, head.get("wake_up", ""), head.get("wait_ms", 0))
+            return NoTurn(why, head.get("wake_up", ""), head.get("wait_ms", 0))
 
 
 def _open_turn(

@@ -12,10 +12,10 @@ from secrets import token_hex
 from memory.store.client import RedisClient
 from memory.store.commands import Reply, Request
 from memory.store.errors import StoreRefused
+from memory.store.keys import TAG_FIELD
 from memory.store.scripts import Scripts
 
 GROUP = "workers"
-TAG_FIELD = "c"
 
 _REMOVE_AFTER_MS = 3600 * 1000
 

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from time import time
 
 from memory.queue.mailbox import Mailbox
-from memory.queue.ready_queue import TAG_FIELD
-from memory.store.keys import SHARDS, Scope
+from memory.store.keys import SHARDS, TAG_FIELD, Scope
 from memory.store.store import Store
 
 _RECENT_S = 48 * 3600
@@ -17,6 +16,8 @@ _LEARN_AGAIN_S = 60
 
 _MAX_WAKE_UP_AGE_S = 600
 """An older wake-up does not count: if its consumer group was lost, no worker may ever read it."""
+
+_WHENEVER_WRITTEN = {"last_update": str(2**53), "oldest_ms": 0}
 
 _MAX_CLOCK_SKEW_S = 60
 """A wake-up later than this does not count: the clock went back, and nobody reclaims it."""
@@ -62,8 +63,7 @@ class Sweep:
         """Wake up conversations whose parked or deferred turns are due; return how many."""
         key = self._store.keys.due
         due = await self._store.client.call(
-            *("ZRANGEBYSCORE", key, "-inf", int(time() * 1000)),
-            *("WITHSCORES", "LIMIT", 0, _PAGE),
+            *("ZRANGEBYSCORE", key, "-inf", int(time() * 1000)), *("WITHSCORES", "LIMIT", 0, _PAGE)
         )
         for tag, score in due:
             await self._mailbox.wake(Scope(tag.decode()))
@@ -75,8 +75,7 @@ class Sweep:
         """Return conversations whose learning is overdue, each to one process at a time."""
         key, now = self._store.keys.learning, time()
         late = await self._store.client.call(
-            *("ZRANGEBYSCORE", key, "-inf", now),
-            *("WITHSCORES", "LIMIT", 0, max_conversations),
+            *("ZRANGEBYSCORE", key, "-inf", now), *("WITHSCORES", "LIMIT", 0, max_conversations)
         )
         taken = []
         for tag, score in late:
@@ -95,6 +94,26 @@ class Sweep:
                 for shard in range(SHARDS)
             ]
         )
+
+    async def prune_people(self) -> int:
+        """Remove expired conversations from the indexes of the people who wrote there.
+
+        Return how many. The index of a person must not expire by itself: others may keep a group
+        alive for years, and an erasure has to find it. Walks through all keys.
+        """
+        store, removed = self._store, 0
+        async for key in store.client.keys_like(store.keys.person("*")):
+            for tag, stamp in (await store.client.call("HGETALL", key)).items():
+                scope = Scope(tag.decode())
+                index, meta = store.keys.index_of(scope), store.keys.scope(scope).meta
+                # The index is written before the scope.
+                listed, stored = await store.client.pipeline(
+                    [("ZSCORE", index, scope.tag), ("EXISTS", meta)]
+                )
+                if listed is None and not stored:
+                    request = {"conversation": scope.tag, "newest": "", **_WHENEVER_WRITTEN}
+                    removed += await store.scripts["drop_unless_newer"]([key], request, stamp)
+        return removed
 
     async def _wake_ups(self) -> set[str]:
         """Return the tags that have an unread or pending wake-up."""

@@ -41,7 +41,7 @@ class Stopping:
             request["by_admin"] = True
         if stop.draft:
             request["draft"] = stop.draft
-        keys = self._store.keys.scope(conversation).of_turns
+        keys = self._store.keys.scope(conversation).turn_keys
         answer = (await self._store.scripts["stop"](keys, request)).decode()
         if answer == "waits":
             await self._mailbox.wake(conversation)

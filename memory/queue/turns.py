@@ -13,22 +13,14 @@ import orjson
 
 from memory.limits.usage import UsageStore
 from memory.message import Message
-from memory.queue.open_turn import (
-    Closing,
-    Committed,
-    Lease,
-    Nothing,
-    OpenTurn,
-    begun_turn,
-    check,
-)
+from memory.queue.open_turn import Closing, Committed, Lease, NoTurn, OpenTurn, begun_turn, check
 from memory.queue.signals import Signals
-from memory.reminders.reminders import first_looks
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
 from memory.store.commands import Command, ScriptCall
 from memory.store.keys import Scope
 from memory.store.store import Store
+from memory.work.items import first_looks
 
 LEARN_LATE_S = 60
 """If learning has not followed a commit after so many seconds, any process takes it up."""
@@ -69,7 +61,7 @@ class TurnStore:
 
     async def acquire(
         self, conversation: Scope, cursor: Cursor, token: str = "", wake_up: str = ""
-    ) -> OpenTurn | Nothing:
+    ) -> OpenTurn | NoTurn:
         """Take the lease, begin the next turn and load what is newer than `cursor`.
 
         With a `token` the caller has the lease already and begins its turn again, together with the
@@ -82,7 +74,7 @@ class TurnStore:
         facts_calls = self._read_facts(conversation, cursor.facts or Cursor())
         answer, *facts = await self._store.client.pipeline([acquire, *facts_calls])
         begun = begun_turn(conversation, answer)
-        if isinstance(begun, Nothing) and begun.why == "parked":
+        if isinstance(begun, NoTurn) and begun.why == "parked":
             # The process that woke us up too early has a clock that runs ahead.
             await self._wake_in(conversation, begun.wait_ms)
         if facts and isinstance(begun, OpenTurn):
@@ -107,10 +99,14 @@ class TurnStore:
     async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
         """Mark a part as being sent, and the parts before it as sent as these message ids.
 
-        Raise `Superseded` if the last of these counts as sent or may count, otherwise `LeaseLost`.
+        Raise `Superseded` if the last of these counts as sent or may count, otherwise `LeaseLost`,
+        as `QuestionErased` if the question was erased.
         """
-        request = {"turn": turn.id, "part": part, "sent": ",".join(map(str, sent))}
-        await self._step("sending", turn.lease, {"lease_ms": self._times.lease_ms, **request})
+        marks = {"turn": turn.id, "part": part, "sent": ",".join(map(str, sent))}
+        request = {**turn.lease.named, "lease_ms": self._times.lease_ms, **marks}
+        keys = self._store.keys.scope(turn.lease.conversation).run_keys
+        step = self._store.scripts["sending"].command(keys, request)
+        check((await self._store.client.pipeline([step]))[0], turn.lease)
 
     async def park(self, lease: Lease, pause_ms: int) -> None:
         """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`.
@@ -133,7 +129,7 @@ class TurnStore:
 
         It is not an error if the lease is lost.
         """
-        keys = self._store.keys.scope(conversation).of_step
+        keys = self._store.keys.scope(conversation).step_keys
         await self._store.scripts["hand_over"](keys, {"token": token})
 
     async def defer(self, lease: Lease, pause_ms: int) -> None:
@@ -154,7 +150,8 @@ class TurnStore:
     ) -> Committed:
         """Close the turn, append its messages and begin the next turn.
 
-        Raise `Superseded` if the last part counts as sent or may count, otherwise `LeaseLost`.
+        Raise `Superseded` if the last part counts as sent or may count, otherwise `LeaseLost`,
+        as `QuestionErased` if the question was erased.
         """
         closing, lease = closing or Closing(), turn.lease
         request = {
@@ -168,7 +165,7 @@ class TurnStore:
         commit = self._script("commit", lease.conversation, request, closing.writes)
         turn.run.is_committing = True
         noted = self._note_learning(lease, messages, closing)
-        looks = first_looks(self._store.keys.reminders, lease.conversation, closing.reminders)
+        looks = first_looks(self._store.keys.work, lease.conversation, closing.work)
         answers = await self._store.client.pipeline([*noted, *looks, commit, *looks])
         head, *begun = answers[len(noted) + len(looks)]
         answer = orjson.loads(head)
@@ -222,21 +219,21 @@ class TurnStore:
 
     def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes) -> ScriptCall:
         """Return a step that also answers whether the run has to end."""
-        request = {**turn.lease.named, **self._times_fields()}
+        request = {**turn.lease.named, "turn": turn.id, **self._times_fields()}
         if turn.run.shown is not None:
             request["is_shown"] = True
         if turn.is_stopped:
             request["is_stopped"] = True
-        keys = self._store.keys.scope(turn.lease.conversation).of_run
+        keys = self._store.keys.scope(turn.lease.conversation).run_keys
         return self._store.scripts[name].command(keys, request, *opaque)
 
     def _step_call(self, name: str, lease: Lease, request: dict[str, object]) -> ScriptCall:
         """Return a step that changes only the open turn and its lease."""
-        keys = self._store.keys.scope(lease.conversation).of_step
+        keys = self._store.keys.scope(lease.conversation).step_keys
         return self._store.scripts[name].command(keys, {**lease.named, **request})
 
     def _script(
         self, name: str, conversation: Scope, request: dict[str, object], *opaque: bytes
     ) -> ScriptCall:
-        keys = self._store.keys.scope(conversation).of_turns
+        keys = self._store.keys.scope(conversation).turn_keys
         return self._store.scripts[name].command(keys, request, *opaque)

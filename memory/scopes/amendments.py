@@ -37,7 +37,7 @@ class Again(Amendment):
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""
-        sources = (*fact.sources, self.source)
+        sources = (*fact.sources, replace(self.source, at=self.at))
         if self.source in fact.sources:
             return fact
         return replace(fact, sources=sources, confirmed_at=max(self.at, fact.confirmed_at))

@@ -79,6 +79,10 @@ class Fact(Record):
     confirmed, `asked_at` when the person was last asked whether it still holds (0: never); both in
     Unix seconds. `changes` says that it is of a kind that changes, such as an address or a plan. If
     it `was_unpinned` by a person, only a person pins it again.
+
+    `kind` is a general noun for what it is about. `from_day` and `to_day` say when it happens or
+    holds, as ISO dates of a day, a month or a year. Each is "" if it is unknown, and goes with the
+    first source, which said it.
     """
 
     KIND = "fact"
@@ -95,6 +99,9 @@ class Fact(Record):
     asked_at: float = 0
     changes: bool = False
     was_unpinned: bool = False
+    kind: str = ""
+    from_day: str = ""
+    to_day: str = ""
 
     @property
     def is_current(self) -> bool:
@@ -117,12 +124,28 @@ class Fact(Record):
         return replace(self, is_pinned=is_pinned, was_unpinned=other.was_unpinned)
 
     def without(self, erased: Erased) -> Self | None:
-        """Keep the sources that are left; without any source, a fact or a wording is erased."""
+        """Keep the sources that are left; without any source, a fact or a wording is erased.
+
+        Text, time, kind and days are those of the first source. Without it, text and time become
+        those of the next one, and a wording is erased.
+        """
         left = erased.sources_left(self.sources)
-        replaced = tuple(each for each in self.replaced if erased.sources_left(each.sources))
+        replaced = tuple(each for each in self.replaced if erased.sources_left(each.sources[:1]))
         if (left, replaced) == (self.sources, self.replaced):
             return self
-        return replace(self, sources=left, replaced=replaced) if left else None
+        if not left:
+            return None
+        kept = replace(self, sources=left, replaced=replaced)
+        first = left[0]
+        if first == self.sources[0]:
+            return kept
+        text, said_at = first.said or self.text, first.at or self.said_at
+        # Sources without words of their own said the text that the fact had until now.
+        own = (replace(each, said=each.said or self.text) for each in left)
+        sources = tuple(own) if text != self.text else left
+        return replace(
+            kept, sources=sources, text=text, said_at=said_at, kind="", from_day="", to_day=""
+        )
 
 
 @dataclass(frozen=True, slots=True)

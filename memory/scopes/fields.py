@@ -3,11 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-import orjson
-
 from memory.scopes.field import Field, goes, goes_with_message, stays
 from memory.scopes.sources import Erased
-from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, from_json, to_json
+from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
 
 UNASKED = "unasked"
 QUESTION_WAITS_S = 3_600
@@ -221,14 +219,5 @@ class Question(Field):
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
         seq, asked_at, answer, writes = stored.split("|", 3)
-        return cls(key, int(seq), float(asked_at), answer, _asked_write(writes))
-
-
-def _asked_write(stored: str) -> ToolWrite:
-    """Read a write; an older version stored the text, the replaced fact and the person's id."""
-    values = orjson.loads(stored)
-    if values and isinstance(values[0], str):
-        text, replaces, sender_id = values
-        return Remember(text, replaces, sender_id=sender_id)
-    (write,) = from_json(stored)
-    return write
+        (write,) = from_json(writes)
+        return cls(key, int(seq), float(asked_at), answer, write)

@@ -11,6 +11,8 @@ from time import time
 
 from memory.message import Message
 from memory.scopes.delta import Cursor, Delta
+from memory.scopes.fact_lists import is_of_kind
+from memory.scopes.freshness import with_facts
 from memory.scopes.history_search import HistorySearch
 from memory.scopes.log import generation_of, stored_fields
 from memory.scopes.message_reading import read_conversation, read_messages
@@ -18,6 +20,7 @@ from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
+from memory.scopes.topic_facts import known_facts
 from memory.search.embeddings import QuestionVectors
 from memory.search.hybrid import Hit
 from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
@@ -68,8 +71,9 @@ class ChatHistory:
     ) -> "ChatHistory":
         """Return the history that an open turn has loaded.
 
-        If the conversation is long and not in the cache, this takes one more read. Raise
-        `LeaseLost` if something was erased since the turn began.
+        It also brings up to date what this process holds of the person's facts, which behaviors
+        read later in the turn. If the conversation is long and not in the cache, this takes one
+        more read. Raise `LeaseLost` if something was erased since the turn began.
         """
         scopes = parts.scopes
         here = loaded = scopes.join(conversation, delta, parts.tail)
@@ -154,6 +158,24 @@ class ChatHistory:
             return []
         return await (await self._search()).results(text, k, exclude, search_filter)
 
+    async def with_facts(self, found: Sequence[SearchResult]) -> list[SearchResult]:
+        """Return results with what facts say about their messages; not for talk off the record."""
+        return with_facts(found, await self._facts(), self._here)
+
+    async def of_kind(
+        self, kind: str, k: int, search_filter: SearchFilter = EVERYTHING
+    ) -> list[SearchResult]:
+        """Return the newest `k` messages that facts of a kind rest on; not off the record."""
+        facts = known_facts(await self._facts(), self._here)
+        sources = (each for fact in facts if is_of_kind(fact, kind) for each in fact.sources)
+        seqs = {each.seq for each in sources if each.tag == self.conversation.tag}
+        return (await self._search()).messages_of(sorted(seqs, reverse=True), k, search_filter)
+
+    async def _facts(self) -> ScopeMemory:
+        facts_scope = self.conversation.facts_scope
+        is_here = facts_scope == self.conversation
+        return self._here if is_here else await self._parts.scopes.current(facts_scope)
+
     async def find(
         self,
         text: str,
@@ -217,7 +239,8 @@ class ChatHistory:
         """Read the messages and vectors that are missing; raise `LeaseLost` after an erasure."""
         if self._stream.is_whole:
             return
-        version, stream = await read_messages(self._parts.store, self.conversation)
+        max_bytes = self._parts.scopes.conversation_bytes
+        version, stream = await read_messages(self._parts.store, self.conversation, max_bytes)
         if version != self._here.version:
             raise LeaseLost(self.conversation.tag)
         self._stream = self._here.messages = stream

@@ -1,17 +1,19 @@
 """Searches the messages of one conversation by words and, if they have vectors, by meaning."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from time import time
 
 from memory.message import Message
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.stream import fingerprint_of
+from memory.search.arrays import Flags
 from memory.search.embeddings import QuestionVectors, Vectors
-from memory.search.growing import Flags
 from memory.search.hybrid import Hit
 from memory.search.message_search import RECIPE, SearchFilter, SearchResult
+from memory.search.question import asks_for_all, asks_for_first, is_question
 
 _RELATED_SHARE = 4
 _MAX_INDEXED_INLINE = 200
@@ -35,11 +37,22 @@ class HistorySearch:
     ) -> list[SearchResult]:
         """Return at most `k` messages about `text`, best first, each with its exchange.
 
-        After them come at most `k // 4` messages that resemble the best one (re-query). `exclude`
-        has sequences of messages that are not found.
+        After them come at most `k // 4` messages that resemble the best one (re-query), and if a
+        question asks for a list and there are no vectors, at most `k` that say much. A question for
+        the first thing that was said begins with the first messages. `exclude` has sequences of
+        messages that are not found.
         """
-        hits = await self._search(text, k, exclude, search_filter, related=k // _RELATED_SHARE)
+        hits = await self._search(text, k, exclude, search_filter, is_turn=True)
         return [self._result(hit) for hit in hits]
+
+    def messages_of(
+        self, seqs: Iterable[int], k: int, search_filter: SearchFilter
+    ) -> list[SearchResult]:
+        """Return the first `k` messages with these sequences that may be found."""
+        allowed = self._allowed((), search_filter)
+        rows = (self.stream.position(seq) for seq in seqs)
+        found = [row for row in rows if row is not None and allowed[row]]
+        return [self._result(Hit(row, 0.0, 0.0, 0.0, is_boosted=False)) for row in found[:k]]
 
     async def messages(
         self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
@@ -54,9 +67,9 @@ class HistorySearch:
         exclude: Collection[int],
         search_filter: SearchFilter,
         *,
-        related: int = 0,
+        is_turn: bool = False,
     ) -> list[Hit]:
-        """Return the hits, and after them at most `related` messages that resemble the best one."""
+        """Return the hits; for a turn also what belongs before and after them."""
         if not self.stream.messages:
             return []
         query = await self._query_vector(text)
@@ -66,10 +79,17 @@ class HistorySearch:
                 index = self.stream.indexed(self.zone)
                 # Only now, because a turn may have appended messages in between.
                 allowed = self._allowed(exclude, search_filter)[: len(index.ids)]
-                today = datetime.now(self.zone).date()
+                today = datetime.fromtimestamp(time(), self.zone).date()
                 hits = index.search(text, query, k, allowed, today)
-                again = index.index.related(hits, related, allowed) if hits and related else ()
-                return [*hits, *again]
+                if not is_turn or not is_question(text):
+                    return hits
+                first = index.index.first_said(allowed) if asks_for_first(text) else []
+                best = self.stream.messages[hits[0].row].text if hits else ""
+                related = index.index.related(hits, k // _RELATED_SHARE, allowed, best)
+                hits = [*first, *hits, *related]
+                if query is None and hits and asks_for_all(text):
+                    hits += index.index.statements_of_rare_words(text, k, allowed)
+                return _once(hits)
 
         if self.stream.unindexed > _MAX_INDEXED_INLINE or self.stream.searching.locked():
             return await asyncio.to_thread(find)
@@ -112,3 +132,11 @@ class HistorySearch:
         while end < len(messages) and messages[end].exchange == number:
             end += 1
         return tuple(messages[first:end])
+
+
+def _once(hits: Iterable[Hit]) -> list[Hit]:
+    """Return each row once, where it is found first."""
+    by_row: dict[int, Hit] = {}
+    for hit in hits:
+        by_row.setdefault(hit.row, hit)
+    return list(by_row.values())

@@ -1,4 +1,4 @@
-"""What people have seen of a scope in `/memory`."""
+"""What people have seen of a scope in `/memory`, and what they were told of its claims."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -26,3 +26,20 @@ class Looked(Field):
     @classmethod
     def _read(cls, _: str, stored: str) -> Self:
         return cls(*map(int, stored.split("|")))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsChecked(Field):
+    """The newest answer whose claim to have saved something was compared with what was kept."""
+
+    PREFIX = "claims_checked"
+    seq: int
+
+    without = stays
+
+    def _stored(self) -> str:
+        return str(self.seq)
+
+    @classmethod
+    def _read(cls, _: str, stored: str) -> Self:
+        return cls(int(stored))

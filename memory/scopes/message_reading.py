@@ -16,7 +16,7 @@ _PAGE = 200
 async def read_conversation(store: Store, scopes: Scopes, conversation: Scope) -> ScopeMemory:
     """Read a conversation with all its messages under one version, and keep it in the cache."""
     while True:
-        version, messages = await read_messages(store, conversation)
+        version, messages = await read_messages(store, conversation, scopes.conversation_bytes)
         scope_memory = await scopes.read(conversation)
         if scope_memory.version == version:
             scope_memory.messages = messages
@@ -31,15 +31,19 @@ async def read_newest(store: Store, conversation: Scope) -> list[Message]:
     return [message_of(seq_of(entry), fields) for entry, fields in entries]
 
 
-async def read_messages(store: Store, conversation: Scope) -> tuple[tuple[str, str], MessageStream]:
+async def read_messages(
+    store: Store, conversation: Scope, max_bytes: int
+) -> tuple[tuple[str, str], MessageStream]:
     """Return the version (epoch, erasure) and all messages and vectors that it has.
 
-    A short conversation takes one round trip. A longer one is read in pages, because Redis counts
-    what it is about to send as used memory, and because other turns go on between two pages.
+    If they take more than `max_bytes`, only the newest are kept. A short conversation takes one
+    round trip. A longer one is read in pages, because Redis counts what it is about to send as used
+    memory, and because other turns go on between two pages.
     """
     keys = store.keys.scope(conversation)
     names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
     messages = MessageStream()
+    messages.max_bytes = max_bytes
     versions: set[tuple[Reply, ...]] = set()
     is_whole = False
     while not is_whole:
@@ -60,8 +64,9 @@ async def read_messages(store: Store, conversation: Scope) -> tuple[tuple[str, s
         widths = {len(row) for _, row in page.vectors}
         if len(versions) > 1 or len(widths) > 1 or not messages.vectors.fits(page.vectors):
             # An erasure or another model came in between.
-            return await read_messages(store, conversation)
+            return await read_messages(store, conversation, max_bytes)
         messages.add(page)
+        messages.shorten()
         is_whole = max(len(log), len(vectors)) < _PAGE
     messages.session = int(after[3] or 0)
     return version_of(after), messages

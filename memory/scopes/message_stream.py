@@ -6,14 +6,28 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import tzinfo
 
+import structlog
+
 from memory.message import Message
 from memory.scopes.delta import Columns
 from memory.scopes.log import message_of
 from memory.scopes.stream import EmbeddedStream, KindIndex
+from memory.search.hybrid import IndexRecord
+from memory.search.int8_rows import Int8Rows
 from memory.search.message_search import SESSION_PAUSE_S, record_of
+
+log = structlog.get_logger(__name__)
 
 _MESSAGE_OVERHEAD_BYTES = 400
 _INDEXED_AT_ONCE = 1_000
+_INDEXED_CHARS_AT_ONCE = 125_000
+"""The words of so many messages, and of so many characters, are in memory while indexing."""
+_USUAL_CHARS = 200
+_MIN_KEPT = 20
+"""So many newest messages are searched whatever memory they take."""
+_SHORTENED_SHARE = 2
+"""A conversation that takes too much memory keeps one part of that in so many, so that it may grow
+again."""
 _FRESH = 10
 """So many messages may have no vector yet, because embedding follows the replies."""
 
@@ -23,28 +37,33 @@ class MessageStream(EmbeddedStream):
 
     Messages up to `session` belong to earlier sessions. `refused` are sequences of messages that
     the model's server refused. A search holds `searching`: other topics may search the same stream,
-    and an index serves one thread at a time.
+    and an index serves one thread at a time. If all of it takes more than `max_bytes`, the oldest
+    messages are left out.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self.max_bytes = sys.maxsize
         self.messages: list[Message] = []
         self.refused: list[int] = []
         self.session = 0
         self.searching = threading.Lock()
         self._index = KindIndex()
         self._sessions = 0
+        self._former: tuple[Sequence[int], Int8Rows] | None = None
 
     @property
     def is_embedded(self) -> bool:
         """Whether all messages have vectors, except a tenth of them or the ten newest."""
-        missing = len(self.messages) - len(self.refused) - self.vectors.count
+        missing = self.count - len(self.refused) - self.vectors.count
         return missing <= max(_FRESH, len(self.messages) // 10)
 
     @property
     def unindexed(self) -> int:
-        """How many messages and vectors the next search has to index first."""
-        return len(self.messages) - len(self._index.ids) + len(self.vectors)
+        """How much the next search has to index first: about in messages of 200 characters."""
+        done = 0 if self.nbytes > self.max_bytes else len(self._index.ids)
+        new = self.messages[done:]
+        return len(new) + sum(len(each.text) for each in new) // _USUAL_CHARS + len(self.vectors)
 
     def append(self, messages: Sequence[Message]) -> None:
         """Append messages in the order of their sequences, except those that are here already."""
@@ -57,17 +76,43 @@ class MessageStream(EmbeddedStream):
     def indexed(self, zone: tzinfo) -> KindIndex:
         """Index new messages by the days of `zone`, in about 0.05 ms each; return the index."""
         while len(self._index.ids) < len(self.messages):
-            first = len(self._index.ids)
-            said, records = self.messages[first : first + _INDEXED_AT_ONCE], []
+            first, chars, records = len(self._index.ids), 0, list[IndexRecord]()
+            said = self.messages[first : first + _INDEXED_AT_ONCE]
             earlier = self.messages[first - 1 if first else 0]
             for message in said:
                 self._sessions += message.sent_at - earlier.sent_at > SESSION_PAUSE_S
                 records.append(record_of(message, self._sessions, zone))
                 earlier = message
-            self._index.extend([message.seq for message in said], records)
+                chars += len(message.text)
+                if chars > _INDEXED_CHARS_AT_ONCE:
+                    break
+            self._index.extend([message.seq for message in said[: len(records)]], records)
+            self.shorten()
+        former, self._former = self._former, None
+        if former and former[0]:
+            self._index.put_vectors(*former)
         for seqs, vectors in self.vectors.taken():
             self._index.put_vectors(seqs, vectors)
         return self._index
+
+    def shorten(self) -> None:
+        """Leave the oldest messages out if they take too much memory; index the others again."""
+        said, done = self.messages, len(self._index.ids)
+        if self.nbytes <= self.max_bytes or len(said) <= _MIN_KEPT:
+            return
+        room = self._text_bytes * self.max_bytes / self.nbytes / _SHORTENED_SHARE
+        first = len(said)
+        while first and (room > 0 or len(said) - first < _MIN_KEPT):
+            first -= 1
+            room -= _bytes_of(said[first])
+        log.info("long conversation", searched=len(said) - first, stored=self.count)
+        if first < done and self._former is None:
+            self._former = self._index.vectors_from(first)
+        self._index, self._sessions = KindIndex(), 0
+        self.messages = said[first:]
+        self.refused = [seq for seq in self.refused if seq >= said[first].seq]
+        self._text_bytes = sum(map(_bytes_of, self.messages))
+        self.vectors.forget_before(said[first].seq)
 
     def position(self, seq: int) -> int | None:
         """Return the position of the message with this sequence, None if it is not here."""
@@ -81,7 +126,11 @@ class MessageStream(EmbeddedStream):
         self.messages.append(message)
         if message.is_refused:
             self.refused.append(message.seq)
-        return sys.getsizeof(message.text) + _MESSAGE_OVERHEAD_BYTES
+        return _bytes_of(message)
 
     def _indexes(self) -> Sequence[KindIndex]:
         return (self._index,)
+
+
+def _bytes_of(message: Message) -> int:
+    return sys.getsizeof(message.text) + _MESSAGE_OVERHEAD_BYTES

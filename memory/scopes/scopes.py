@@ -3,6 +3,7 @@
 Redis has the truth. What a process has read is valid only for the version that it was read under.
 """
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, tzinfo
 from time import time
@@ -21,6 +22,7 @@ from memory.scopes.changes import (
     take_over,
 )
 from memory.scopes.delta import Cursor, Delta
+from memory.scopes.entries import Record
 from memory.scopes.log import stored_fields
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
@@ -38,7 +40,11 @@ Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
 
 
 class Scopes:
-    """All scopes of one bot; the most recently used ones are cached. Days are those of `zone`."""
+    """All scopes of one bot; the most recently used ones are cached. Days are those of `zone`.
+
+    The cache has `max_bytes`; of one conversation at most `conversation_bytes` are in memory, its
+    newest messages.
+    """
 
     def __init__(
         self,
@@ -46,6 +52,7 @@ class Scopes:
         questions: QuestionVectors,
         *,
         max_bytes: int,
+        conversation_bytes: int = sys.maxsize,
         zone: tzinfo = UTC,
     ) -> None:
         self._client = store.client
@@ -56,6 +63,7 @@ class Scopes:
         self._ttl_s = store.ttl_s
         self._questions = questions
         self.zone = zone
+        self.conversation_bytes = conversation_bytes
         self._cache = ScopeCache(max_bytes)
 
     @property
@@ -67,20 +75,25 @@ class Scopes:
         """Remove a scope from the cache."""
         self._cache.drop(scope)
 
+    def held(self, scope: Scope) -> ScopeMemory | None:
+        """Return the scope as it is in the cache; None if it is not there."""
+        return self._cache.get(scope)
+
     def cursor(self, scope: Scope) -> Cursor:
         """Return the cursor of the cached scope, an empty one if it is not in the cache."""
-        held = self._cache.get(scope)
+        held = self.held(scope)
         return held.cursor if held else Cursor()
 
     def keep(self, scope_memory: ScopeMemory) -> None:
         """Put a scope into the cache, as the most recently used."""
+        scope_memory.messages.max_bytes = self.conversation_bytes
         self._cache.keep(scope_memory)
 
     def join(self, scope: Scope, delta: Delta, max_entries: int) -> ScopeMemory:
         """Return a scope with what a turn has loaded; some records may still be missing."""
         held = self._cache.get(scope) or ScopeMemory(scope)
         scope_memory = held.join(delta, max_entries)
-        self._cache.keep(scope_memory)
+        self.keep(scope_memory)
         return scope_memory
 
     def reading(self, scope: Scope) -> ScriptCall:
@@ -192,6 +205,7 @@ class Scopes:
             "messages": list(revision.messages),
             "records": list(revision.records),
             "instead": [(record.id, *numbered(contents, record)) for record in revision.instead],
+            "reworded": [each.id for each in revision.instead if _is_reworded(scope_memory, each)],
             "added": [numbered(contents, entry) for entry in revision.added],
             "fields": new_values(revision),
         }
@@ -248,3 +262,9 @@ class Scopes:
     def _index(self, scope: Scope) -> Command:
         """Add the scope to the index that erasures read; to be sent before anything is stored."""
         return ("ZADD", self._keys.index_of(scope), int(time()), scope.tag)
+
+
+def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:
+    """Return whether a record has another text than before, so that its vector must go."""
+    before = scope_memory.record(record.id)
+    return before is not None and before.embedded_text != record.embedded_text

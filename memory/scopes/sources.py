@@ -1,7 +1,7 @@
 """What a memory rests on, and what an erasure takes of that."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 
@@ -23,13 +23,17 @@ class Source:
 
     `epoch` is the epoch of the conversation when it was read (`ScopeMemory.epoch`). A clear erases
     the memories that rest only on older epochs. `sender_id` names the person who sent the message,
-    0 if there is not exactly one.
+    0 if there is not exactly one. `at` is when a fact was said again there (Unix seconds), 0 for
+    the first source, whose time is `Fact.said_at`. `said` is the fact as it was learned from there,
+    "" if that is the text of the fact.
     """
 
     tag: str
     seq: int
     epoch: int = 0
     sender_id: int = 0
+    at: float = field(default=0, compare=False)
+    said: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

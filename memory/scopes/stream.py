@@ -12,8 +12,8 @@ import numpy as np
 
 from memory.scopes.delta import Columns, StreamDelta
 from memory.scopes.log import int8_rows
+from memory.search.arrays import Flags
 from memory.search.embeddings import Embedder, Vectors
-from memory.search.growing import Flags
 from memory.search.hybrid import Hit, HybridIndex, IndexRecord
 from memory.search.int8_rows import Int8Rows
 
@@ -59,6 +59,10 @@ class PackedRows:
             self.newest, row = newer[-1]
             self._row_bytes = len(row)
 
+    def forget_before(self, first: int) -> None:
+        """Remove the rows that wait and have an id before `first`."""
+        self._waiting = [each for each in self._waiting if each[0] >= first]
+
     def taken(self) -> Iterator[tuple[Sequence[int], Int8Rows]]:
         """Yield the ids and the `(n, dim)` rows that wait, some at a time, and remove them."""
         waiting, self._waiting = self._waiting, []
@@ -93,13 +97,13 @@ class KindIndex:
         if is_held.any():
             self.index.put_packed(at[is_held], rows[is_held])
 
+    def vectors_from(self, row: int) -> tuple[Sequence[int], Int8Rows]:
+        """Return the ids from a row on that have vectors, and these vectors, `(n, dim)`."""
+        rows, vectors = self.index.packed_from(row)
+        return [self.ids[each] for each in rows], vectors
+
     def search(
-        self,
-        text: str,
-        query: Vectors | None,
-        k: int,
-        allowed: Flags,
-        asked_on: date | None = None,
+        self, text: str, query: Vectors | None, k: int, allowed: Flags, asked_on: date | None = None
     ) -> list[Hit]:
         """Return up to `k` hits, best first; by words alone if the vectors have another length."""
         try:

@@ -7,6 +7,7 @@ the turn contained untrusted text.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import orjson
 
@@ -17,8 +18,8 @@ _ONLY_SHOWN = {"is_stored": False}
 class Remember:
     """Keep a statement of `sender_id` as a fact; it replaces the fact `replaces` (0: none).
 
-    `changes` and `is_pinned` are those of the fact. `old_text` shows people the replaced fact. It
-    is not stored.
+    `changes`, `is_pinned`, `kind` and the days are those of the fact. `old_text` shows people the
+    replaced fact. It is not stored.
     """
 
     text: str
@@ -28,18 +29,30 @@ class Remember:
     nonce: str = ""
     changes: bool = False
     is_pinned: bool = False
+    kind: str = ""
+    from_day: str = ""
+    to_day: str = ""
     old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecord:
-    """Erase one fact. `old_text` shows it to people and is not stored."""
+    """Erase one fact, or several with `others`, which always asks first.
+
+    `old_text` shows them to people and is not stored.
+    """
 
     record_id: int
     asks_first: bool = False
     sender_id: int = 0
     nonce: str = ""
+    others: tuple[int, ...] = ()
     old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
+
+    @property
+    def record_ids(self) -> tuple[int, ...]:
+        """The ids of all facts that it erases."""
+        return (self.record_id, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,11 @@ class StillTrue:
     sender_id: int = 0
     nonce: str = ""
     old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
+
+    @property
+    def record_ids(self) -> tuple[int, ...]:
+        """The id of the fact that a no erases."""
+        return (self.record_id,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +106,12 @@ def to_json(writes: Sequence[ToolWrite]) -> bytes:
 
 def from_json(stored: str | bytes) -> tuple[ToolWrite, ...]:
     """Read the stored form; raise `ValueError` if it is not JSON."""
-    return tuple(_KINDS[kind](*rest) for kind, *rest in orjson.loads(stored)) if stored else ()
+    return tuple(_read(*each) for each in orjson.loads(stored)) if stored else ()
+
+
+def _read(kind: str, *values: object) -> ToolWrite:
+    typed: list[Any] = [tuple(each) if isinstance(each, list) else each for each in values]
+    return _KINDS[kind](*typed)
 
 
 _KINDS: dict[str, type[ToolWrite]] = {
@@ -102,5 +125,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def _written(write: ToolWrite) -> list[object]:
-    stored = (each.name for each in fields(write) if each.metadata.get("is_stored", True))
-    return [_NAMES[type(write)], *(getattr(write, name) for name in stored)]
+    stored = [each for each in fields(write) if each.metadata.get("is_stored", True)]
+    while stored and getattr(write, stored[-1].name) == stored[-1].default:
+        stored.pop()  # what an earlier version does not know is stored only if it says something
+    return [_NAMES[type(write)], *(getattr(write, each.name) for each in stored)]

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.growing import Flags, Floats
+from memory.search.arrays import Flags, Floats
 from memory.search.int8_rows import Int8Rows, blocks, product, quantised
 
 _STEP: Final = 1.1
@@ -129,6 +129,11 @@ class DenseIndex:
         self._measured = min(self._measured, first)
         if first < self._centred_to:  # the mean was computed from the vectors before this position
             self._centred_on = 0
+
+    def packed_from(self, first: int) -> tuple[npt.NDArray[np.intp], Int8Rows]:
+        """Return the positions from `first` on that have vectors, and these, `(n, width)` int8."""
+        at = first + np.flatnonzero(self._present[first : self._used])
+        return at, self._matrix[at]
 
     def vector(self, at: int) -> Floats | None:
         """Return the vector of a record, `(dimensions,)` float32, or None."""

@@ -20,15 +20,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memory.search.asked import QUESTION_MARKS
+from memory.search.arrays import Flags, Floats, GrowingArray, Positions, best_positions
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.growing import Flags, Floats, GrowingArray, Positions, best_positions
 from memory.search.int8_rows import Int8Rows
 from memory.search.lexical import LexicalIndex, LexicalScores
+from memory.search.question import QUESTION_MARKS, is_question
 from memory.search.sessions import Sessions
 from memory.search.times import Times
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import words_of
+
+_FIRST_SAID = 3
 
 _MIN_CLOSENESS = -2.0
 """If all records are alike, their cosines hardly vary, and any question would seem far away."""
@@ -123,6 +125,10 @@ class HybridIndex:
         """
         self._dense.put_packed(rows, packed)
 
+    def packed_from(self, row: int) -> tuple[Positions, Int8Rows]:
+        """Return the rows from `row` on that have vectors, and these, `(n, dimensions)` int8."""
+        return self._dense.packed_from(row)
+
     def search(
         self,
         question: str,
@@ -135,17 +141,22 @@ class HybridIndex:
 
         A hit needs `min_lexical` or `min_dense`, however few records there are. `vector` is
         `(dimensions,)` float32 or None. `allowed` is `(rows,)`: other rows are not returned, but
-        they still boost their neighbors and count as evidence. "Last summer" is the one before
-        `asked_on`, nothing without it. Raise `ValueError` for a vector of another width.
+        they still boost their neighbors and count as evidence. A short text that asks nothing finds
+        only records that have the rarest of its known words themselves. Weak evidence without a
+        vector finds only records with a rare word of the question, or beside these. "Last summer"
+        is the one before `asked_on`, nothing without it. Raise `ValueError` for a vector of another
+        width.
         """
         if not len(self) or k < 1:
             return []
         found = self._lexical.scores(question)
         near = self._dense.scores(vector) if vector is not None and self.vectors else None
         then = self._times.said_then(question, asked_on, self._lexical)
-        asks_then = then is not None and question.rstrip().endswith(QUESTION_MARKS)
+        asks_then = then is not None and is_question(question)
         if not asks_then and not self._is_above_floor(found, near):
             return []
+        asks_days = then is not None or self._times.names_days(question)
+        is_weak = near is None and not asks_days and not self._is_sure(found, self._weights.floor)
         lexical = self._lexical_share(found)
         dense = np.zeros_like(lexical) if near is None else self._dense_share(near.standard)
         is_hit = lexical >= self._weights.min_lexical
@@ -154,6 +165,10 @@ class HybridIndex:
             is_hit |= then == 1
         if allowed is not None:
             is_hit &= allowed
+        asks_nothing = found.words < self._weights.min_words and not is_question(question)
+        if is_weak or asks_nothing:
+            is_hit &= found.near if is_weak else found.rarest > 0
+            k = min(k, self._weights.max_weak)
         scores = lexical + dense + self._prior.view
         self._times.add_to(scores, question, then)
         rows = np.flatnonzero(is_hit)
@@ -162,29 +177,66 @@ class HybridIndex:
         columns = (rows, scores[rows], lexical[rows], dense[rows], is_boosted)
         return [Hit(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
-    def related(self, hits: Sequence[Hit], k: int, allowed: Flags | None = None) -> list[Hit]:
+    def related(
+        self, hits: Sequence[Hit], k: int, allowed: Flags | None = None, text: str = ""
+    ) -> list[Hit]:
         """Search again with the vector of the first hit; return up to `k` hits not in `hits`.
 
-        They belong after the direct hits. As a bonus within the ranking, they gained nothing.
+        Without its vector, search with the words of `text`, which is that of the first hit: records
+        that share a rare word with it are related. They belong after the direct hits. As a bonus
+        within the ranking, they gained nothing.
         """
         vector = self._dense.vector(hits[0].row) if hits and k > 0 else None
-        if vector is None:
+        if vector is not None:
+            scores = self._dense.scores(vector).standard
+            is_related = scores >= self._weights.min_related
+        elif hits and k > 0 and text:
+            scores = self._lexical.scores(text).own
+            is_related = scores >= self._lexical.rare(self._weights.rare_share / 2)
+        else:
             return []
-        standard = self._dense.scores(vector).standard
-        is_related = standard >= self._weights.min_related
         if allowed is not None:
             is_related &= allowed
         is_related[[hit.row for hit in hits]] = False
-        scores = standard + self._prior.view
+        ranked = scores + self._prior.view
         rows = np.flatnonzero(is_related)
-        rows = rows[best_positions(scores[rows], k)]
-        columns = (rows, scores[rows], standard[rows])
+        rows = rows[best_positions(ranked[rows], k)]
+        columns = (rows, ranked[rows], scores[rows])
         found = zip(*(each.tolist() for each in columns), strict=True)
-        return [Hit(row, score, 0.0, dense, is_boosted=False) for row, score, dense in found]
+        return [
+            Hit(row, score, 0.0, standard, is_boosted=False)
+            if vector is not None
+            else Hit(row, score, standard, 0.0, is_boosted=False)
+            for row, score, standard in found
+        ]
+
+    def first_said(self, allowed: Flags) -> list[Hit]:
+        """Return the first records that people said, for a question for the first thing."""
+        rows = np.flatnonzero(allowed & ~self._times.by_assistant)
+        return [Hit(row, 0.0, 0.0, 0.0, is_boosted=False) for row in rows.tolist()[:_FIRST_SAID]]
+
+    def statements_of_rare_words(self, question: str, k: int, allowed: Flags) -> list[Hit]:
+        """Return up to `k` statements of people with the rarest words, for a question for a list.
+
+        No word of "all museums" finds a museum by its name. So what may belong to a list follows
+        the direct hits, if the words of the question are known here. With vectors it gained
+        nothing: they find what belongs to it.
+        """
+        if not self._is_sure(self._lexical.scores(question), self._weights.floor_of_lists):
+            return []
+        rows = np.flatnonzero(allowed & (self._prior.view == 0))
+        density = self._lexical.density()[rows]
+        best = best_positions(density, k)
+        told = zip(rows[best].tolist(), density[best].tolist(), strict=True)
+        return [Hit(row, score, score, 0.0, is_boosted=False) for row, score in told]
+
+    def _is_sure(self, found: LexicalScores, floor: float) -> bool:
+        """Return whether the words of a question are evidence enough without a vector."""
+        return len(self) < self._weights.min_records or found.known + found.covered >= floor
 
     def _is_above_floor(self, found: LexicalScores, near: DenseScores | None) -> bool:
         """Return whether the conversation holds evidence for the question."""
-        if not found.has_content:
+        if not found.words:
             return False
         if len(self) < self._weights.min_records:
             return found.known > 0

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.growing import Floats
+from memory.search.arrays import Floats
 
 Int8Rows = npt.NDArray[np.int8]
 """`(n, dimensions)` int8: vectors by their directions; their lengths do not matter."""

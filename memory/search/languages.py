@@ -9,9 +9,10 @@ from importlib.resources import files
 class Language:
     """One language. `stemmer` is the name of Snowball's algorithm; "" if there is none.
 
-    `months` has the forms of each month's name, January first. `asks_when`, `asks_all` and
-    `asks_summary` are phrases of questions for a time or a number, for a list or an order, and for
-    a summary. `times` are words that tell a time or a number.
+    `months` has the forms of each month's name, January first. `asks_when`, `asks_all`,
+    `asks_first` and `asks_summary` are phrases of questions for a time or a number, for a list or
+    an order, for the first thing that was said, and for a summary. `times` are words that tell a
+    time or a number.
     """
 
     script: str
@@ -20,6 +21,7 @@ class Language:
     function_words: frozenset[str]
     asks_when: tuple[str, ...]
     asks_all: tuple[str, ...]
+    asks_first: tuple[str, ...]
     asks_summary: tuple[str, ...]
     times: frozenset[str]
 
@@ -34,6 +36,7 @@ def _read() -> dict[str, Language]:
             function_words=frozenset(entry["words"].split()),
             asks_when=_phrases(entry.get("asks_when", "")),
             asks_all=_phrases(entry.get("asks_all", "")),
+            asks_first=_phrases(entry.get("asks_first", "")),
             asks_summary=_phrases(entry.get("asks_summary", "")),
             times=frozenset(entry.get("times", "").split()),
         )

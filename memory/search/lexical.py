@@ -21,13 +21,22 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.growing import Floats, GrowingArray
+from memory.search.arrays import Flags, Floats, GrowingArray
 from memory.search.postings import Postings
 from memory.search.record_languages import RecordLanguages
 from memory.search.sessions import Sessions
 from memory.search.vocabulary import NumberedWords, Numbers, Vocabulary
 from memory.search.weights import DEFAULTS, Weights
-from memory.search.words import asked_terms, date_words, terms_of, words_of
+from memory.search.words import asked_terms, asked_words_of, date_words, terms_of
+
+_FEW: Final = 3
+"""A word that at most three records have, and at most half of them, is rare in any conversation."""
+
+_MAX_PARTS: Final = 8
+"""For so many unknown words of a question compounds are looked for, among all terms."""
+
+_MAX_WORDS: Final = 50_000
+"""So many words are known while records are added; a text of made-up words has more."""
 
 _MAX_STEPS: Final = 2
 """How many records away a word still counts."""
@@ -39,15 +48,18 @@ class LexicalScores:
 
     `own`: by the words of the record itself. `boosted`: by its words and those of its neighbors.
     `known`: share of the question's idf mass that occurs anywhere in the conversation, 0 to 1.
-    `covered`: share that the best record covers, 0 to 1. `has_content`: the question has a word
-    that is not a function word.
+    `covered`: share that the best record covers, 0 to 1. `words`: how many words of the question
+    are not function words. `near`: which records have one of these words that few records have, or
+    stand beside one, `(records,)` bool. `rarest`: by that word of these which fewest records have.
     """
 
     own: Floats
     boosted: Floats
     known: float
     covered: float
-    has_content: bool
+    words: int
+    near: Flags
+    rarest: Floats
 
 
 class LexicalIndex:
@@ -89,6 +101,8 @@ class LexicalIndex:
         stretch = k1 * np.maximum(1.0, (said.lengths + dated) / self._weights.paragraph_words)
         gained = weights[texts] * counts * (k1 + 1) / (counts + stretch[texts])
         self._postings.extend(texts + (len(self) - len(dates)), terms, gained)
+        if len(self.vocabulary) > _MAX_WORDS:
+            self._forget_words()
 
     def _dates(self, kinds: Sequence[tuple[date | None, int, bool]]) -> list[tuple[str, ...]]:
         """Return the words of each record's date, by its day, languages and ideographs."""
@@ -141,31 +155,43 @@ class LexicalIndex:
         if self.vocabulary:
             self._forget_words()
         asked = asked_terms(
-            words_of(question),
+            asked_words_of(question),
             self._languages.spoken(),
             function_words=self._weights.keep_function_words,
         )
-        own, boosted, said = (np.zeros(len(self), np.float32) for _ in range(3))
+        own, boosted, said, rarest = (np.zeros(len(self), np.float32) for _ in range(4))
         joined = self._sessions.joined
         boost = joined * np.float32(self._weights.neighbor_boost)
         answer_boost = joined * np.float32(self._weights.answer_boost)
         onward_boost = np.where(self._sessions.answered, answer_boost, boost)
         onward, backward = np.empty_like(boost), np.empty_like(boost)
-        mass = known = 0.0
+        near = np.zeros(len(self), np.bool_)
+        mass = known = highest = 0.0
+        parts_left = _MAX_PARTS
+        least = self.rare(self._weights.rare_share)
         for forms in asked:
             count = self._fill(forms, said)
-            idf = math.log1p((len(self) - count + 0.5) / (count + 0.5))
+            if not count and parts_left:
+                parts_left -= 1
+                parts = self._postings.sharing_parts(forms)
+                count = self._fill(parts, said) if parts else 0
+            idf = self.rarity(count)
             mass += idf
             if count:
                 known += idf
                 said *= np.float32(idf)
                 own += said
+                if idf > highest:
+                    highest = idf
+                    rarest[:] = said
                 for _ in range(_MAX_STEPS):  # a neighbor passes on what it got
                     np.multiply(said[:-1], onward_boost, out=onward)
                     np.multiply(said[1:], boost, out=backward)
                     np.maximum(said[1:], onward, out=said[1:])
                     np.maximum(said[:-1], backward, out=said[:-1])
                 boosted += said
+                if idf >= least:
+                    near |= said > 0
                 said.fill(0.0)
         best = float(boosted.max(initial=0.0))
         return LexicalScores(
@@ -173,8 +199,31 @@ class LexicalIndex:
             boosted=boosted,
             known=known / mass if mass else 0.0,
             covered=min(1.0, best / mass) if mass else 0.0,
-            has_content=bool(asked),
+            words=len(asked),
+            near=near,
+            rarest=rarest,
         )
+
+    def density(self) -> Floats:
+        """Return the mean weight (idf) of the words of each record, `(records,)`.
+
+        It is high for short records of rare words, which say much for their length.
+        """
+        records, terms = self._postings.mentions()
+        mentioned = np.bincount(terms)
+        idf = np.log1p((len(self) - mentioned + 0.5) / (mentioned + 0.5))
+        sums = np.bincount(records, idf[terms], len(self))
+        words = np.bincount(records, minlength=len(self))
+        return (sums / np.maximum(1, words)).astype(np.float32)
+
+    def rarity(self, records: int) -> float:
+        """Return the weight (idf) of a word that so many records mention."""
+        return math.log1p((len(self) - records + 0.5) / (records + 0.5))
+
+    def rare(self, share: float) -> float:
+        """Return the weight (idf) of a word that this share of the records mention, or three."""
+        records = max(_FEW, int(len(self) * share))
+        return self.rarity(min(records, len(self) // 2))
 
     def _fill(self, forms: Sequence[str], said: Floats) -> int:
         """Put the weight of a word into the records that contain it in any form; count these."""

@@ -3,15 +3,15 @@
 Values only. The search itself runs in `memory.scopes.history_search`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from math import inf
 
 import numpy as np
 
 from memory.message import Message
-from memory.search.growing import Flags
+from memory.search.arrays import Flags
 from memory.search.hybrid import IndexRecord
 
 RECIPE = "speaker words"
@@ -43,12 +43,26 @@ def record_of(message: Message, session: int, zone: tzinfo) -> IndexRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """When a statement stopped being true (Unix seconds), and the fact that holds instead.
+
+    `text` is "" and `fact_id` 0 if nothing replaced it.
+    """
+
+    ended_at: float
+    text: str = ""
+    fact_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """One message that was found, and the exchange that it belongs to, oldest first.
 
     `seq`: the sequence of the hit, which is one of `messages`. `score`: higher is better.
     `lexical` and `dense`: what each retriever added to the score. `is_boosted`: words of
-    neighboring messages count more than its own.
+    neighboring messages count more than its own. By sequence, `later` says what came after
+    statements that do not hold any more, and `told_by` has the ids of the facts that say what a
+    message says. Both are empty unless facts were asked (`ChatHistory.with_facts`).
     """
 
     messages: tuple[Message, ...]
@@ -57,6 +71,8 @@ class SearchResult:
     lexical: float = 0.0
     dense: float = 0.0
     is_boosted: bool = False
+    later: Mapping[int, Sequence[Later]] = field(default_factory=dict)
+    told_by: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @property
     def hit(self) -> Message:

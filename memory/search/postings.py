@@ -5,12 +5,13 @@ in which they came, until there are enough to settle all of them at once. An obj
 would take three times as much memory.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.growing import Floats, GrowingArray
+from memory.search.arrays import Flags, Floats, GrowingArray
 
 Records = npt.NDArray[np.int32]
 Numbers = npt.NDArray[Any]
@@ -21,6 +22,11 @@ _MENTION_BITS: Final = 32
 _MAX_NEW: Final = 4_096
 _NEW_SHARE: Final = 32
 """So many mentions may wait, and one in so many of the settled ones."""
+_MAX_ADDED: Final = 2**18
+_ADDED_SHARE: Final = 4
+"""The same while records are added: settling all of a long conversation at once takes memory."""
+_MIN_PART: Final = 5
+"""Letters of the shorter word, if it is a part of the longer one."""
 
 
 class Postings:
@@ -58,6 +64,18 @@ class Postings:
         """Return the number of a term; a new term gets the next one."""
         return self._terms.setdefault(term, len(self._terms))
 
+    def sharing_parts(self, forms: Sequence[str]) -> list[str]:
+        """Return the terms that begin or end with one of these forms, or the other way round.
+
+        So a part of a compound finds the compound. Shorter parts than five letters say too little.
+        """
+        long = tuple(each for each in forms if len(each) >= _MIN_PART and each.isalpha())
+        if not long:
+            return []
+        ends = {end for form in long for n in range(_MIN_PART, len(form)) for end in _ends(form, n)}
+        shorter = sorted(each for each in ends if each in self._terms)
+        return [*shorter, *(t for t in self._terms if t.startswith(long) or t.endswith(long))]
+
     def extend(self, records: Numbers, terms: Numbers, weights: Numbers) -> None:
         """Add the mentions of new records: record, number of the term, and weight of each.
 
@@ -66,6 +84,8 @@ class Postings:
         self._new_records.extend(records)
         self._new_terms.extend(terms)
         self._new_weights.extend(weights)
+        if len(self._new_terms) > _MAX_ADDED + len(self._records) // _ADDED_SHARE:
+            self._settle()
 
     def of(self, term: str) -> tuple[Records, Floats]:
         """Return the records that mention a term, ascending, and its weights in them."""
@@ -86,6 +106,12 @@ class Postings:
             np.concatenate([weights, self._new_weights.view[at]]),
         )
 
+    def mentions(self) -> tuple[Numbers, Numbers]:
+        """Return the records and the numbers of the terms of all mentions, in no order."""
+        terms = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
+        records = (self._records, self._new_records.view)
+        return np.concatenate(records), np.concatenate((terms, self._new_terms.view))
+
     def _settle(self) -> None:
         """Sort the new mentions in among the settled ones."""
         new = self._new_terms.view
@@ -101,14 +127,22 @@ class Postings:
         order |= np.arange(len(new))
         order.sort()
         order &= (1 << _MENTION_BITS) - 1
-        records = np.empty(len(is_new), np.int32)
-        weights = np.empty(len(is_new), np.float32)
-        records[~is_new], weights[~is_new] = self._records, self._weights
-        records[is_new] = self._new_records.view[order]
-        weights[is_new] = self._new_weights.view[order]
-        self._starts, self._records, self._weights = starts, records, weights
+        # One after the other, because each needs its old and its new array at once.
+        self._records = _merged(self._records, self._new_records.view[order], is_new)
+        self._weights = _merged(self._weights, self._new_weights.view[order], is_new)
+        self._starts = starts
         self._clear_new()
 
     def _clear_new(self) -> None:
         self._new_terms, self._new_records = GrowingArray(np.int32), GrowingArray(np.int32)
         self._new_weights = GrowingArray(np.float32)
+
+
+def _merged(settled: Numbers, new: Numbers, is_new: Flags) -> Numbers:
+    merged = np.empty(len(is_new), settled.dtype)
+    merged[~is_new], merged[is_new] = settled, new
+    return merged
+
+
+def _ends(word: str, letters: int) -> tuple[str, str]:
+    return word[:letters], word[-letters:]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from importlib.resources import files
 
-from memory.search.asked import Period, named_days
+from memory.search.question import Period, named_days
 from memory.search.words import languages_of, words_of
 
 _DAYS = (1, 7, 30, 365)
@@ -63,12 +63,11 @@ def names_a_distance(question: str) -> bool:
 
 def relative_periods(question: str, today: date) -> list[Period]:
     """Return the past days that a question of `today` names by their distance."""
-    return [
-        period
-        for words, meanings in _readings(question)
-        for at in range(len(words))
-        if (period := _period(words, meanings, at, today))
-    ]
+    for words, meanings in _readings(question):
+        read = (_period(words, meanings, at, today) for at in range(len(words)))
+        if found := [each for each in read if each]:
+            return found
+    return []
 
 
 def last_months(question: str, today: date) -> list[Period]:
@@ -104,13 +103,12 @@ def anchored(question: str) -> Anchored | None:
 
 
 def _readings(question: str) -> Iterator[tuple[list[str], list[Meanings]]]:
-    """Yield the words of a question with their meanings in each language that it may be in."""
+    """Yield the words of a question with their meanings in each language, the likeliest first."""
     words = words_of(question)
-    spoken = set(languages_of(words, {}).values())
-    for code in spoken & _TABLES.keys() or _TABLES:
-        table = _TABLES[code]
-        if not table.keys().isdisjoint(words):
-            yield words, [table.get(word, {}) for word in words]
+    spoken = _TABLES.keys() & languages_of(words, {}).values()
+    telling = [code for code, table in _TABLES.items() if not table.keys().isdisjoint(words)]
+    for code in sorted(telling, key=lambda each: each not in spoken):
+        yield words, [_TABLES[code].get(word, {}) for word in words]
 
 
 def _number(words: Sequence[str], meanings: Sequence[Meanings], at: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memory.search.growing import Flags, Floats, GrowingArray
+from memory.search.arrays import Flags, Floats, GrowingArray
 
 
 class Sessions:

@@ -5,9 +5,9 @@ from datetime import date
 
 import numpy as np
 
-from memory.search.asked import Period, asks_for_summary, asks_when, named_days
-from memory.search.growing import Flags, Floats, GrowingArray
+from memory.search.arrays import Flags, Floats, GrowingArray
 from memory.search.lexical import LexicalIndex
+from memory.search.question import NamedDays, Period, asks_for_summary, asks_when, named_days
 from memory.search.relative_days import anchored, last_months, names_a_distance, relative_periods
 from memory.search.weights import Weights
 
@@ -25,6 +25,11 @@ class Times:
     def nbytes(self) -> int:
         """Bytes held."""
         return self._days.nbytes + self._tells_time.nbytes + self._by_assistant.nbytes
+
+    @property
+    def by_assistant(self) -> Flags:
+        """Which records the assistant wrote, `(records,)`."""
+        return self._by_assistant.view
 
     def extend(self, tell_times: Flags, days: Sequence[date | None], by_assistant: Flags) -> None:
         """Add records; one without a date is of no day."""
@@ -58,14 +63,22 @@ class Times:
             scores += np.float32(self._weights.summary_bonus) * self._by_assistant.view
         if asks_when(question):
             scores += np.float32(self._weights.time_bonus) * self._tells_time.view
-        named = [each for each in named_days(question) if each.year or then is None]
-        dated = self._days.view[self._days.view > 0] if named else self._days.view[:0]
         if then is not None:
             scores += np.float32(self._weights.relative_date_bonus) * then
-        if len(dated):
-            years = [date.fromordinal(int(day)).year for day in (dated.min(), dated.max())]
-            near = self._nearest([period for each in named for period in each.periods(*years)])
-            scores += np.float32(self._weights.date_bonus) * near
+        named = [each for each in named_days(question) if each.year or then is None]
+        scores += np.float32(self._weights.date_bonus) * self._named(named)
+
+    def names_days(self, question: str) -> bool:
+        """Return whether a question names a day, month or year of which there are records."""
+        return bool(self._named(named_days(question)).max(initial=0) == 1)
+
+    def _named(self, named: Sequence[NamedDays]) -> Floats:
+        """Return the nearness of each record to the nearest of these days, `(records,)`."""
+        dated = self._days.view[self._days.view > 0] if named else self._days.view[:0]
+        if not len(dated):
+            return np.zeros(len(self._days), np.float32)
+        years = [date.fromordinal(int(day)).year for day in (dated.min(), dated.max())]
+        return self._nearest([period for each in named for period in each.periods(*years)])
 
     def _nearest(self, periods: Sequence[Period]) -> Floats:
         """Return the nearness of each record to the nearest of these periods, `(records,)`."""

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.asked import tells_time
-from memory.search.growing import Flags, GrowingArray
+from memory.search.arrays import Flags, GrowingArray
 from memory.search.languages import LANGUAGES
+from memory.search.question import tells_time
 from memory.search.words import (
     ALWAYS_UKRAINIAN,
     CLAIMED_BY,

@@ -1,7 +1,7 @@
 """Every constant of the ranking in one value, so that a benchmark can vary each.
 
 The defaults were chosen on two sets of conversations, each in the middle of a range in which recall
-hardly changes. `python -m tests.lab.ablation` prints what each ingredient is worth.
+hardly changes. `tests/lab/README.md` says what each ingredient is worth.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,11 @@ class Weights:
 
     # Floor.
     floor: float = 0.9  # evidence below which nothing is returned; -inf = no floor
-    floor_without_vectors: float = 0.4  # the same if there are no vectors
+    floor_without_vectors: float = 0.3  # the same if there are no vectors
+    floor_of_lists: float = 0.8  # the same for a list to be filled up with what tells most
+    rare_share: float = 0.02  # a word of so many records is rare; weak evidence needs one
+    min_words: int = 4  # fewer words that ask nothing find only what has the rarest of them
+    max_weak: int = 6  # so many of these at most, and with weak evidence
     min_records: int = 32  # with fewer records one shared word is enough evidence
     closeness: float = 0.3  # evidence that one deviation of closeness is worth
     min_lexical: float = 0.8  # a hit needs this many deviations of its lexical score ...

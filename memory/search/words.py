@@ -26,6 +26,7 @@ _MAX_LETTERS = 64
 """Only this many letters of a word are used, because the caches count words, not bytes."""
 
 _MAX_CACHED = 65_536
+_MAX_ASKED_CHARS = 2_400
 """Words in each cache below: at most about 20 MB, whatever people send."""
 
 # Combining marks of Indic and Thai words, which Python's \w does not match.
@@ -78,6 +79,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold().replace("ё", "е")
+    text = text.replace("i\u0307", "i")  # the Turkish capital İ
     return _HARAKAT.sub("", text.translate(_ARABIC_FORMS))
 
 
@@ -112,6 +114,14 @@ def words_of(text: str) -> list[str]:
     if text.isascii():
         return text.translate(_ASCII_WORDS).split()
     return _WORD.findall(fold(text))
+
+
+def asked_words_of(question: str) -> list[str]:
+    """Return the words of a question; of a long text those of its beginning and its end."""
+    if len(question) > _MAX_ASKED_CHARS:
+        last = _MAX_ASKED_CHARS // 3
+        question = f"{question[: _MAX_ASKED_CHARS - last]} {question[-last:]}"
+    return words_of(question)
 
 
 def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:

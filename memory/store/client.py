@@ -10,26 +10,20 @@ command must tolerate a repeat, and a command that ended in `StoreUnavailable` m
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from time import time
 from typing import Self
 
 from redis import exceptions as untrusted
 from redis.asyncio import Redis, RedisCluster
 
-from memory.store.commands import (
-    Arg,
-    Command,
-    Reply,
-    Script,
-    ScriptCall,
-    SharedTrip,
-    encoded,
-)
+from memory.store.commands import Arg, Command, Reply, Script, ScriptCall, SharedTrip, encoded
 from memory.store.connections import on_one_node, published, sdk_client
 from memory.store.errors import SDK_ERRORS, translate, translated_errors
 
 CALL_TIMEOUT_S = 12.0  # with the wait for a free connection, and repeats
 MAX_SHARED = 12  # commands of a shared round trip, because all replies are in memory at once
 MAX_BLOCK_MS = 2000  # shorter than the time after which a silent socket counts as broken
+_SCAN_COUNT = 1_000
 
 
 class RedisClient:
@@ -121,6 +115,20 @@ class RedisClient:
                 async for message in published(self._redis, channel):
                     yield message
 
+    async def keys_like(self, pattern: str) -> AsyncIterator[str]:
+        """Yield the keys that match a glob pattern, of all nodes; raise a `StoreError`.
+
+        The server walks through all of its keys. A key may come twice.
+        """
+        with translated_errors("SCAN", CALL_TIMEOUT_S):
+            found = aiter(self._redis.scan_iter(match=pattern, count=_SCAN_COUNT))
+            while True:
+                async with asyncio.timeout(CALL_TIMEOUT_S):
+                    key = await anext(found, None)
+                if key is None:
+                    return
+                yield key.decode()
+
     def script(self, source: str) -> Script:
         """Return a Lua text as something to call; nothing is sent before that."""
         return Script(self, source)
@@ -133,6 +141,12 @@ class RedisClient:
         """Return the time of the server in Unix seconds."""
         seconds, microseconds = await self.call("TIME")
         return int(seconds) + int(microseconds) / 1e6
+
+    async def clock_ahead_s(self) -> float:
+        """Return how many seconds the server's clock is ahead of the one of this machine."""
+        began = time()
+        server = await self.server_time()
+        return server - (began + time()) / 2
 
     async def info(self, section: str) -> dict[str, str]:
         """Return one section of INFO; of a Cluster, that of one node."""

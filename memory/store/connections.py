@@ -1,5 +1,6 @@
 """What the SDK offers only in parts: a client for an address, one node of a Cluster, a channel."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -82,6 +83,9 @@ async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[
         is_asked = False
         while True:
             message = await subscription.get_message(timeout=_SILENCE_S)
+            # Python 3.11 loses a cancellation that comes when the SDK has just sent SUBSCRIBE.
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError
             if message is None and is_asked:
                 raise StoreUnavailable("SUBSCRIBE: the connection is silent")
             is_asked = message is None

@@ -5,6 +5,7 @@
     │   ├── StoreUnavailable  no answer, or the server cannot work now: the same call may work later
     │   ├── StoreFull         the server takes no writes; reads still work
     │   ├── StoreRefused      the server will never do this
+    │   │   └── StoreUnfit    the server is of a kind on which no bot can run
     │   └── EmbeddedError     the embedded server cannot run (embedded.py)
     │       ├── EmbeddedBusy        another process uses the data folder
     │       └── EmbeddedUnwritable  the data folder cannot be written to
@@ -12,6 +13,7 @@
     │   ├── LeaseLost         a step of a turn was refused (queue)
     │   │   └── Superseded    the part that was sent last must stay
     │   └── NotWritten        a change of a scope was refused (scopes)
+    ├── NewerValue            a newer release has stored what this one cannot read (queue)
     ├── MailboxFull           a sender has sent too much to one conversation (queue)
     ├── NotConfirmed          a question cannot be confirmed, or not by this person (erasure)
     ├── JobBusy               another process runs this job (erasure)
@@ -49,6 +51,10 @@ class StoreFull(StoreError):
 
 class StoreRefused(StoreError):
     """Raised when the server will never do this: wrong type, script error, bad login or address."""
+
+
+class StoreUnfit(StoreRefused):
+    """Raised at the start for a server on which no bot can run; the text says what to change."""
 
 
 class Outdated(MemoryFailure):

@@ -6,9 +6,11 @@ without messages (`ttl_s`), because a backup that is older restores no conversat
 """
 
 import hmac
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from secrets import token_hex
 from typing import TypeAlias
 
@@ -21,15 +23,18 @@ _CURRENT = "current"
 _NUMBER_MARGIN_S = 86_400
 """Numbers are used again only after a store was lost, so clocks may differ by this much."""
 
+_MAX_NUMBERS = 2_000_000
+"""Numbers that the entries of one scope may name: more than a conversation can hold."""
+
 Entries: TypeAlias = Mapping[str, float]
 """Entries as they are stored, and when each was written (Unix seconds of the server)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ErasedParts:
     """What erasures took from a scope since a backup has read it.
 
-    `messages` and `records` are their numbers. `fields` are hashed names. `reminders` are ids.
+    `messages` and `records` are their numbers. `fields` are hashed names. `work` has ids.
     `epoch` is the lowest one (`ScopeMemory.epoch`) of which facts elsewhere may stay, 0 for any.
     `is_cleared`: all of it is gone.
     """
@@ -37,7 +42,7 @@ class Taken:
     messages: frozenset[int] = frozenset()
     records: frozenset[int] = frozenset()
     fields: frozenset[str] = frozenset()
-    reminders: frozenset[str] = frozenset()
+    work: frozenset[str] = frozenset()
     epoch: int = 0
     is_cleared: bool = False
 
@@ -66,33 +71,45 @@ class Erasures:
             self.entries[entry] = max(at, self.entries.get(entry, 0))
         self._by_id.clear()
 
-    def of_scope(self, scope: Scope, version: Version) -> Taken:
+    def is_sound(self) -> bool:
+        """Return whether reading the journal takes little memory, also if somebody changed it."""
+        counts: Counter[str] = Counter()
+        try:
+            for entry in self.entries:
+                hashed, kind, *parts = entry.split("|")
+                for ranges in parts[1:3] if kind == "e" else ():
+                    counts[hashed] += sum(max(0, each.stop - each.start) for each in _spans(ranges))
+        except ValueError:
+            return False
+        return max(counts.values(), default=0) <= _MAX_NUMBERS
+
+    def of_scope(self, scope: Scope, version: Version) -> ErasedParts:
         """Return what was erased in a scope since this version of it."""
         messages: set[int] = set()
         records: set[int] = set()
         fields: set[str] = set()
-        reminders: set[str] = set()
+        work: set[str] = set()
         epoch, is_cleared = 0, False
         for parts, at in self._find(scope.tag):
             is_of_then = version.read_at <= at + _NUMBER_MARGIN_S
             match parts:
-                case ["x", reminder]:
-                    reminders.add(reminder)
+                case ["x", item]:
+                    work.add(item)
                 case ["c", after, lowest] if is_of_then and version.epoch < int(after):
                     epoch, is_cleared = max(epoch, int(lowest)), True
                 case ["e", after, *lists] if is_of_then and version.erasure < int(after):
                     messages |= _numbers(lists[0])
                     records |= _numbers(lists[1])
                     fields |= set(filter(None, lists[2].split(",")))
-        taken = (frozenset(messages), frozenset(records), frozenset(fields), frozenset(reminders))
-        return Taken(*taken, epoch, is_cleared)
+        taken = (frozenset(messages), frozenset(records), frozenset(fields), frozenset(work))
+        return ErasedParts(*taken, epoch, is_cleared)
 
     def forgotten_until(self, person: int, read_at: float) -> float:
         """Return up to when a person was forgotten since a backup has read (Unix seconds), or 0."""
         found = self._find(_person(person))
         return max((float(parts[1]) for parts, at in found if read_at <= at), default=0)
 
-    def is_taken(self, scope: Scope, name: str, taken: Taken) -> bool:
+    def is_taken(self, scope: Scope, name: str, taken: ErasedParts) -> bool:
         """Return whether a field is among those that were erased."""
         hashed = (_hashed(secret, scope.tag + " " + name) for secret in self.secrets.values())
         return any(each[:16] in taken.fields for each in hashed)
@@ -148,9 +165,9 @@ class ErasureJournal:
         """Note that a person is forgotten up to a time (Unix seconds)."""
         await self._note(_hashed(await self._secret(), _person(person)), f"p|{until:.3f}")
 
-    async def note_reminder(self, scope: Scope, reminder: str) -> None:
-        """Note that a reminder is cancelled."""
-        await self._note(_hashed(await self._secret(), scope.tag), f"x|{reminder}")
+    async def note_work(self, scope: Scope, item: str) -> None:
+        """Note that a work item is cancelled."""
+        await self._note(_hashed(await self._secret(), scope.tag), f"x|{item}")
 
     async def mark(self) -> tuple[int, float]:
         """Return what changes with every entry: the number of entries and the newest time."""
@@ -224,7 +241,11 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in ranges)
 
 
-def _numbers(ranges: str) -> set[int]:
-    """Return the numbers of `1-3,7`."""
+def _spans(ranges: str) -> list[range]:
+    """Return the numbers of `1-3,7`, not expanded."""
     pairs = (each.partition("-") for each in ranges.split(",") if each)
-    return {n for first, _, last in pairs for n in range(int(first), int(last or first) + 1)}
+    return [range(int(first), int(last or first) + 1) for first, _, last in pairs]
+
+
+def _numbers(ranges: str) -> set[int]:
+    return set(chain.from_iterable(_spans(ranges)))

@@ -6,6 +6,7 @@ the same hash tag, so that one script can use them together and a Cluster shards
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import quote, urlencode
 from zlib import crc32
 
@@ -13,6 +14,8 @@ from memory.store.scope_keys import ScopeKeys
 
 SHARDS = 16
 """The number of sorted sets into which the index of conversations is split."""
+TAG_FIELD = "c"
+"""The field of a wake-up that names the conversation."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -99,7 +102,7 @@ class Keys:
         self.jobs = self.prefix + "jobs"
         self.due = self.prefix + "due"
         self.learning = self.prefix + "learning"
-        self.reminders = self.prefix + "reminders"
+        self.work = self.prefix + "reminders"  # the name that the first release gave it
         self.off_record = self.prefix + "off_record"
         self.poller = self.prefix + "poller"
         self.sweeper = self.prefix + "sweeper"
@@ -112,16 +115,12 @@ class Keys:
         self.erased = self.prefix + "erased"
         self.erasures = self.prefix + "erasures"
         self.erasure_secrets = self.prefix + "erasure_secrets"
-        self.last_backup = self.prefix + "last_backup"
         self.signals = self.prefix + "signals"
         self.looks = self.prefix + "looks"
-        self.reporters = self.prefix + "reporters"
         self.reloads = self.prefix + "reloads"
         self.layout = self.prefix + "layout"
-        self.migrator = self.prefix + "migrator"
         self._usage = self.prefix + "{usage}:"
         self._access = self.prefix + "{access}:"
-        self._announcement = self.prefix + "{announcement}:"
 
     def scope(self, scope: Scope) -> ScopeKeys:
         """Return the keys of a scope."""
@@ -139,7 +138,7 @@ class Keys:
             records=base + "records",
             record_vectors=base + "rvec",
             dead_letters=base + "dead_letters",
-            reminders=base + "reminders",
+            work=base + "reminders",  # as above
             off_record=base + "off_record",
             albums=base + "albums",
         )
@@ -151,10 +150,6 @@ class Keys:
     def learner(self, conversation: Scope) -> str:
         """Name the lease of the process that learns from a conversation."""
         return f"{self.prefix}{{{conversation.tag}}}:learner"
-
-    def report_of(self, process: str) -> str:
-        """Name the report of one process for the inspector."""
-        return f"{self.prefix}report:{process}"
 
     def conversations(self, shard: int) -> str:
         """Name one shard of the index of conversations by last activity."""
@@ -169,8 +164,8 @@ class Keys:
         shard = crc32(scope.tag.encode()) % SHARDS
         return self.conversations(shard) if scope.is_conversation else self.scopes(shard)
 
-    def person(self, user_id: int) -> str:
-        """Name the hash of the conversations in which a person wrote."""
+    def person(self, user_id: int | Literal["*"]) -> str:
+        """Name the hash of the conversations in which a person wrote; `*` is any person."""
         return f"{self.prefix}{{u:{user_id}}}:conversations"
 
     def person_epoch(self, user_id: int) -> str:
@@ -197,9 +192,9 @@ class Keys:
         """Name a part of what is stored of who may use the bot; all of it shares one slot."""
         return self._access + name
 
-    def announcement(self, part: str) -> str:
-        """Name a part of the announcement to many chats; all of it shares one slot."""
-        return self._announcement + part
+    def of_feature(self, name: str, part: str) -> str:
+        """Name a part of what a feature stores for the whole bot; all of it shares one slot."""
+        return f"{self.prefix}{{{name}}}:{part}"
 
     def topic_name(self, topic: Scope) -> str:
         """Name the key that says who named a topic."""

@@ -19,7 +19,7 @@ class ScopeKeys:
     records: str
     record_vectors: str
     dead_letters: str
-    reminders: str
+    work: str
     off_record: str
     albums: str
 
@@ -29,23 +29,23 @@ class ScopeKeys:
         return (
             *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
             *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
-            *(self.reminders, self.off_record, self.albums),
+            *(self.work, self.off_record, self.albums),
         )
 
     @property
-    def of_turns(self) -> tuple[str, ...]:
+    def turn_keys(self) -> tuple[str, ...]:
         """Return the keys of intake and turns, which need neither confirmations nor albums."""
         return tuple(key for key in self.all if key not in (self.confirm, self.albums))
 
     @property
-    def of_step(self) -> tuple[str, ...]:
+    def step_keys(self) -> tuple[str, ...]:
         """Return the keys of a step that changes only the open turn and its lease."""
         return self.meta, self.lease, self.turn
 
     @property
-    def of_run(self) -> tuple[str, ...]:
+    def run_keys(self) -> tuple[str, ...]:
         """Return the keys of a step that also looks for messages which follow those of the turn."""
-        return *self.of_step, self.mailbox, self.seen
+        return *self.step_keys, self.mailbox, self.seen
 
     @property
     def of_records(self) -> tuple[str, ...]:

@@ -17,9 +17,11 @@ _MAX_ERASED = 10_000
 _ERASED_S = 60
 """How long the stream `erased` lives; every process reads it every second."""
 
-JOBS, ANNOUNCEMENTS, RELOADS = NOTES = ("jobs", "announcements", "reloads")
-"""What other processes have to look at. The stream `erased` has such notes, too, because every
-process reads it anyway. Older versions take a note for an erasure of a scope that does not exist.
+JOBS, RELOADS = "jobs", "reloads"
+"""Topics of notes to other processes. A topic has no colon, which tells it from a scope.
+
+The stream `erased` has such notes, too, because every process reads it anyway. Older versions take
+a note for an erasure of a scope that does not exist.
 """
 
 

@@ -1,5 +1,7 @@
 """Dates in the prompt: when something was said, and how long ago. English, as all prompt text."""
 
+import re
+from calendar import monthrange
 from datetime import date, datetime, tzinfo
 
 # `calendar.month_name` would depend on the locale of the process.
@@ -8,6 +10,7 @@ _MONTHS = (
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 
+_ISO = re.compile(r"[12]\d{3}(?:-\d\d){0,2}")
 _DAYS_PER_MONTH = 365.2425 / 12
 
 
@@ -24,6 +27,28 @@ def dated(sent_at: float, now: float, zone: tzinfo) -> str:
     if days < 0:
         return calendar_day(said.date())
     return f"{calendar_day(said.date())}, {_ago(days)}"
+
+
+def days_of(iso: str) -> tuple[date, date] | None:
+    """Return the first and the last day of "2026-03-12", "2026-03" or "2026"; None for others."""
+    if not _ISO.fullmatch(iso):
+        return None
+    year, month, day = (*map(int, iso.split("-")), 0, 0)[:3]
+    try:
+        first = date(year, month or 1, day or 1)
+        if day:
+            return first, first
+        last_month = month or 12
+        return first, date(year, last_month, monthrange(year, last_month)[1])
+    except ValueError:
+        return None
+
+
+def written_day(iso: str) -> str:
+    """Return an ISO date as in "12 March 2026", "March 2026" or "2026"."""
+    year, *rest = iso.split("-")
+    names = [_MONTHS[int(rest[0]) - 1]] if rest else []
+    return " ".join((*(str(int(day)) for day in rest[1:]), *names, year))
 
 
 def calendar_day(day: date) -> str:

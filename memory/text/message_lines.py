@@ -17,7 +17,7 @@ def memory_line(
     """Return one recalled message with its speaker; further lines are indented.
 
     The caller puts the date in front, and the place if there are several, so that no line begins
-    with a speaker's name. Untrusted text is marked. The caller has made `excerpt` harmless.
+    with a speaker's name. Untrusted text is marked. The caller has escaped `excerpt`.
     """
     speaker = (speakers or Speakers()).label(message)
     if origin := origin_of(message, zone):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from memory.message import Message
-from memory.text.untrusted_text import harmless, letters
+from memory.text.untrusted_text import escaped, letters
 
 ASSISTANT = "You (assistant)"
 NAMELESS = "User"
@@ -21,7 +21,7 @@ _OUR_LABEL = "youassistant"
 
 def speaker_name(name: str) -> str:
     """Return a name on one line without colons; "" if it is empty or imitates the assistant."""
-    shown = " ".join(_COLONS.sub(" ", harmless(name)).split())[:_MAX_CHARS].rstrip()
+    shown = " ".join(_COLONS.sub(" ", escaped(name)).split())[:_MAX_CHARS].rstrip()
     compared = "".join(filter(str.isalnum, letters(shown)))
     return "" if compared in _OURS or _OUR_LABEL in compared else shown
 

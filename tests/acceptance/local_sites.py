@@ -8,9 +8,8 @@ from collections import Counter
 from functools import partial
 from ipaddress import ip_address
 
-import bot.assistant
-from bot.links.page_fetch import PageFetcher
-from bot.links.public_addresses import Address, resolved
+from bot.features.links import feature
+from bot.features.links.page_fetch import Address, PageFetcher, resolved
 
 PUBLIC = ip_address("127.0.0.1")
 """Stands for a public address; all others are refused."""
@@ -23,7 +22,7 @@ _asked: Counter[str] = Counter()
 def read_local_sites_only() -> None:
     """Give `read_page` other names and another rule of addresses."""
     fetcher = partial(PageFetcher, _resolved, lambda address: address == PUBLIC)
-    setattr(bot.assistant, "PageFetcher", fetcher)  # noqa: B010 - a class for mypy
+    setattr(feature, "PageFetcher", fetcher)  # noqa: B010 - a class for mypy
 
 
 async def _resolved(host: str, port: int) -> list[Address]:

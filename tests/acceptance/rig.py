@@ -54,6 +54,11 @@ class BotProcess:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
+    def cpu_s(self) -> float:
+        """Return the CPU time of the bot's main thread, which runs the event loop (Linux)."""
+        assert self._process
+        return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[0]) / 1e9
+
     async def start(self, *, until: str = "serving") -> None:
         """Start the bot; return when the log reports `until`."""
         seen = len(self.log)
@@ -104,7 +109,7 @@ class BotProcess:
             return await self._process.wait()
 
     async def wait_for_log(
-        self, event: str, *, after: int = 0, timeout_s: float = 10
+        self, event: str, *, after: int = 0, timeout_s: float = 60
     ) -> dict[str, Any]:
         """Return the first line from `after` on that reports `event`."""
 
@@ -120,7 +125,7 @@ class BotProcess:
         assert line
         return line
 
-    async def wait_until(self, is_true: Callable[[], bool], timeout_s: float = 10) -> None:
+    async def wait_until(self, is_true: Callable[[], bool], timeout_s: float = 60) -> None:
         """Wait until a condition holds; it is checked after every line of the log."""
         async with asyncio.timeout(timeout_s), self._news:
             await self._news.wait_for(is_true)
@@ -298,6 +303,7 @@ async def open_rig(
             "LEASE_S": "2",
             # What is learned besides has scenarios of its own, which turn it on.
             "LEARN": "off",
+            "HINTS": "off",
             "LOG_FORMAT": "json",
             # So have the bounds for people who write much, and the pace of what is sent.
             "USER_TURNS_PER_MINUTE": "0",

@@ -12,28 +12,25 @@ IN_PRIVATE = (
     "stop",
     "retry",
     "memory",
-    "why",
-    "off",
-    "back",
     "recall",
-    "instructions",
-    "documents",
-    "import",
     "export",
     "clear",
     "forget",
-    "reminders",
-    "usage",
     "mute",
     "privacy",
+    "reminders",
+    "import",
+    "documents",
+    "why",
+    "instructions",
+    "off",
+    "back",
+    "usage",
     "help",
 )
 _PRIVATE_ONLY = ("off", "back", "import", "usage", "mute")
 IN_GROUPS = ("ask", *(name for name in IN_PRIVATE if name not in _PRIVATE_ONLY))
-OF_OPERATORS = (
-    *("stats", "inspect", "deadletters", "clear_memory"),
-    *("reload", "people", "invite", "broadcast"),
-)
+OF_OPERATORS = (*("stats", "inspect", "clear_memory"), *("reload", "broadcast", "people", "invite"))
 
 
 def sentence(*keys: str, **values: object) -> str:
@@ -48,20 +45,57 @@ def sentence_in(language: str, /, *keys: str, **values: object) -> str:
     return part.text
 
 
-def help_in_private(*, operator: bool = False) -> str:
-    """Return what /help answers in a private chat."""
-    texts = [*_listed(IN_PRIVATE, "help.private"), sentence("help.asks_first")]
-    texts += _listed(OF_OPERATORS, "help.operators") if operator else []
+_SECTIONS = {
+    "memory": ("memory", "recall", "import", "why", "off", "back"),
+    "data": ("export", "clear", "forget", "privacy"),
+}
+WAYS = ("voice", "link", "photo", "file")
+
+
+def greeting_in(language: str, name: str, *ways: str) -> str:
+    """Return what /start says in a private chat."""
+    hello = sentence_in(language, "start.private", name=name, bot="Ricordo")
+    return f"{hello} {ways_in(language, *ways)}\n\n{sentence_in(language, 'start.try')}"
+
+
+def ways_in(language: str, *ways: str) -> str:
+    """Return what /start and /help say that people can send."""
+    comma = f"{_CATALOGUE.text(language, 'lists.comma')} "
+    said = comma.join(sentence_in(language, f"start.way_{way}") for way in ways or WAYS)
+    return sentence_in(language, "start.ways", ways=said)
+
+
+def help_in_private(*, operator: bool = False, has_operators: bool = False) -> str:
+    """Return what /help answers in a private chat to an operator, or to somebody else."""
+    unused = {"back"} | ({"mute"} - {"mute" * (operator or has_operators)})
+    unused |= {"usage"} - {"usage" * operator}
+    how = f"{sentence('help.private')} {ways_in('en')} {sentence('help.ways')}"
+    texts = _listed([each for each in IN_PRIVATE if each not in unused], how)
+    if operator:
+        texts += [sentence("help.operators"), _lines(OF_OPERATORS)]
     return "\n\n".join(texts)
 
 
 def help_in_group() -> str:
     """Return what /help answers in a group."""
-    return "\n\n".join((*_listed(IN_GROUPS, "help.group"), sentence("help.asks_first")))
+    return "\n\n".join(_listed(IN_GROUPS, sentence("help.group", username="ricordo_bot")))
 
 
 def _listed(names: Sequence[str], above: str) -> list[str]:
-    lines = (
+    elsewhere = {name for section in _SECTIONS.values() for name in section}
+    talk = [name for name in names if name not in elsewhere]
+    sections = {"memory": _SECTIONS["memory"], "talk": talk, "data": _SECTIONS["data"]}
+    return [
+        above,
+        *(
+            f"{sentence(f'help.of_{section}')}\n{_lines([each for each in of if each in names])}"
+            for section, of in sections.items()
+        ),
+        sentence("help.asks_first"),
+    ]
+
+
+def _lines(names: Sequence[str]) -> str:
+    return "\n".join(
         sentence("help.line", command=name, does=sentence(f"commands.{name}")) for name in names
     )
-    return [sentence(above, username="ricordo_bot"), "\n".join(lines)]

@@ -45,7 +45,7 @@ async def test_operators_commands_are_answered_only_to_operators_and_only_in_pri
     assert [line["user"] for line in refusals] == [anna.id, anna.id, ada.id] * 3
     assert (await rig.ask(ada, adas, "/help")).text == help_in_private(operator=True)
     assert (await rig.ask(ada, group, "/help")).text == help_in_group()
-    assert (await rig.ask(anna, annas, "/help")).text == help_in_private()
+    assert (await rig.ask(anna, annas, "/help")).text == help_in_private(has_operators=True)
 
 
 async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -> None:
@@ -66,11 +66,15 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
     numbers = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0}
     assert inspected.text == sentence("admin.inspect", first=first, last=last, **numbers)
     for words, key in {
-        "/inspect": "admin.inspect_usage",
         "/inspect me": "admin.inspect_usage",
         "/inspect 12345": "admin.nothing_there",
     }.items():
         assert (await rig.ask(ada, adas, words)).text == sentence(key)
+    await rig.ask(anna, annas, "And my cat?")
+    first_line, *busiest = (await rig.ask(ada, adas, "/inspect")).text.splitlines()
+    assert first_line == sentence("admin.inspect_busiest")
+    assert [line.partition(", on")[0] for line in busiest] == [f"• {anna.id}", f"• {ADMIN_ID}"]
+    assert ["messages 4" in line for line in busiest] == [True, False]
     assert "ultramarine" not in adas.transcript()
 
 

@@ -18,19 +18,22 @@ def buttons(message: Message) -> list[str]:
     return [button.text for row in message.keyboard for button in row]
 
 
-async def test_a_retry_and_a_pressed_button_replace_what_was_shown(rig: Rig) -> None:
+async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     nothing = (await rig.ask(anna, chat, "/retry")).text
     assert nothing == sentence("retry.nothing")
     rig.script.on("numbat", "An anteater.")
     rig.script.on("quokka", "An old quokka.", "A **new** wallaby.", "A third kangaroo.")
-    first = await ask_to_the_end(rig, anna, chat, "What is a quokka?")
-    await anna.say(chat, "/retry")
-    await shown(rig, first, "A new wallaby.")
+    await ask_to_the_end(rig, anna, chat, "What is a quokka?")
+    retry = await anna.say(chat, "/retry")
     await closed(rig, 3)
     assert replies(chat) == [nothing, "A new wallaby."]
-    await anna.delete(first)
+    below = chat.replies[-1]
+    assert below.id > retry.id
+    assert below.reply_to is not None
+    assert below.reply_to.text == "What is a quokka?"
+    await anna.delete(below)
     await anna.say(chat, "/retry")
     await closed(rig, 4)
     assert replies(chat) == [nothing, "A third kangaroo."]
@@ -80,11 +83,37 @@ async def test_in_a_group_who_asked_may_correct_it_and_also_an_admin_have_it_ans
     await shown(rig, answer, "It is slower.")
     refused = await rig.ask(ben, group, "/retry")
     assert refused.text == sentence("retry.not_yours")
-    await carl.say(group, "/retry")
-    await shown(rig, answer, "It is the slowest.")
-    assert replies(group) == ["It is the slowest.", refused.text]
+    again = await rig.ask(carl, group, "/retry")
+    assert again.text == "It is the slowest."
+    assert again.reply_to is not None
+    assert again.reply_to.id == asked.id
+    then = await rig.ask(carl, group, "/start")
+    assert replies(group) == [refused.text, "It is the slowest.", then.text]
     assert rig.requests[-1].asked == "Anna: How fast is a snail?"
     assert len(rig.requests) == 3
     everything = await stored(rig)
     for gone in ("sloth", "turtle", "tortoise", "It is slower"):
         assert gone not in everything
+
+
+async def test_what_stands_behind_new_and_retry_is_answered(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    rig.script.on("shorter", "A bird.")
+    rig.script.on("puffin", "A puffin is a small bird of the sea.")
+    await ask_to_the_end(rig, anna, chat, "What is a puffin?")
+    assert (await ask_to_the_end(rig, anna, chat, "/retry shorter, please")).text == "A bird."
+    rig.script.on("How are you?", "Fine!")
+    rig.script.on("And you?", "Fine, too!")
+    assert (await ask_to_the_end(rig, anna, chat, "/new How are you?")).text == "Fine!"
+    assert [words for _, words in said(rig.requests[-1])[1:]] == ["How are you?"]
+    assert (await ask_to_the_end(rig, anna, chat, "And you?")).text == "Fine, too!"
+    window = [words for _, words in said(rig.requests[-1])[1:]]
+    assert window == ["How are you?", "Fine!", "And you?"]
+    assert (await stored(rig)).count("puffin?") == 1
+
+    await rig.ask(anna, chat, "/off")
+    await ask_to_the_end(rig, anna, chat, "A secret about puffins.")
+    await ask_to_the_end(rig, anna, chat, "/new How are you?")
+    assert [words for _, words in said(rig.requests[-1])[1:]] == ["How are you?"]
+    assert "secret" not in await stored(rig)

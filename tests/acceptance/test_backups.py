@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.backup.backup_file import BackupReader
+from bot.features.backup.backup_file import BackupReader
 from memory.store.client import RedisClient
 from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.rig import Rig, open_rig, run_command
@@ -46,7 +46,7 @@ async def erase(rig: Rig, person: Person, chat: Chat, command: str) -> None:
         now = chat.message(question.id)
         return now is not None and now.text not in passing
 
-    await rig.telegram.wait_for(is_done, timeout_s=20)
+    await rig.telegram.wait_for(is_done)
 
 
 def words_in(file: Path) -> str:

@@ -9,8 +9,8 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_pictures import answered, has_picture
-from tests.bot.documents.office import word, zipped
-from tests.bot.turn.test_pictures import png_that_states
+from tests.bot.parsing.office import word, zipped
+from tests.bot.parsing.test_pictures import png_that_states
 from tests.servers.bot_api import Chat, Person, Upload
 
 _MB = 2**20
@@ -28,7 +28,7 @@ async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(webhook_rig: 
     huge = Upload(png_of_lines(30_000), "huge.png", "image/png")
     assert len(huge.content) < _MB
     assert await answer_to(anna, chat, huge) == sentence("pictures.too_big")
-    empty = Upload(png_that_states(7_000, 7_000), "empty.png", "image/png")
+    empty = Upload(png_that_states(4_000, 4_000), "empty.png", "image/png")
     assert await answer_to(anna, chat, empty) == sentence("pictures.broken")
     spaces = zipped({"word/document.xml": b"<w>" + b" " * (50 * _MB)}, word())
     assert len(spaces) < _MB

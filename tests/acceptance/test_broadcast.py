@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.buttons import press, press_now
+from tests.acceptance.buttons import press, press_now, shown
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, FloodWait, Message, Person, SlowAnswer
@@ -51,7 +51,15 @@ async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig
     (muted, muted_chat), (gone, gone_chat), *others = people
     group = rig.telegram.group("Club", [muted])
     await rig.ask(muted, group, "/help")
-    assert (await rig.ask(muted, muted_chat, "/mute")).text == sentence("mute.on")
+    state = await rig.ask(muted, muted_chat, "/mute")
+    assert state.text == sentence("mute.is_off")
+    await press(rig, muted, state, "🔕 No announcements")
+    await shown(rig, state, sentence("mute.is_on"))
+    assert [each.text for each in muted_chat.replies[-1].keyboard[0]] == [
+        sentence("buttons.unmute")
+    ]
+    assert (await rig.ask(muted, muted_chat, "/mute aus")).text == sentence("mute.off")
+    assert (await rig.ask(muted, muted_chat, "/mute on")).text == sentence("mute.on")
     assert (await rig.ask(muted, group, "/mute")).text == sentence("mute.only_private")
     await gone.block()
 
@@ -67,7 +75,7 @@ async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig
     await rig.bot.kill()
     heir = rig.another_bot(command="worker")
     await heir.start()
-    await heir.wait_for_log("announcement ended", timeout_s=30)
+    await heir.wait_for_log("announcement ended")
     counts = {"total": 5, "sent": 3, "muted": 0, "gone": 1, "refused": 0, "unknown": 1, "left": 0}
     done = sentence("broadcast.done", "broadcast.counts", **counts)
     await rig.telegram.wait_for(lambda: now_shows(question, done))

@@ -8,13 +8,7 @@ import orjson
 import pytest
 
 from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.memory_model import (
-    Batch,
-    Parts,
-    gullible,
-    main_requests,
-    remember_with,
-)
+from tests.acceptance.memory_model import Batch, Parts, gullible, main_requests, remember_with
 from tests.acceptance.rig import Rig
 
 JSON_MODE = frozenset({"json_object"})

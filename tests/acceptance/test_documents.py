@@ -7,9 +7,9 @@ from tests.acceptance.buttons import ask_first, delete_now, erase, press, shown
 from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.acceptance.test_pictures import has_picture
-from tests.bot.documents.office import word
-from tests.bot.documents.pdfs import encrypted, pdf
-from tests.bot.documents.test_scans import scan
+from tests.bot.features.documents.test_scans import scan
+from tests.bot.parsing.office import word
+from tests.bot.parsing.pdfs import encrypted, pdf
 from tests.servers.bot_api import Chat, Hang, Message, Person, Upload
 from tests.servers.model_api.errors import bad_request
 from tests.servers.model_api.rules import Dialect
@@ -55,16 +55,6 @@ async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(
     assert "190" not in asked_last(rig)
     secret = rig.telegram.token.partition(":")[2]
     assert all(secret not in f"{call.path} {call.request}" for call in rig.model.log.calls)
-
-
-async def test_a_file_is_embedded_in_the_background_without_a_message(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    await send(anna, chat, notes())
-    await rig.bot.wait_until(lambda: any(WHALE.decode() in text for text in rig.model.log.embedded))
 
 
 async def test_the_caption_of_a_file_is_answered_from_the_file(webhook_rig: Rig) -> None:
@@ -114,21 +104,6 @@ async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(
     assert reply.text == sentence("documents.refused_no_text", name="other.pdf")
 
 
-async def test_a_file_replaces_an_earlier_one_of_the_same_name(
-    webhook_rig: Rig, valkey: str
-) -> None:
-    rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    await send(anna, chat, notes(b"The canary is yellow."))
-    again = await send(anna, chat, notes(b"The sparrow is brown."))
-    assert again.text == sentence("documents.read", name="sea.txt", passages=1)
-    assert len(chat.replies) == 2
-    await rig.ask(anna, chat, "Which sparrow is brown?")
-    assert "[sea.txt] The sparrow is brown." in asked_last(rig)
-    assert b"canary" not in await everything_stored(valkey)
-
-
 async def test_in_a_group_a_file_never_replaces_another_persons(
     webhook_rig: Rig, valkey: str
 ) -> None:
@@ -153,7 +128,7 @@ async def test_in_a_group_a_file_never_replaces_another_persons(
     assert "[sea (2).txt] A blue whale weighs less than nothing." in asked_last(rig)
     assert b"weighs nothing" not in await everything_stored(valkey)
     listed = await rig.ask(mallory, group, f"/documents{us}")
-    number = next(line for line in listed.text.splitlines() if " sea.txt – " in line).split()[1]
+    number = next(line for line in listed.text.splitlines() if " sea.txt (" in line).split()[1]
     assert await press(rig, mallory, listed, f"✕ {number}") == sentence("clear.not_yours")
 
 
@@ -165,7 +140,7 @@ async def test_documents_lists_files_and_deletes_them(webhook_rig: Rig, valkey: 
     assert empty.text == sentence("documents.none")
     await send(anna, chat, notes())
     listed = await rig.ask(anna, chat, "/documents")
-    assert "sea.txt – 1 kB, passages: 1, " in listed.text
+    assert "sea.txt (1 kB, " in listed.text
     await delete_now(rig, anna, listed, "✕ 1")
     await shown(rig, listed, sentence("lists.deleted", "documents.none"))
     assert b"190 tonnes" not in await everything_stored(valkey)
@@ -290,6 +265,25 @@ async def test_a30_operators_documents_are_read_only_by_bots_that_name_their_nam
 
     removed = "sea.md: removed\nnamespace manual: 1 removed\n"
     assert await _ingest(rig, tmp_path / "docs", "--remove") == removed
+    await rig.ask(anna, chat, f"Again: {QUESTION}")
+    assert "[sea.md" not in asked_last(rig)
+
+
+async def test_one_command_puts_a_document_into_several_namespaces_and_a_chat_sees_it_once(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig = webhook_rig
+    (tmp_path / "sea.md").write_bytes(WHALE)
+    assert await _ingest(rig, tmp_path / "sea.md", "--namespace", "team") == (
+        "sea.md: 1 passage\nnamespaces manual, team: 1 file, 1 passage\n"
+        "read by: bots that run with DOCUMENT_NAMESPACES=manual\n"
+    )
+    await rig.start(document_namespaces="team, manual")
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, QUESTION)
+    assert asked_last(rig).count("[sea.md") == 1
+    removed = await _ingest(rig, tmp_path / "sea.md", "--namespace", "team", "--remove")
+    assert removed == "sea.md: removed\nnamespaces manual, team: 1 removed\n"
     await rig.ask(anna, chat, f"Again: {QUESTION}")
     assert "[sea.md" not in asked_last(rig)
 

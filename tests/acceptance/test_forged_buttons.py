@@ -1,6 +1,5 @@
 """A modified client can send any callback data; none of it blocks what comes after it."""
 
-import asyncio
 from dataclasses import replace
 
 from tests.acceptance.buttons import press, shown
@@ -9,7 +8,6 @@ from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Button, Chat, Message, Person
 
 ADMIN_ID = 1009
-AT_ONCE_S = 4
 NEVER_OURS = (
     "mem:xk-1.0.0",
     "mem:xk0.0.0",
@@ -58,7 +56,7 @@ async def test_forged_callback_data_is_refused_at_once(rig: Rig) -> None:
     pressed = [(anna, annas, forged) for forged in NEVER_OURS]
     pressed += [(ada, adas, forged) for forged in NEVER_A_LETTER]
     for person, chat, forged in pressed:
-        async with asyncio.timeout(AT_ONCE_S):
-            message = await press_forged(rig, person, chat, forged)
-            await shown(rig, message, sentence("clear.expired"))
+        message = await press_forged(rig, person, chat, forged)
+        await shown(rig, message, sentence("clear.expired"))
+    assert [line for line in rig.bot.log if line.get("level") in ("warning", "error")] == []
     assert (await rig.ask(anna, annas, "Are you there?")).text == "All right."

@@ -67,7 +67,7 @@ async def test_a19_only_consecutive_messages_of_one_member_become_one_turn(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start(coalesce_s=0.5)
+    await rig.start(coalesce_s=2)
     anna, ben = rig.anna()[0], rig.ben()[0]
     group = rig.telegram.group("Club", [anna, ben])
     rig.telegram.updates.hold()

@@ -6,7 +6,7 @@ from tests.acceptance.buttons import delete_now, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_documents import asked_last, send
-from tests.bot.documents.exports import chatgpt, zipped
+from tests.bot.parsing.exports import chatgpt, zipped
 from tests.servers.bot_api import Hang, Upload
 from tests.stored import everything_stored
 
@@ -50,7 +50,8 @@ async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_r
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("getFile")) > fetched)
     await rig.restart()
     done = await chat.wait_for_reply(after=preview)
-    assert done.text == sentence("import.done", source="ChatGPT")
+    known = f"{BREAD[1]} · {BOAT[1]}"
+    assert done.text == sentence("import.done", "import.example", source="ChatGPT", examples=known)
     again = await send(anna, chat, export)
     assert again.text == sentence("import.known", source="ChatGPT")
     await rig.bot.wait_until(lambda: any("Zephyr" in text for text in rig.model.log.embedded))

@@ -1,14 +1,7 @@
 """A message from which something was learned gets the reaction ✍."""
 
 from tests.acceptance.asking import ask_and_learn, ask_to_the_end, wait_until_learned_from
-from tests.acceptance.buttons import (
-    ERASE,
-    ask_first,
-    ask_for_wording,
-    delete_now,
-    press,
-    press_now,
-)
+from tests.acceptance.buttons import ERASE, ask_first, ask_for_wording, delete_now, press, press_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -127,3 +120,32 @@ async def test_a_yes_that_erases_a_fact_takes_its_mark_away(webhook_rig: Rig) ->
     assert reaction(rig, chat, "Ida") == LEARNED
     assert await press(rig, anna, question, sentence("buttons.forget")) == ""
     await marked(rig, chat, "Ida", ())
+
+
+async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_once(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    for words in ("My dog", "Once more", "It rained"):
+        rig.script.on(words, "I've saved that.")
+    await rig.start(learn="facts", learn_every_turns=1)
+    anna, chat = rig.anna()
+    await ask_and_learn(rig, anna, chat, "My dog is called Rex")
+    await marked(rig, chat, "Rex")
+    await ask_and_learn(rig, anna, chat, "Once more: my dog is called Rex")
+    claim = await ask_and_learn(rig, anna, chat, "It rained")
+    told = await chat.wait_for_reply(after=claim)
+    assert told.text == sentence("claims.nothing_kept")
+    assert told.reply_to is not None
+    assert told.reply_to.id == claim.id
+
+    await rig.restart()
+    await ask_and_learn(rig, anna, chat, "Hello")
+    await ask_and_learn(rig, anna, chat, "My cat is called Tom")
+    await marked(rig, chat, "Tom")
+    said_by_bot = [reply.text for reply in chat.replies]
+    assert said_by_bot.count("I've saved that.") == 3
+    assert said_by_bot.count(told.text) == 1
+    shown = await ask_to_the_end(rig, anna, chat, "/recall rained")
+    assert "It rained" in shown.text

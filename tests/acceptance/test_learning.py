@@ -226,7 +226,7 @@ async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(
     await rig.start(
         learn="state",
         learn_every_turns=1,
-        knowledge_base_model="tests.acceptance.operator_parts:Berth",
+        features="tests.acceptance.operator_parts:berths",
         behaviors="tests.acceptance.operator_parts:Harbour",
     )
     anna, chat = rig.anna()

@@ -86,7 +86,9 @@ async def test_words_are_shown_of_the_one_chat_whose_people_allow_it_and_while_t
     await rig.ask(ben, bens, "A wombat is secret.")
     privacy = await rig.ask(anna, annas, "/privacy")
     in_group = await rig.ask(ben, group, "/privacy")
-    assert await press(rig, ben, in_group, ALLOW) == sentence("clear.not_yours")
+    assert [button.text for row in in_group.keyboard for button in row] == ["More"]
+    admins = await rig.ask(anna, group, "/privacy")
+    assert await press(rig, ben, admins, ALLOW) == sentence("clear.not_yours")
 
     async with httpx2.AsyncClient(base_url=page(rig, ""), trust_env=False, headers=BEARER) as web:
         assert "?look=" not in (await web.get("/inspect")).text
@@ -115,4 +117,5 @@ async def test_without_the_setting_there_is_no_inspector(webhook_rig: Rig) -> No
             answer = await web.request(method, page(webhook_rig, "/inspect"), headers=BEARER)
             assert answer.status_code == 404
     anna, chat = webhook_rig.anna()
-    assert (await webhook_rig.ask(anna, chat, "/privacy")).keyboard == ()
+    privacy = await webhook_rig.ask(anna, chat, "/privacy")
+    assert [button.text for row in privacy.keyboard for button in row] == ["More"]

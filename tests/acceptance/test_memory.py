@@ -96,7 +96,7 @@ async def test_a4_a_long_question_recalls_k_messages_and_never_itself(webhook_ri
     await rig.wait_until_learned(12)
 
     long = "Tell me of that lighthouse again. " * 90
-    for number, question in enumerate((long.strip(), facts[0])):
+    for number, question in enumerate((long.strip(), f"{facts[0]}?")):
         await rig.wait_until_learned(12 + 2 * number)
         await rig.ask(anna, chat, question)
         recalled = re.findall(rf"^{DATE} (.*)$", rig.requests[-1].memory, re.MULTILINE)
@@ -158,15 +158,11 @@ def longest_end(exchanges: list[tuple[str, str]], limit: int, tokens: TokenCount
     return texts
 
 
-async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(
-    webhook_rig: Rig,
-) -> None:
+async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(prompt_tokens=2500, reply_tokens=300, window_messages=2, coalesce_s=0)
     rig.model.dialect = replace(
-        rig.model.dialect,
-        context_tokens=2500 - 300,
-        count_tokens=(await TokenCounter.load()).count,
+        rig.model.dialect, context_tokens=2500 - 300, count_tokens=(await TokenCounter.load()).count
     )
     anna, chat = rig.anna()
     page = ("telescope mirror 3141592653589793238462643383279502884197 " * 80)[:3999]
@@ -214,7 +210,8 @@ async def test_a9_no_text_stops_a_chat(rig: Rig) -> None:
     assert reply.text == "Hello \ufffd<|endoftext|>\ufffd unbelievabl😀"
     assert (await rig.ask(anna, chat, "and now?")).text == "All right."
     shown = [words for role, words in said(rig.requests[-1])[1:-1] if role == "user"]
-    assert shown[:4] == list(odd[:4])
+    without_directions = odd[3].replace("\u202e", "").replace("\u202c", "")
+    assert shown[:4] == [*odd[:3], without_directions]
     assert shown[5:7] == ["half \ufffd an emoji \ufffd", "\ufffd"]
     assert "<memory>" not in "".join(shown)
     assert rig.model.log.refusals == []

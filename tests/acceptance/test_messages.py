@@ -23,7 +23,7 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     reply = await chat.wait_for_reply(after=photo)
     note = "[attached photo: you cannot see or hear it] "
     assert [m.content for m in rig.requests[-1].messages[1:]] == [f"{note}This is our boat Aurora"]
-    assert reply.text == f"All right.\n\n{sentence('unsupported.attached')}"
+    assert reply.text == f"All right.\n\n{sentence('pictures.broken')}"
     sticker = await anna.send(chat, "sticker")
     assert (await chat.wait_for_reply(after=sticker)).text == "All right."
     assert rig.requests[-1].messages[-1].content == "🙂"

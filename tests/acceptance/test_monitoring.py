@@ -1,7 +1,5 @@
 """What leaves for an operator's monitoring: traces and errors, and no word of anybody."""
 
-from time import monotonic
-
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.acceptance.rig import Rig
@@ -73,6 +71,7 @@ async def test_a_message_is_one_trace_over_two_processes_and_an_error_is_reporte
 async def test_a_collector_that_never_answers_delays_neither_a_turn_nor_the_end(
     webhook_rig: Rig,
 ) -> None:
+    """Who waited for it would wait for a minute, which is longer than any wait here."""
     rig = webhook_rig
     async with MonitoringServer() as server:
         server.is_silent = True
@@ -80,16 +79,13 @@ async def test_a_collector_that_never_answers_delays_neither_a_turn_nor_the_end(
             otel_exporter_otlp_endpoint=server.endpoint,
             sentry_dsn=server.dsn,
             otel_bsp_schedule_delay=10,
+            otel_exporter_otlp_timeout=60,
         )
         person, chat = rig.anna()
         await rig.ask(person, chat, "Hello?")
         await server.asked.wait()
-        began = monotonic()
         await rig.ask(person, chat, "Still there?")
-        answered = monotonic()
         assert await rig.bot.stop() == 0
-        assert answered - began < 2
-        assert monotonic() - answered < 5
 
 
 def _attributes(span: Span) -> dict[str, str]:

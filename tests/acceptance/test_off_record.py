@@ -48,7 +48,7 @@ async def no_memory_is_used(
     assert (await ask_first(rig, anna, chat, "/why")).text == refused
     assert await press(rig, anna, why, button(why, "↗")) == refused
     assert (await rig.ask(anna, chat, "It is a quokka.", reply_to=question)).text == refused
-    await press_now(rig, anna, memory, f"{CHANGE} 2")
+    await press_now(rig, anna, memory, f"{CHANGE} 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(memory))
     assert await press_now(rig, anna, memory, "Edit") == refused
     assert await press_now(rig, anna, memory, "Pin") == refused
@@ -69,7 +69,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     assert (await rig.ask(anna, chat, "/off 2 years")).text == sentence("off.usage")
     assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
     before_off = [await ask_first(rig, anna, chat, command) for command in ("/memory", "/why")]
-    before_off.append(await ask_for_wording(rig, anna, before_off[0], f"{CHANGE} 2"))
+    before_off.append(await ask_for_wording(rig, anna, before_off[0], f"{CHANGE} 1"))
     began = await ask_first(rig, anna, chat, "/off 30m")
     before = len(rig.requests)
     assert began.text.startswith(f"{MARK} Off the record until /back, at the latest ")

@@ -1,9 +1,10 @@
 """What an operator adds to a bot, as a person and the operator see it."""
 
 from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.buttons import ERASE, ask_first, press, press_now, shown
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
@@ -11,7 +12,7 @@ from tests.stored import everything_stored
 PARTS = "tests.acceptance.operator_parts"
 
 
-async def test_a_ticket_is_filled_step_by_step_and_too_long_a_text_is_refused_aloud(
+async def test_a_ticket_is_filled_step_by_step_and_too_long_a_text_loses_its_end(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -20,7 +21,7 @@ async def test_a_ticket_is_filled_step_by_step_and_too_long_a_text_is_refused_al
     await rig.start(
         learn="state",
         learn_every_turns=1,
-        knowledge_base_model=f"{PARTS}:Ticket",
+        features=f"{PARTS}:tickets",
         behaviors=f"{PARTS}:Tickets",
     )
     anna, chat = rig.anna()
@@ -31,10 +32,11 @@ async def test_a_ticket_is_filled_step_by_step_and_too_long_a_text_is_refused_al
         assert (await ask_and_learn(rig, anna, chat, text)).text == answer
 
     await note("Open AB-1", "Opened.", key="AB-1")
-    await note("It rains in", "Too long.", description="rain " * 900)
-    told = main_requests(rig)[-1].messages[-1].content
-    assert "Error: `domain` would take 4531 bytes, but at most 1200 are kept" in told
-    assert '"domain": {"key": "AB-1"}' in main_requests(rig)[-1].memory
+    await note("It rains in", "Noted.", description="rain " * 900)
+    await ask_and_learn(rig, anna, chat, "And what is open?")
+    shown = main_requests(rig)[-1].memory
+    assert '"domain": {"key": "AB-1", "description": "rain rain' in shown
+    assert 'rain rain…"}' in shown
     await note("Rain, in short", "Noted.", description="It rains in")
     await rig.ask(anna, chat, "What is open?")
     shown = '"domain": {"key": "AB-1", "description": "It rains in"}'
@@ -69,6 +71,45 @@ async def test_a_behavior_and_a_namespace_of_one_chat_are_not_seen_in_another(
     assert rig.model.log.refusals == []
 
 
+async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    group = rig.telegram.group("Crew", [anna, ben], admins=[ben])
+    await rig.start(learn="off", attachable_behaviors=f"{PARTS}:Harbour")
+
+    async def has_tool(person: Person, chat: Chat, text: str = "Hello") -> bool:
+        await rig.ask(person, chat, text)
+        return "book_berth" in {tool.name for tool in main_requests(rig)[-1].tools}
+
+    is_off = sentence("attached.shown", on="–", off="harbour")
+    is_on = sentence("attached.shown", on="harbour", off="–")
+    assert not await has_tool(anna, annas)
+    listed = await ask_first(rig, anna, annas, "/behaviors")
+    assert listed.text == is_off
+    await press_now(rig, anna, listed, "Turn on: harbour")
+    await shown(rig, listed, is_on)
+    assert await has_tool(anna, annas)
+    assert not await has_tool(ben, bens)
+    rig.script.on("Book", Reply(tool_calls=(tool_call("book_berth", ship="Aurora"),)), "Booked.")
+    assert (await rig.ask(anna, annas, "Book a berth")).text == "Booked."
+
+    in_group = await ask_first(rig, anna, group, "/behaviors")
+    assert await press_now(rig, anna, in_group, "Turn on") == sentence("clear.not_yours")
+    await press_now(rig, ben, in_group, "Turn on")
+    await shown(rig, in_group, is_on)
+    assert await has_tool(anna, group, "/ask Hello")
+
+    await rig.bot.stop()
+    await rig.start(learn="off", attachable_behaviors=f"{PARTS}:Harbour")
+    assert await has_tool(anna, annas)
+    await press_now(rig, anna, listed, "Turn off")
+    await shown(rig, listed, is_off)
+    assert not await has_tool(anna, annas)
+    assert rig.model.log.refusals == []
+
+
 async def test_what_an_operators_behavior_learned_is_told_in_private_alone_and_cleared(
     webhook_rig: Rig,
 ) -> None:
@@ -99,9 +140,7 @@ async def test_what_an_operators_behavior_learned_is_told_in_private_alone_and_c
 
 async def test_an_operators_selector_and_agent_take_the_place_of_ours(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    await rig.start(
-        learn="off", message_selector=f"{PARTS}:OneExchange", next_action=f"{PARTS}:Porter"
-    )
+    await rig.start(learn="off", features=f"{PARTS}:porter")
     anna, chat = rig.anna()
 
     async def answer(text: str) -> str:
@@ -119,5 +158,5 @@ async def test_an_operators_selector_and_agent_take_the_place_of_ours(webhook_ri
     assert window == ["Hello", first]
     assert second not in str(main_requests(rig)[-1].messages[1:-1])
     failed = await rig.bot.wait_for_log("class failed")
-    assert failed["setting"] == "NEXT_ACTION"
+    assert failed["what"] == "agent"
     assert "Fall over" not in str(rig.bot.log)

@@ -192,7 +192,8 @@ async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(webhook_
     rig = webhook_rig
     rig.script.on("Our trip", "Three colors.")
     rig.script.on("Our way home", "Home again.")
-    await rig.start(coalesce_s=0.5)
+    rig.script.on(SHOWS, "[1] A red wall.\n[2] A green hill.\n[3] A blue sea.")
+    await rig.start(coalesce_s=2)
     anna, chat = rig.anna()
     first = await anna.send(chat, "photo", Upload(jpeg("red")), caption="Our trip")
     for color in ("green", "blue"):
@@ -202,11 +203,13 @@ async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(webhook_
     await closed(rig, 1)
     [asked] = answered(rig)
     assert str(asked.raw).count("data:image/") == 3
-    assert len(rig.requests) == 4  # each is described
+    assert len(rig.requests) == 2  # all are described at once
+    assert str(rig.requests[-1].raw).count("data:image/") == 3
 
     await anna.edit(first, "Our way home")
     await shown(rig, reply, "Home again.")
-    assert "All right." in answered(rig)[-1].asked  # what the photos showed
+    for shows in ("[photo] A red wall.", "[photo] A green hill.", "[photo] A blue sea."):
+        assert shows in answered(rig)[-1].asked
     assert not has_picture(answered(rig)[-1])
 
 

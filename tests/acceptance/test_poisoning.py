@@ -13,13 +13,7 @@ from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import press
-from tests.acceptance.memory_model import (
-    Batch,
-    Parts,
-    gullible,
-    main_requests,
-    remember_with,
-)
+from tests.acceptance.memory_model import Batch, Parts, gullible, main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person, Upload
@@ -99,7 +93,7 @@ async def test_no_fact_or_name_is_learned_from_forwarded_messages_only_from_the_
 ) -> None:
     rig = webhook_rig
     remember_with(rig)
-    await rig.start(learn=ALL, learn_every_turns=1, coalesce_s=0.5)
+    await rig.start(learn=ALL, learn_every_turns=1, coalesce_s=2)
     anna, chat = rig.anna()
     before = len(rig.bot.log)
     rig.telegram.updates.hold()
@@ -121,9 +115,7 @@ async def test_no_fact_or_name_is_learned_from_forwarded_messages_only_from_the_
     assert '"first_name": "Anna"' in known
 
 
-async def test_no_fact_is_learned_from_documents_tools_or_the_assistant(
-    webhook_rig: Rig,
-) -> None:
+async def test_no_fact_is_learned_from_documents_tools_or_the_assistant(webhook_rig: Rig) -> None:
     rig = webhook_rig
     remember_with(rig)
     await rig.start(
@@ -145,9 +137,7 @@ async def test_no_fact_is_learned_from_documents_tools_or_the_assistant(
     assert '"first_name": "Anna"' in known
 
 
-async def test_a_claim_of_untrusted_text_about_a_person_is_not_their_fact(
-    webhook_rig: Rig,
-) -> None:
+async def test_a_claim_of_untrusted_text_about_a_person_is_not_their_fact(webhook_rig: Rig) -> None:
     """Not even if the memory model names a message of the person as the source."""
     rig, model = webhook_rig, remember_with(webhook_rig)
 

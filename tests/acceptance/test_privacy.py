@@ -1,5 +1,7 @@
 """People see, correct, export and stop what is remembered (W35, A21, A30)."""
 
+from functools import partial
+
 import orjson
 
 from memory.scopes.fields import State
@@ -17,7 +19,7 @@ from tests.acceptance.buttons import (
 )
 from tests.acceptance.planting import fact, plant, stored_memory, synopsis
 from tests.acceptance.rig import Rig
-from tests.acceptance.sentences import sentence
+from tests.acceptance.sentences import sentence, ways_in
 from tests.servers.bot_api import Chat, FloodWait, Message, Person, Upload
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
@@ -76,7 +78,7 @@ async def what_is_new_comes_first_once(rig: Rig, anna: Person, chat: Chat) -> No
     assert listed(shows)[0] == "• 1 has a quokka (2 January 1970, #11)"
     await delete_now(rig, anna, shows, "✎ 1")
     again = await ask_first(rig, anna, chat, "/memory")
-    assert again.text.startswith("What I remember")
+    assert again.text.startswith("What I know")
 
 
 async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_rig: Rig) -> None:
@@ -92,23 +94,21 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     await plant(rig, person(ben.id), fact("Ben's secret", 1, here(bens), ben.id))
 
     shows = await ask_first(rig, anna, chat, "/memory")
-    assert "Messages stored: 4" in shows.text
-    assert "1 Summary – First name: Pat · Goals: peace · ship: Aurora" in shows.text
-    assert f"2 has a {CANARY} (2 January 1970, #10)" in shows.text
-    assert sentence("memory.fact_ids", id=10) in shows.text
-    assert sentence("memory.is_on") in shows.text
+    assert f"1 has a {CANARY} (2 January 1970, #10)" in shows.text
+    assert "Messages stored here: 4" in shows.text.splitlines()[-1]
+    assert sentence("memory.is_on") in shows.text.splitlines()[-1]
     await press_now(rig, anna, shows, "›")
     await rig.telegram.wait_for(lambda: "3 January 1970" in (chat.message(shows.id) or shows).text)
     assert listed(shows)[-1] == "• 12 2 January 1970 – 3 January 1970 – Request: pets (#1)"
     assert "Ben" not in chat.transcript()
     await press_now(rig, anna, shows, "‹")
     await rig.telegram.wait_for(lambda: CANARY in (chat.message(shows.id) or shows).text)
-    await press_now(rig, anna, shows, "✎ 2")
+    await press_now(rig, anna, shows, "✎ 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(shows))
     await press_now(rig, anna, shows, "Keep it")
     await rig.telegram.wait_for(lambda: not asks_to_delete(shows))
     assert CANARY in "".join(listed(shows))
-    await delete_now(rig, anna, shows, "✎ 2")
+    await delete_now(rig, anna, shows, "✎ 1")
     await rig.telegram.wait_for(
         lambda: sentence("memory.fact_deleted") in (chat.message(shows.id) or shows).text
     )
@@ -120,12 +120,15 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     await rig.ask(anna, chat, "/new")
     await rig.ask(anna, chat, f"And now, the {CANARY}?")
     assert "Ruth" in rig.requests[-1].messages[-1].content
-    await delete_now(rig, anna, shows, "✎ 1")
+    await press_now(rig, anna, shows, "›")
+    await rig.telegram.wait_for(lambda: "Aurora" in (chat.message(shows.id) or shows).text)
+    await delete_now(rig, anna, shows, "✎ 10")
     await rig.telegram.wait_for(
         lambda: sentence("memory.state_deleted") in (chat.message(shows.id) or shows).text
     )
     assert (await stored_memory(rig, here(chat))).state == ""
     await what_is_new_comes_first_once(rig, anna, chat)
+    shows = await ask_first(rig, anna, chat, "/memory")
     await edit_the_newest_fact(rig, anna, chat, shows)
     assert rig.model.log.refusals == []
 
@@ -162,7 +165,7 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(
     await rig.telegram.wait_for(lambda: listed(shows) == [])
     for command, key in (
         ("/memory off", "memory.only_group_admins"),
-        ("/memory topics", "memory.topics_private"),
+        ("/memory topics", "memory.only_group_admins"),
         ("/export", "export.only_group_admins"),
     ):
         assert (await rig.ask(ben, group, command)).text == sentence(key)
@@ -185,9 +188,10 @@ async def test_an_unknown_argument_of_memory_changes_nothing(webhook_rig: Rig) -
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
     anna, chat = rig.anna()
-    near = sentence("memory.did_you_mean", "memory.usage", word="off")
-    assert (await rig.ask(anna, chat, "/memory of")).text == near
-    assert (await rig.ask(anna, chat, "/memory please")).text == sentence("memory.usage")
+    near = sentence("arguments.did_you_mean", command="memory", word="off")
+    assert (await rig.ask(anna, chat, "/memory of")).text.startswith(near)
+    none = sentence("memory.not_found", said="please")
+    assert (await rig.ask(anna, chat, "/memory please")).text == none
     assert sentence("memory.is_on") in (await rig.ask(anna, chat, "/memory")).text
 
 
@@ -278,9 +282,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(webhook_ri
     await shown(rig, question, sentence("forget.message_done", **done))
 
 
-async def test_a30_no_byte_learned_about_a_forgotten_person_stays(
-    webhook_rig: Rig,
-) -> None:
+async def test_a30_no_byte_learned_about_a_forgotten_person_stays(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
@@ -307,9 +309,7 @@ async def test_a30_no_byte_learned_about_a_forgotten_person_stays(
     assert [f.text for f in (await stored_memory(rig, person(ben.id))).facts] == []
 
 
-async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(
-    webhook_rig: Rig,
-) -> None:
+async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(learn="facts")
     anna, chat = rig.anna()
@@ -350,9 +350,11 @@ async def test_a_group_is_told_once_what_is_remembered_when_the_bot_joins(rig: R
     await anna.kick_bot(group)
     await anna.take_bot_in(group)
     greeting = await group.wait_for_reply()
-    assert greeting.text == sentence("start.group", username="ricordo_bot")
+    hello = sentence("start.group", username="ricordo_bot")
+    assert greeting.text == f"{hello}\n\n{ways_in('en')}"
     await rig.telegram.updates.redeliver(rig.telegram.updates.history[-1])
     await rig.ask(anna, group, "@ricordo_bot hello")
     assert [reply.text for reply in group.replies] == [greeting.text, "All right."]
-    calls = rig.telegram.calls_to("setMyDescription")
-    assert sentence("start.description") in [call.given.text("description") for call in calls]
+    shown = f"{sentence('start.description')}\n\n{ways_in('en')}\n\n{sentence('start.stored')}"
+    calls = partial(rig.telegram.calls_to, "setMyDescription")
+    await rig.telegram.wait_for(lambda: shown in [c.given.text("description") for c in calls()])

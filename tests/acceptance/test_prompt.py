@@ -5,7 +5,7 @@ from pathlib import Path
 
 import orjson
 
-from memory.behaviors.chat_instructions import ChatInstructions
+from bot.features.instructions.behavior import ChatInstructions
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
 from tests.servers.model_api import ChatRequest
@@ -40,13 +40,10 @@ async def test_a_system_prompt_file_replaces_the_persona(webhook_rig: Rig, tmp_p
     await rig.start(system_prompt_file=persona, documents="off")
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "Ahoy")
-    assert said(rig.requests[-1]) == [
-        (
-            "system",
-            f"You are Käpt'n Blaubär.\n\n<memory> is yours.\n\n{ChatInstructions.instructions}",
-        ),
-        ("user", "Ahoy"),
-    ]
+    (role, front), question = said(rig.requests[-1])
+    ours = f"You are Käpt'n Blaubär.\n\n<memory> is yours.\n\n{ChatInstructions.instructions}"
+    assert (role, front.startswith(ours), question) == ("system", True, ("user", "Ahoy"))
+    assert "Ricordo" not in front
     assert rig.model.log.refusals == []
 
 

@@ -11,6 +11,7 @@ from memory.scopes.log import seq_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_to_the_end
+from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api.chats import Message
@@ -51,17 +52,21 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Ri
         await rig.ask(anna, chat, question)
         assert rig.requests[-1].memory == "", question
 
-    # /recall replies to the message itself, and says its words if that is gone.
+    # A button of /recall replies to the message itself, and says its words if that is gone.
     asked = len(rig.requests)
     said = next(each for each in chat.messages if each.text == texts[0])
     found = await ask_to_the_end(rig, anna, chat, "/recall passports drawer")
     today = sentence("recall.by_you", date=Sentences(Catalogue()).day("en", time()))
-    assert isinstance(found, Message)
-    assert found.quote
-    assert (found.text, found.reply_to, found.quote.text) == (today, said, texts[0])
+    assert found.text.startswith(f"1. {today}\n“{texts[0]}”")
+    await press(rig, anna, found, "↗ 1")
+    jumped = await chat.wait_for_reply(after=found)
+    assert isinstance(jumped, Message)
+    assert jumped.quote
+    assert (jumped.text, jumped.reply_to) == (today, said)
     await anna.delete(said)
-    found = await ask_to_the_end(rig, anna, chat, "/recall passports drawer")
-    assert (found.text, found.reply_to) == (f"{today}\n“{texts[0]}”", None)
+    await press(rig, anna, found, "↗ 1")
+    again = await chat.wait_for_reply(after=jumped)
+    assert (again.text, again.reply_to) == (f"{today}\n“{jumped.quote.text}”", None)
     ben, bens = rig.ben()
     nothing = await rig.ask(ben, bens, "/recall passports drawer")
     assert nothing.text == sentence("recall.nothing")

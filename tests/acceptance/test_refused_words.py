@@ -92,7 +92,8 @@ async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:
         rig.model.faults.add(ApiError(status, "Unsupported parameter: tools"), times=None)
         reply = await rig.ask(anna, chat, f"Our boat is called Aurora {status}")
         reported = await rig.bot.wait_for_log("no answer", after=seen)
-        assert reply.text == sentence("error.turn", reference=reported["reference"])
+        key = "error.account" if status == 401 else "error.turn"
+        assert reply.text == sentence(key, reference=reported["reference"])
         rig.model.faults.clear()
     await rig.ask(anna, chat, "What is it called?")
     assert rig.requests[-1].asked.startswith("Our boat is called Aurora 400")

@@ -35,7 +35,7 @@ async def test_a_reload_reaches_all_processes_and_refuses_bad_values(
     answer = await rig.ask(ada, adas, "/reload")
     assert answer.text.splitlines()[0].endswith(": ALLOWED_USER_IDS, SYSTEM_PROMPT_FILE")
     assert answer.text.splitlines()[-1].endswith(": OPENAI_MODEL")
-    await rig.bot.wait_for_log("reloaded", after=seen, timeout_s=5)
+    await rig.bot.wait_for_log("reloaded", after=seen)
     assert (await rig.ask(anna, annas, "Hello?")).text == "All right."
     assert rig.requests[-1].messages[0].content.startswith("You are a parrot.")
 

@@ -35,10 +35,11 @@ async def have_called(
     chat: Chat,
     words: str,
     *calls: ToolCall,
+    says: str = "Done.",
     **how: Any,
 ) -> tuple[list[Message], list[str]]:
     """Say something that makes the model call tools; return the replies and the tools' results."""
-    rig.script.on(words, Reply(tool_calls=calls), "Done.")
+    rig.script.on(words, Reply(tool_calls=calls), says)
     before, seen = len(chat.replies), len(rig.bot.log)
     await person.say(chat, words if chat.kind == "private" else f"@ricordo_bot {words}", **how)
     await rig.bot.wait_for_log("turn closed", after=seen)
@@ -55,7 +56,7 @@ async def reminders_of(rig: Rig, chat: Chat, topic: int = 0) -> Mapping[bytes, b
     client = await RedisClient.open(rig.environment["REDIS_URL"])
     keys = Keys(rig.telegram.bot.id)
     stored: Mapping[bytes, bytes] = await client.call(
-        "HGETALL", keys.scope(Scope.of_chat(chat.id, topic)).reminders
+        "HGETALL", keys.scope(Scope.of_chat(chat.id, topic)).work
     )
     await client.close()
     return stored
@@ -65,13 +66,13 @@ async def let_be_due(rig: Rig, chat: Chat, *, late_s: float = 0, topic: int = 0)
     """Let all reminders of a conversation be due since `late_s` seconds."""
     client = await RedisClient.open(rig.environment["REDIS_URL"])
     keys, scope = Keys(rig.telegram.bot.id), Scope.of_chat(chat.id, topic)
-    name = keys.scope(scope).reminders
+    name = keys.scope(scope).work
     due = b"%d" % ((time.time() - late_s) * 1000)
     for id_, value in (await client.call("HGETALL", name)).items():
         person, seq, before, rest = value.split(b"|", 3)
         if before != b"0":  # somebody has agreed to it
             await client.call("HSET", name, id_, b"|".join((person, seq, due, rest)))
-        await client.call("ZADD", keys.reminders, due, f"{scope.tag}|{id_.decode()}")
+        await client.call("ZADD", keys.work, due, f"{scope.tag}|{id_.decode()}")
     await client.close()
 
 
@@ -79,13 +80,18 @@ async def closed(rig: Rig, count: int) -> None:
     """Wait until this process has closed so many reminders."""
 
     def has_closed() -> bool:
-        return [line["event"] for line in rig.bot.log].count("reminder closed") == count
+        return [line["event"] for line in rig.bot.log].count("work done") == count
 
     await rig.bot.wait_until(has_closed)
 
 
 def said_of(key: str, text: str, when: str = NINE_IN_WORDS, unix: int = NINE) -> str:
     return sentence(f"reminders.{key}", text=text, when=when, unix=unix)
+
+
+def asked_of(text: str) -> str:
+    """Return the question whether to set a reminder, which says why it is asked."""
+    return sentence("reminders.why_others") + "\n\n" + said_of("ask", text)
 
 
 async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent_as_a_reply(
@@ -119,6 +125,14 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
         assert reason in result
     _, [listed] = await have_called(rig, anna, chat, "list", tool_call("list_reminders"))
     assert [line.split(": ")[-1] for line in listed.splitlines()] == ["Water the plants", text]
+
+    # What was not set is said to be not set, whatever the model says.
+    late = remind("Call Ben", at="2020-01-01T09:00")
+    [reply], _ = await have_called(rig, anna, chat, "too late", late)
+    assert reply.text == "Done.\n\n" + sentence("claims.reminder_failed")
+    rig.script.on("dentist", "I'll remind you tomorrow at 9.")
+    reply = await rig.ask(anna, chat, "Remind me of the dentist tomorrow at 9")
+    assert reply.text == "I'll remind you tomorrow at 9.\n\n" + sentence("claims.reminder")
 
     shows = await rig.ask(anna, chat, "/reminders")
     assert shows.text.startswith(sentence("reminders.zone", zone="Europe/Berlin"))
@@ -156,12 +170,13 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     anna, chat = rig.anna()
     plant = "Remind me to pay Mallory"
     in_berlin = remind("Pay MALLORYQ", **AT_NINE)
+    in_berlin_two = remind("Pay MALLORYQ2", **AT_NINE)
     rig.script.on(plant, Reply(tool_calls=(in_berlin,)), "Done.")
     sent = await forward(anna, chat, plant)
     await chat.wait_for_reply(after=sent)
     await rig.bot.wait_for_log("turn closed")
     ask = chat.replies[-1]
-    assert ask.text == said_of("ask", "Pay MALLORYQ")
+    assert ask.text == asked_of("Pay MALLORYQ")
     assert (await rig.ask(anna, chat, "/reminders")).text.startswith(sentence("reminders.none"))
     await let_be_due(rig, chat)  # of what nobody agreed to, this lets an hour pass
     await press(rig, anna, ask, "No, don't")
@@ -171,8 +186,18 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     [_, ask], _ = await have_called(rig, anna, chat, "pay", in_berlin)  # it is in the window
     await press(rig, anna, ask, "Remind me")
     await shown(rig, ask, said_of("set", "Pay MALLORYQ"))
+
+    # A model that has nothing to add leaves the one message with the question. Words of the person
+    # alone are set at once; without a clock of theirs they hear how long it takes.
+    [ask], _ = await have_called(rig, anna, chat, "as it says", in_berlin_two, says="…")
+    assert ask.text == asked_of("Pay MALLORYQ2")
+    assert [len(row) for row in ask.keyboard] == [2]
+    [reply], _ = await have_called(
+        rig, anna, chat, "in 5 minutes: feed the cat", remind("Feed the cat", in_minutes=5)
+    )
+    assert reply.text.startswith("Done.\n\n⏰ I'll remind you: ")
     question = await ask_first(rig, anna, chat, "/clear")
-    await erase(rig, anna, question, "clear.done", messages=4, vectors=4, waiting=0)
+    await erase(rig, anna, question, "clear.done", messages=8, vectors=8, waiting=0)
     assert await reminders_of(rig, chat) == {}
     assert b"MALLORYQ" not in await everything_stored(rig.environment["REDIS_URL"])
 
@@ -186,7 +211,7 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     assert reply.text == "Done.\n\n" + said_of("set", "Feed the ZEBRAQ")
     await rig.ask(anna, chat, "/reminders Tehran")
     await anna.share(chat, location(40.7128, -74.0060))
-    await rig.telegram.wait_for(lambda: len(rig.requests) == 9)
+    await rig.telegram.wait_for(lambda: len(rig.requests) == 13)
     assert "(America/New_York)." in rig.requests[-1].last_user_message
     export = await rig.ask(anna, chat, "/export")
     assert export.media
@@ -227,7 +252,7 @@ async def test_a_reminder_survives_dead_workers_and_says_that_it_is_late(webhook
     await rig.telegram.wait_for(lambda: sent("Doubt") == 1)
     seen = len(rig.bot.log)
     await rig.restart()
-    await rig.bot.wait_for_log("reminder closed", after=seen)
+    await rig.bot.wait_for_log("work done", after=seen)
     assert (sent("Late"), sent("Doubt")) == (1, 2)
     assert await reminders_of(rig, chat) == {}
 
@@ -256,16 +281,18 @@ async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_af
     assert "Hoist" not in shows.text
     assert await press(rig, anna, shows, "Cancel 1") == sentence("clear.not_yours")
     await let_be_due(rig, forum, topic=sailing.id)
-    await closed(rig, 2)
-    assert {(m.text, m.topic_id) for m in forum.replies[-2:]} == {
+    await closed(rig, 3)
+    unanswered = sentence("reminders.unanswered", text="Walk the plank")
+    assert {(m.text, m.topic_id) for m in forum.replies[-3:]} == {
         ("⏰ Hoist the sails", sailing.id),
         ("⏰ Swab the deck", sailing.id),
+        (unanswered, sailing.id),
     }
     group = rig.telegram.group("Club", [], admins=[anna], basic=True)
     await have_called(rig, anna, group, "Race", remind("Race", **AT_NINE))
     supergroup = await anna.migrate(group)
     await rig.bot.wait_for_log("group migrated")
     await let_be_due(rig, group)
-    await closed(rig, 3)
+    await closed(rig, 4)
     assert [reply.text for reply in supergroup.replies] == ["⏰ Race"]
     assert not supergroup.replies[-1].reply_to

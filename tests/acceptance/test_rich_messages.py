@@ -10,9 +10,7 @@ TABLE = "| boat | *metres* |\n|---|---|\n| Aurora | 12 |"
 PLAIN = "boat   | metres\n-------+-------\nAurora | 12"
 
 
-async def test_a_table_is_sent_rich_and_at_once_plain_if_that_is_refused(
-    webhook_rig: Rig,
-) -> None:
+async def test_a_table_is_sent_rich_and_at_once_plain_if_that_is_refused(webhook_rig: Rig) -> None:
     rig = webhook_rig
     rig.script.on("boats", TABLE)
     await rig.start(rich_messages="auto")

@@ -36,7 +36,7 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
         for text in ("Hello", "My boat is called Nessie.", "How is my boat called?"):
             begun = len(tap.passed)
             await rig.ask(anna, chat, text)
-            await tap.wait_for(partial(is_learned, tap, begun), timeout_s=10)
+            await tap.wait_for(partial(is_learned, tap, begun))
         assert Traffic.of(tap.passed[begun:], anna.id).steps == INTAKE + TURN
 
 
@@ -51,7 +51,7 @@ async def test_a_process_without_work_sends_four_commands_a_second_at_most(
         def sent() -> list[str]:
             return [name for trip in tap.passed for name in trip.names]
 
-        await tap.wait_for(lambda: sent().count("XRANGE") == 2, timeout_s=10)
+        await tap.wait_for(lambda: sent().count("XRANGE") == 2)
         begun = len(sent())
-        await tap.wait_for(lambda: sent().count("XRANGE") == 5, timeout_s=10)
+        await tap.wait_for(lambda: sent().count("XRANGE") == 5)
         assert len(sent()[begun:]) <= 12

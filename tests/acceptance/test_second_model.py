@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -64,32 +63,27 @@ async def test_a_kill_between_both_models_leaves_one_answer(
     asked = await anna.say(chat, "Hello")
     await spare.wait_for(lambda _: True)
     await rig.restart()
-    assert (await chat.wait_for_reply(after=asked, timeout_s=15)).text == "Spare."
+    assert (await chat.wait_for_reply(after=asked)).text == "Spare."
     await rig.bot.wait_for_log("turn closed")
     assert [reply.text for reply in chat.replies] == ["Spare."]
 
 
 @pytest.mark.parametrize("fault", [server_error(), Break.HANG], ids=["refuses", "is silent"])
-async def test_with_a_dead_first_model_answers_are_less_than_a_second_slower(
+async def test_a_dead_first_model_is_asked_by_few_of_the_turns(
     fallback_rig: Rig, spare: ModelApiServer, fault: Fault
 ) -> None:
-    """The second model takes 0.3 s. `tests/lab/dead_model.py` does this for ten minutes."""
+    """`tests/bot/model/test_resilience.py` says how long a turn may wait for it."""
     rig = fallback_rig
     spare.responder = Scripted(Reply("Spare.", delay_s=0.3))
     rig.model.faults.add(fault, times=None)
     await rig.start(model_timeout_s=4)
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "Are you there?")
-    took = []
 
     async def talk(user_id: int) -> None:
         person, private = rig.person(user_id, f"P{user_id}")
         for number in range(4):
-            began = monotonic()
             assert (await rig.ask(person, private, f"Question {number}")).text == "Spare."
-            took.append(monotonic() - began)
 
     await asyncio.gather(*(talk(2000 + number) for number in range(5)))
-    own_s = 0.3 + float(rig.environment["COALESCE_S"])
-    assert max(took) < own_s + 1
     assert len(rig.requests) < 8

@@ -1,12 +1,14 @@
 """Files of tools arrive once, with the answer, and are kept nowhere afterwards."""
 
+import sys
 from base64 import b64encode
+from pathlib import Path
 
 import mcp_types as types
 import orjson
 
 from tests.acceptance.operator_parts import chart
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import ROOT, Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
@@ -102,3 +104,20 @@ async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(
         assert answer.startswith("Error: the server shop refused the call or sent an answer")
         assert rig.bot.peak_mb() - before_mb < 40
     assert rig.model.log.refusals == []
+
+
+async def test_the_command_in_our_docs_draws_and_its_picture_is_found_again(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig, (anna, chat) = webhook_rig, webhook_rig.anna()
+    page = (ROOT / "docs" / "outside-tools.md").read_text()
+    (tmp_path / "cards.py").write_text(page.partition("```python\n")[2].partition("```")[0])
+    command = {"cards": {"command": [sys.executable, str(tmp_path / "cards.py")]}}
+    await rig.start(mcp_servers=orjson.dumps(command).decode(), openai_embedding_model="off")
+    card = tool_call("cards__draw_card", text="Happy birthday!", title="Birthday of Nina")
+    rig.script.on("Make me", Reply(tool_calls=(card,)), "Here it is.")
+    await rig.ask(anna, chat, "Make me a card")
+    await closed(rig, 1)
+    assert shown(chat) == [("photo", "Here it is.")]
+    found = await rig.ask(anna, chat, "/recall birthday")
+    assert "[sent picture: Birthday of Nina.png]" in found.text

@@ -1,5 +1,6 @@
 """A bot that cannot start says why in one line without secrets and exits with 1 (A23)."""
 
+import asyncio
 import socket
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from bot.telegram.bot_api import TelegramClient
 from tests.acceptance.rig import Rig
-from tests.valkey import free_port
+from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
 
 async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: Rig) -> None:
@@ -136,3 +137,41 @@ async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(
     assert ("OPENAI_API_KEY is not set: no message can be answered" in events) is is_openai
     assert "sk-somebodys" not in "".join(bot.raw)
     assert await bot.exit_status() == 1
+
+
+async def test_a_node_of_a_cluster_is_refused_as_one_server(
+    webhook_rig: Rig, cluster_server: OneNodeCluster
+) -> None:
+    bot = webhook_rig.another_bot(redis_url=f"redis://127.0.0.1:{cluster_server.port}")
+    await bot.start(until="cannot start")
+    refused = await bot.wait_for_log("cannot start")
+    assert refused["reason"] == "StoreUnfit"
+    assert "begin REDIS_URL with redis+cluster://" in refused["detail"]
+    assert await bot.exit_status() == 1
+
+
+async def test_a_server_that_only_speaks_like_redis_is_refused(webhook_rig: Rig) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while command := await reader.read(65_536):
+            writer.write(b"+PONG\r\n" * command.count(b"*"))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as pong:
+        port = pong.sockets[0].getsockname()[1]
+        bot = webhook_rig.another_bot(redis_url=f"redis://127.0.0.1:{port}")
+        await bot.start(until="cannot start")
+        refused = await bot.wait_for_log("cannot start")
+        assert "neither Redis nor Valkey" in refused["detail"]
+        assert await bot.exit_status() == 1
+
+
+async def test_a_server_that_evicts_is_warned_of_aloud(webhook_rig: Rig, tmp_path: Path) -> None:
+    folder = tmp_path / "evicting"
+    folder.mkdir()
+    with ValkeyServer(folder, "--maxmemory-policy", "allkeys-lru") as server:
+        bot = webhook_rig.another_bot(redis_url=server.url)
+        await bot.start()
+        warned = await bot.wait_for_log("redis drops memories")
+        assert (warned["level"], "allkeys-lru" in warned["detail"]) == ("warning", True)
+        assert "noeviction" in warned["advice"]
+        await bot.stop()

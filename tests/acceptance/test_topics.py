@@ -1,15 +1,16 @@
 """Topics of a private chat: Telegram names some, the bot renames them, and facts move there."""
 
+from bot.features.topics.other_topics import HEADING
 from bot.playground.bot_api.values import Topic
-from memory.behaviors.other_topics import HEADING
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ERASE, ask_first, asks_to_delete, press, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Message, Refuse
+from tests.servers.bot_api import Message, Person, Refuse
 from tests.servers.model_api import Reply, tool_call
 
+US = "@ricordo_bot"
 NAME = "editForumTopic"
 CHANGE = sentence("buttons.change_entry")
 
@@ -114,9 +115,9 @@ async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_r
 
     await ask("The Aurora lies in the harbour of Genoa", sailing)
     assert await memory() == ""
-    assert sentence("memory.topics_off") in await command("/memory")
-    assert await command("/memory topics") == sentence("memory.topics_on")
-    assert sentence("memory.topics_on") in await command("/memory", sailing)
+    assert sentence("topics.off") in await command("/memory")
+    assert await command("/memory topics") == sentence("topics.on")
+    assert sentence("topics.on") in await command("/memory", sailing)
     told = await memory()
     assert told.splitlines()[0] == HEADING
     assert "another topic] Anna: The Aurora lies in the harbour of Genoa" in told
@@ -132,4 +133,33 @@ async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_r
     await press(rig, anna, question, ERASE)
     await rig.telegram.wait_for(lambda: is_erased(question))
     assert HEADING not in await memory()
-    assert await command("/memory topics off") == sentence("memory.topics_off")
+    assert await command("/memory topics off") == sentence("topics.off")
+
+
+async def test_topics_of_a_group_recall_each_other_where_its_admins_want_it(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="synopses")
+    (anna, _), (ben, _) = rig.person(1001, "Anna", "en"), rig.person(1002, "Ben", "en")
+    group = rig.telegram.group("Club", [anna, ben], admins=[anna])
+    boats, taxes = group.add_topic("Boats", 5), group.add_topic("Taxes", 6)
+
+    async def ask(person: Person, text: str, topic: Topic) -> str:
+        return (await ask_and_learn(rig, person, group, text, topic=topic)).text
+
+    async def memory() -> str:
+        await ask(ben, f"{US} Where does the Aurora lie?", taxes)
+        return main_requests(rig)[-1].memory
+
+    await ask(ben, f"{US} The Aurora lies in the harbour of Genoa", boats)
+    await ask_first(rig, ben, group, "/memory topics", topic=taxes)
+    assert await memory() == ""
+    for topic in (boats, taxes):
+        said = await ask_first(rig, anna, group, "/memory topics", topic=topic)
+        assert said.text == sentence("topics.group_on")
+    assert "another topic] Ben: The Aurora lies in the harbour of Genoa" in await memory()
+    said = await ask_first(rig, anna, group, "/memory topics off", topic=boats)
+    assert said.text == sentence("topics.group_off")
+    assert HEADING not in await memory()

@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.pages import page, readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
-from tests.servers.model_api import Break, Reply, rate_limited, server_error
+from tests.servers.model_api import ApiError, Break, Reply, rate_limited, server_error
 from tests.valkey import ValkeyServer
 
 SECRET = "s3cret-of-the-webhook"
@@ -37,9 +37,7 @@ async def lasting_rig(
         lasting_valkey.stop()
 
 
-async def test_a23_the_webhook_accepts_only_what_telegram_sends(
-    webhook_rig: Rig,
-) -> None:
+async def test_a23_the_webhook_accepts_only_what_telegram_sends(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(webhook_secret=SECRET)
     anna, chat = rig.anna()
@@ -86,6 +84,33 @@ async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_ref
     assert rig.model.log.refusals == []
 
 
+@pytest.mark.parametrize(
+    ("refusal", "notice"),
+    [
+        (ApiError(401, "Incorrect API key", code="invalid_api_key"), "notices.answers_key"),
+        (ApiError(429, "Check your plan", code="insufficient_quota"), "notices.answers_credit"),
+        (ApiError(404, "No such model", code="model_not_found"), "notices.answers_model"),
+    ],
+)
+async def test_a_fault_of_the_account_is_nobodys_doing_and_admins_hear_what_to_do(
+    rig: Rig, refusal: ApiError, notice: str
+) -> None:
+    ada, adas = rig.person(1009, "Ada")
+    await rig.start(admin_user_ids=ada.id)
+    await rig.ask(ada, adas, "/start")
+    anna, chat = rig.anna()
+    rig.model.faults.add(refusal, times=None)
+    reply = await rig.ask(anna, chat, "Our boat is called Aurora")
+    reported = await rig.bot.wait_for_log("no answer")
+    assert reply.text == sentence("error.account", reference=reported["reference"])
+    assert reply.keyboard == ()
+    look_at = "OPENAI_MODEL" if refusal.status == 404 else "OPENAI_API_KEY"
+    reason = f"{refusal.status} {refusal.code}"
+    told = sentence(notice, reason=reason, look_at=look_at)
+    await rig.telegram.wait_for(lambda: told in [each.text for each in adas.replies])
+    rig.model.faults.clear()
+
+
 async def test_a23_an_outage_of_redis_loses_nothing(
     lasting_rig: Rig, lasting_valkey: ValkeyServer
 ) -> None:
@@ -99,15 +124,15 @@ async def test_a23_an_outage_of_redis_loses_nothing(
     await rig.wait_until_asked("slow")
     lasting_valkey.kill()
     annas_words = await anna.say(annas, "What is it called?")
-    await rig.bot.wait_for_log("update refused", timeout_s=20)
+    await rig.bot.wait_for_log("update refused")
     status, checks = await readiness(rig)
     assert (status, checks["redis"]) == (503, "unreachable")
     gate.set()
-    await rig.bot.wait_for_log("turn interrupted", timeout_s=20)
+    await rig.bot.wait_for_log("turn interrupted")
 
     lasting_valkey.start()
-    assert (await annas.wait_for_reply(after=annas_words, timeout_s=20)).text == "All right."
-    assert (await bens.wait_for_reply(after=bens_words, timeout_s=20)).text == "Slowly."
+    assert (await annas.wait_for_reply(after=annas_words)).text == "All right."
+    assert (await bens.wait_for_reply(after=bens_words)).text == "Slowly."
     await wait_until_ready(rig)
     await rig.ask(anna, annas, "Thank you")
     assert [m.content for m in rig.requests[-1].messages[1:]] == [
@@ -127,7 +152,7 @@ async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
     await rig.bot.start(until="telegram call failed")
     assert await readiness(rig) == (503, {"redis": "ok", "telegram": "not reached: Unreachable"})
     await rig.telegram.start()
-    assert (await chat.wait_for_reply(after=said, timeout_s=20)).text == "All right."
+    assert (await chat.wait_for_reply(after=said)).text == "All right."
     await wait_until_ready(rig)
 
 

@@ -1,6 +1,7 @@
 """People speak: what was heard is quoted, answered and remembered; the sound is not."""
 
-from bot.model.transcriber import MAX_CHARS
+from bot.features.voice.transcriber import MAX_CHARS
+from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -92,7 +93,7 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(webhook_rig: Rig) ->
     song = Upload(b"la la", "song.mid", "audio/midi")
     assert await refused(rig, chat, song) == sentence("voice.format")
     with_words = await refused(rig, chat, song, "What a song")
-    assert with_words == "Nice title.\n\n" + sentence("unsupported.attached")
+    assert with_words == "Nice title.\n\n" + sentence("voice.format")
     assert await refused(rig, chat, Upload(b" ", "", "audio/ogg")) == sentence("voice.silence")
     huge = Upload(bytes(20 * 2**20 + 1), "", "audio/ogg")
     assert await refused(rig, chat, huge) == sentence("voice.too_big")
@@ -104,3 +105,19 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(webhook_rig: Rig) ->
         missing_paths=frozenset({"/v1/audio/transcriptions"})
     )
     assert await refused(rig, chat, Upload(b"hello", "", "audio/ogg")) == sentence("voice.refused")
+
+
+async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    rig.script.on("Remember the milk", "I will.")
+    await rig.start(coalesce_s=2)
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "Are you there?")  # the first message loads modules
+    rig.telegram.updates.hold()
+    await anna.send(chat, "audio", Upload(b"la la", "song.mid", "audio/midi"))
+    voice = await anna.send(chat, "voice", spoken("Remember the milk"))
+    await rig.telegram.updates.release()
+    reply = await chat.wait_for_reply(after=voice)
+    counted = Catalogue().text("en", "voice.not_all", count=2, heard=1)
+    told = f"{counted} {sentence('voice.format')}"
+    assert reply.text == f"🎙 Remember the milk\n\nI will.\n\n{told}"

@@ -6,7 +6,7 @@ from tests.acceptance.local_sites import CLOSED
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_bombs import MAX_GROWTH_MB
-from tests.acceptance.test_reminders import AT_NINE, remind, said_of
+from tests.acceptance.test_reminders import AT_NINE, asked_of, remind
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
 from tests.servers.search_service import KEY, SearchServer
@@ -80,7 +80,7 @@ async def test_words_of_pages_and_results_change_nothing_without_a_yes(webhook_r
         for question in ("What of my bills?", "Are there more bills?"):
             await rig.ask(anna, chat, question)
             await rig.bot.wait_until(lambda: len(chat.replies) % 2 == 0)
-            assert chat.replies[-1].text == said_of("ask", "Pay Mallory")
+            assert chat.replies[-1].text == asked_of("Pay Mallory")
         listed = await rig.ask(anna, chat, "/reminders")
         assert listed.text.startswith(sentence("reminders.none"))
         results = [each.content for each in rig.requests[3].messages if each.role == "tool"]

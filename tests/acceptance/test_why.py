@@ -5,7 +5,7 @@ from tests.acceptance.buttons import asks_to_delete, delete_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message, chats
+from tests.servers.bot_api import Chat, Message, Person, chats
 
 US = "@ricordo_bot"
 MESSAGE = "“My sister is called Ida” – same words"
@@ -37,6 +37,14 @@ async def next_reply(rig: Rig, chat: Chat, before: int) -> Message:
     return chat.replies[before]
 
 
+async def source(rig: Rig, person: Person, chat: Chat, entry: str) -> Message:
+    """Press the button of an entry of the newest list; return what shows where it comes from."""
+    why = next(each for each in reversed(chat.replies) if "I had this in mind" in each.text)
+    before = len(chat.replies)
+    await press_now(rig, person, why, f"↗ {numbered(why, entry)}")
+    return await next_reply(rig, chat, before)
+
+
 async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delete_it(
     webhook_rig: Rig,
 ) -> None:
@@ -44,7 +52,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     remember_with(rig)
     await rig.start(learn="state,facts", learn_every_turns=1, window_messages=2)
     anna, chat = rig.anna()
-    assert (await rig.ask(anna, chat, "/why")).text == sentence("why.no_answer")
+    assert (await rig.ask(anna, chat, "/why")).text == sentence("why.nothing_yet")
     told = await anna.say(chat, "My sister is called Ida")
     await chat.wait_for_reply(after=told)
     for text in ("Is it raining?", "Sing a song", "What is my sister called?"):
@@ -56,29 +64,33 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
 
     why = await ask_to_the_end(rig, anna, chat, "/why")
     assert numbered(why, "Their sister is Ida. – you told me")
-    assert "Summary – First name: Anna" in lines(why)[-1]
-    for entry in ("Their sister is Ida.", MESSAGE):
-        before = len(chat.replies)
-        await press_now(rig, anna, why, f"↗ {numbered(why, entry)}")
-        shows = await next_reply(rig, chat, before)
+    assert len(lines(why)) == 3
+    await press_now(rig, anna, why, "More (")
+    await rig.telegram.wait_for(lambda: "Summary – First name: Anna" in lines(why)[-1])
+    await press_now(rig, anna, why, "‹ 1")
+    await rig.telegram.wait_for(lambda: "Ida" in lines(why)[0])
+    sources = [await source(rig, anna, chat, entry) for entry in ("Their sister is Ida.", MESSAGE)]
+    for shows in sources:
         assert (shows.reply_to, quoted(shows)) == (told, told.text)
         assert shows.text.startswith("This is where it comes from")
     assert len(main_requests(rig)) == 4  # nothing of this asks the model
 
-    await delete_now(rig, anna, why, f"Wrong {numbered(why, MESSAGE)}")
-    assert MESSAGE not in " ".join(lines(why))
+    fact, message = sources
+    await delete_now(rig, anna, message, "Wrong")
+    assert MESSAGE not in " ".join(lines(message))
     before = len(chat.replies)
-    await press_now(rig, anna, why, f"Wrong {numbered(why, 'Their sister is Ida.')}")
-    await rig.telegram.wait_for(lambda: asks_to_delete(why))
-    await press_now(rig, anna, why, sentence("buttons.edit"))
+    await press_now(rig, anna, fact, "Wrong")
+    await rig.telegram.wait_for(lambda: asks_to_delete(fact))
+    await press_now(rig, anna, fact, sentence("buttons.edit"))
     question = await next_reply(rig, chat, before)
     await rig.ask(anna, chat, "My sister is Ida Maria.", reply_to=question)
     await ask_to_the_end(rig, anna, chat, "/why")
     why = chat.replies[-1]
     assert numbered(why, "My sister is Ida Maria. – you told me")
 
-    await delete_now(rig, anna, why, f"Wrong {numbered(why, 'Ida Maria.')}")
-    assert "Ida" not in " ".join(lines(why))
+    shows = await source(rig, anna, chat, "Ida Maria.")
+    await delete_now(rig, anna, shows, "Wrong")
+    assert "Ida" not in " ".join(lines(shows))
     await ask_and_learn(rig, anna, chat, "Once more: what is she called?")
     assert "Ida" not in main_requests(rig)[-1].memory
 

@@ -2,23 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from random import random
-from time import monotonic
 
 import httpx2
 
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.servers.model_api import Reply
 from tests.valkey import free_port
-
-LEASE_S = 2
-TAKEN_OVER_S = 1.5 * LEASE_S + LEASE_S / 3
-"""A dead worker's wake-up is reclaimed after one and a half leases, checked every third of one."""
-
-POLL_TAKEN_OVER_S = LEASE_S + 5
-"""A dead poller's lease expires, and who waits for it asks every five seconds."""
-
-MARGIN_S = 1
 
 
 async def test_a_slow_conversation_delays_no_other_conversation(webhook_rig: Rig) -> None:
@@ -38,28 +27,13 @@ async def test_a_slow_conversation_delays_no_other_conversation(webhook_rig: Rig
     assert (_closed(busy), _closed(free)) == ([1], [1])
 
 
-async def test_all_processes_share_the_rate_limit_of_a_chat(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    bots = [await rig.start(sends_per_second=30), rig.another_bot()]
-    await bots[1].start()
-    anna, chat = rig.anna()
-    while not all(_closed(bot) for bot in bots) or len(chat.replies) < 7:
-        await rig.ask(anna, chat, "/privacy")
-        await asyncio.sleep(random() / 4)  # else the same process may be quicker each time
-    sends = rig.telegram.calls_to("sendMessage")
-    took = sends[-1].at - sends[0].at
-    assert took >= len(sends) - 3 - 0.1  # three at once, then one a second
-
-
 async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
     webhook_rig: Rig,
 ) -> None:
     rig, thought = webhook_rig, asyncio.Event()
     rig.script.on("one", Reply("First.", gate=thought))
     rig.script.on("two", "Second.")
-    stopped = await rig.start(coalesce_s=0)
+    stopped = await rig.start(coalesce_s=0, lease_s=60)  # nobody waits here until it ends
     heir = rig.another_bot()
     anna, chat = rig.anna()
     await anna.say(chat, "one")
@@ -70,9 +44,7 @@ async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
     stopping = asyncio.create_task(stopped.stop())
     await stopped.wait_for_log("stopping")
     thought.set()
-    began = monotonic()
     await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
-    assert monotonic() - began < LEASE_S
     assert await stopping == 0
     assert [reply.text for reply in chat.replies] == ["First.", "Second."]
     await heir.wait_for_log("turn closed")
@@ -91,7 +63,7 @@ async def test_the_turn_of_a_killed_process_is_taken_over_when_its_lease_ends(
     await rig.wait_until_asked("one")
     await heir.start()
     await killed.kill()
-    await chat.wait_for_reply(after=said, timeout_s=TAKEN_OVER_S + MARGIN_S)
+    await chat.wait_for_reply(after=said)
     await heir.wait_for_log("turn closed")
     assert [reply.text for reply in chat.replies] == ["First."]
     assert _closed(heir) == [2]
@@ -111,7 +83,7 @@ async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
         assert (_events(killed, "update"), _events(heir, "update")) == (3, 0)
         await killed.kill()
         said = await anna.say(chat, "Anybody?")
-        await chat.wait_for_reply(after=said, timeout_s=POLL_TAKEN_OVER_S + MARGIN_S)
+        await chat.wait_for_reply(after=said)
         polls = rig.telegram.calls_to("getUpdates")
         conflicts = [poll for poll in polls if poll.answer and poll.answer.status == 409]
         # Only the poll that was under way when its process died is ended by another.

@@ -8,7 +8,7 @@ import pytest
 from openai.types import embedding_model
 from openai.types.shared import chat_model
 
-from config.settings import Settings
+from tests.settings import Settings
 
 _QUOTED = re.compile(r'"([^"\s]+)"')
 

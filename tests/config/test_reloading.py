@@ -6,7 +6,7 @@ import pytest
 
 from config.loading import SettingsError, load_settings
 from config.reloading import RELOADED, Reloaded, reload_settings
-from config.settings import Settings
+from tests.settings import Settings
 
 BEFORE = "ADMIN_USER_IDS=1\nPRICES=m 1 1 1\nBUDGET_PER_MONTH=5\nPORT=8081\n"
 
@@ -29,7 +29,7 @@ def test_each_reloaded_setting_exists() -> None:
 
 
 def test_changes_take_effect_or_are_named_and_the_environment_wins(env_file: Path) -> None:
-    settings = load_settings(str(env_file))
+    settings = load_settings(str(env_file), Settings)
     text = "ADMIN_USER_IDS=1,2\nPORT=9\nLOG_LEVEL=debug\nUSER_TURNS_PER_MINUTE=9\nOPENAI_MODEL=x\n"
     changed = ("ADMIN_USER_IDS", "BUDGET_PER_MONTH", "LOG_LEVEL", "PRICES")
     waiting = ("OPENAI_MODEL", "PORT")
@@ -41,7 +41,7 @@ def test_changes_take_effect_or_are_named_and_the_environment_wins(env_file: Pat
 
 
 def test_a_bad_value_changes_nothing_and_is_not_repeated(env_file: Path) -> None:
-    settings = load_settings(str(env_file))
+    settings = load_settings(str(env_file), Settings)
     refused = reload(settings, env_file, "ADMIN_USER_IDS=2\nPRICES=secret\n")
     assert refused.refusal.startswith("PRICES takes")
     assert "secret" not in refused.refusal
@@ -51,7 +51,7 @@ def test_a_bad_value_changes_nothing_and_is_not_repeated(env_file: Path) -> None
 
 
 def test_what_cannot_be_prepared_changes_nothing(env_file: Path) -> None:
-    settings = load_settings(str(env_file))
+    settings = load_settings(str(env_file), Settings)
     env_file.write_text("ADMIN_USER_IDS=2\n", encoding="utf-8")
 
     def refuse(new: Settings) -> None:
@@ -62,7 +62,7 @@ def test_what_cannot_be_prepared_changes_nothing(env_file: Path) -> None:
 
 
 def test_without_a_file_there_is_nothing_to_read(env_file: Path) -> None:
-    settings = load_settings(str(env_file))
+    settings = load_settings(str(env_file), Settings)
     env_file.unlink()
     assert reload_settings(settings, str(env_file), lambda _: None) == Reloaded(
         nothing_to_read=True

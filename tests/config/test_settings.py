@@ -1,6 +1,8 @@
 """What operators may set, and what a refusal says."""
 
 import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +11,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from config.loading import README_SETTINGS, SettingsError, load_settings, settings_table
-from config.settings import Settings
+from config.loading import (
+    README_SETTINGS,
+    SettingsError,
+    hide_secrets,
+    load_settings,
+    settings_table,
+)
+from tests.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "123456:AAbb_cc-dd"
@@ -27,7 +35,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Loader:
     def load_from(env_file: str | None = None, **variables: str) -> Settings:
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
-        return load_settings(env_file)
+        return load_settings(env_file, Settings)
 
     return load_from
 
@@ -256,16 +264,20 @@ def test_the_repr_of_settings_shows_no_secret(load: Loader) -> None:
 
 
 def test_the_table_does_not_depend_on_the_machine(load: Loader) -> None:
-    before = settings_table()
+    before = settings_table(kind=Settings)
     load(PORT="1", XDG_DATA_HOME="/data", TELEGRAM_BOT_TOKEN=TOKEN)
-    assert settings_table() == before
+    assert settings_table(kind=Settings) == before
     assert "| `LEASE_S` | `30` | 1 to 300 |" in before
     assert "| `REDIS_TLS_VERIFY` | `auto` | `auto`, `always`, `never` |" in before
 
 
 def test_the_readmes_show_the_tables() -> None:
-    assert settings_table() in (ROOT / "config" / "README.md").read_text(encoding="utf-8")
-    assert settings_table(README_SETTINGS) in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert settings_table(kind=Settings) in (ROOT / "config" / "README.md").read_text(
+        encoding="utf-8"
+    )
+    assert settings_table(README_SETTINGS, Settings) in (ROOT / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_example_file_names_only_settings_and_loads(load: Loader) -> None:
@@ -291,3 +303,30 @@ def test_an_env_file_without_read_permission_is_refused_in_one_line(
     (tmp_path / ".env").touch(mode=0)
     with pytest.raises(SettingsError, match=r"^\S+\.env cannot be read: Permission denied$"):
         load(str(tmp_path / ".env"))
+
+
+def test_secrets_leave_the_environment_and_are_still_known_when_settings_are_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("config.loading._hidden", {})
+    servers = '{"a": {"command": ["a"], "env": {"KEY": "$SHOP_KEY"}}}'
+    given = {
+        "TELEGRAM_BOT_TOKEN": TOKEN,
+        "openai_api_key": "k",
+        "SHOP_KEY": "shop-key-0123456789",
+        "MCP_SERVERS": servers,
+        "OPENAI_MODEL": "m",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings(None, Settings)
+    hide_secrets(settings)
+    assert {name for name in given if name in os.environ} == {"OPENAI_MODEL", "MCP_SERVERS"}
+    shown = "import os; print(os.environ)"
+    child = subprocess.run(
+        [sys.executable, "-c", shown], capture_output=True, text=True, check=True
+    )
+    assert TOKEN not in child.stdout
+    assert "shop-key" not in child.stdout
+    assert load_settings(None, Settings) == settings
+    assert TOKEN not in str(os.environ)

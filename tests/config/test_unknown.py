@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from config.settings import Settings
 from config.unknown import UnknownName, unknown_names
+from tests.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -28,13 +28,13 @@ def test_a_variable_that_resembles_a_setting_is_named(
 ) -> None:
     monkeypatch.setenv(name, "secret")
     monkeypatch.setenv(nearest, "")
-    assert unknown_names(str(tmp_path / ".env")) == [UnknownName(name, nearest)]
+    assert unknown_names(Settings, str(tmp_path / ".env")) == [UnknownName(name, nearest)]
 
 
 def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text("BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n")
-    assert unknown_names(str(file)) == [
+    assert unknown_names(Settings, str(file)) == [
         UnknownName("BOT_TOKEN", "TELEGRAM_BOT_TOKEN"),  # PROMPT_TOKENS has more letters of it
         UnknownName("OPENAI_URL", "OPENAI_BASE_URL"),
     ]
@@ -45,10 +45,10 @@ def test_a_setting_that_is_set_was_not_misspelt(
 ) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://a")
     monkeypatch.setenv("REDIS_TLS_URL", "rediss://a")
-    assert unknown_names(str(tmp_path / ".env")) == []
+    assert unknown_names(Settings, str(tmp_path / ".env")) == []
 
 
 def test_an_unreadable_env_file_yields_nothing(tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_bytes(b"OPENAI_KEY=\xff\xfe")
-    assert unknown_names(str(file)) == []
+    assert unknown_names(Settings, str(file)) == []

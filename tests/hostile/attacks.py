@@ -4,20 +4,24 @@
 """
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
-from tests.bot.documents.pdfs import slow_pdf
+from tests.acceptance.sentences import sentence
+from tests.bot.parsing.pdfs import slow_pdf
 from tests.hostile.shapes import nested
+from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
 from tests.servers.bot_api import Button, Chat, Person, Upload
 
 US = "@ricordo_bot"
 MAX_PARTS = 3
 MARKS = ".!?…" * 1_015
 HALF_SENT = b"POST /telegram HTTP/1.1\r\nHost: bot\r\nX-Half: "
+REQUESTS = b"GET /x HTTP/1.1\r\n\r\n" * 800
 FORGED = ("forget:1", "clear:1", "admin:1:all", "mem:k1.0.0", "mem:f1.0.0", "doc:1", "yes:1", "x")
 
 
@@ -87,19 +91,30 @@ async def _marks(scene: Scene) -> None:
     assert "zebra number" in asked[0].messages[-1].content
 
 
+async def _made_up_words(scene: Scene) -> None:
+    chance = random.Random(7)
+    for _ in range(8):
+        words = ("".join(chance.choices("abcdefghijklmnop", k=6)) for _ in range(570))
+        said = await scene.mallory.say(scene.chat, " ".join(words))
+    await scene.chat.wait_for_reply(after=said)
+    await scene.rig.ask(scene.mallory, scene.chat, "/new")
+    words = ("".join(chance.choices("qrstuvwxyz", k=6)) for _ in range(570))
+    await scene.rig.ask(scene.mallory, scene.chat, " ".join(words))
+
+
 async def _files(scene: Scene) -> None:
     file = Upload(slow_pdf(pages=2, operators=6_000), "slow.pdf", "application/pdf")
     topics = [scene.group.topic(f"Topic {number}") for number in range(4)]
     for topic in topics:
         await scene.mallory.send(scene.group, "document", file=file, caption=US, topic=topic)
     for topic in topics:
-        await scene.group.wait_for_reply(topic=topic, timeout_s=60)
+        await scene.group.wait_for_reply(topic=topic)
 
 
 async def _flood(scene: Scene) -> None:
     for number in range(60):
         last = await scene.mallory.say(scene.group, f"{US} {number}")
-    await scene.group.wait_for_reply(after=last, timeout_s=30)
+    await scene.group.wait_for_reply(after=last)
 
 
 async def _presses(scene: Scene) -> None:
@@ -115,11 +130,10 @@ async def _presses(scene: Scene) -> None:
 
 
 async def _half_sent(scene: Scene) -> None:
-    port = int(scene.rig.environment["PORT"])
     async with AsyncExitStack() as held:
         writers = []
         for _ in range(300):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            _, writer = await _connect(scene)
             held.callback(writer.close)
             writer.write(HALF_SENT)
             writers.append(writer)
@@ -127,9 +141,51 @@ async def _half_sent(scene: Scene) -> None:
         await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
 
 
-async def _endless_header(scene: Scene) -> None:
+async def _pipelined(scene: Scene) -> None:
+    before = scene.rig.bot.peak_mb()
+    for _ in range(4):
+        _, writer = await _connect(scene)
+        with suppress(ConnectionError):
+            writer.write(REQUESTS * 500)
+            async with asyncio.timeout(2):
+                await writer.drain()
+        writer.close()
+    await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
+    assert scene.rig.bot.peak_mb() - before < 64
+
+
+async def _headers(scene: Scene) -> None:
+    before = scene.rig.bot.peak_mb()
+    async with AsyncExitStack() as held:
+        for _ in range(200):
+            _, writer = await _connect(scene)
+            held.callback(writer.close)
+            with suppress(ConnectionError):
+                writer.write(b"GET / HTTP/1.1\r\n" + b"a:\r\n" * 16_000)
+                await writer.drain()
+        await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
+    assert scene.rig.bot.peak_mb() - before < 64
+
+
+async def _unread(scene: Scene) -> None:
+    async with AsyncExitStack() as held:
+        for _ in range(300):
+            _, writer = await _connect(scene)
+            held.callback(writer.close)
+            writer.write(REQUESTS * 2)
+            with suppress(ConnectionError):
+                await writer.drain()
+        await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")
+
+
+async def _connect(scene: Scene) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the bot as a caller that reads little of what is answered."""
     port = int(scene.rig.environment["PORT"])
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    return await asyncio.open_connection("127.0.0.1", port, limit=1_024)
+
+
+async def _endless_header(scene: Scene) -> None:
+    reader, writer = await _connect(scene)
     writer.write(HALF_SENT)
     sent = 0
     with suppress(ConnectionError):
@@ -142,7 +198,96 @@ async def _endless_header(scene: Scene) -> None:
     writer.close()
 
 
+async def _answered(scene: Scene, file: Upload) -> str:
+    sent = await scene.mallory.send(scene.chat, "document", file)
+    return (await scene.chat.wait_for_reply(after=sent)).text
+
+
+async def _segments(scene: Scene) -> None:
+    before_mb = scene.rig.bot.peak_mb()
+    for _ in range(2):
+        reply = await _answered(scene, picture_of_segments(6))
+        assert reply in (sentence("pictures.too_big"), sentence("pictures.broken"))
+    assert scene.rig.bot.peak_mb() < before_mb + 40
+
+
+async def _heavy_album(scene: Scene) -> None:
+    before_mb = scene.rig.bot.peak_mb()
+    for _ in range(4):
+        sent = await scene.mallory.send(scene.chat, "document", photo(megabytes=16))
+    await scene.chat.wait_for_reply(after=sent)
+    bodies = [len(str(request.raw)) for request in scene.rig.requests]
+    assert max(bodies) < 2**20
+    assert scene.rig.bot.peak_mb() < before_mb + 80
+
+
+async def _sounds(scene: Scene) -> None:
+    before_mb = scene.rig.bot.peak_mb()
+    for _ in range(6):
+        sound = Upload(bytes(16 * 2**20), "voice.ogg", "audio/ogg")
+        sent = await scene.mallory.send(scene.chat, "voice", sound)
+    await scene.chat.wait_for_reply(after=sent)
+    assert scene.rig.bot.peak_mb() < before_mb + 80
+
+
+async def _short_messages(scene: Scene) -> None:
+    before_mb = scene.rig.bot.peak_mb()
+    reply = await _answered(scene, export_of(500, 2_000, "a"))
+    assert "Claude" in reply
+    assert scene.rig.bot.peak_mb() < before_mb + 80
+
+
+async def _short_rows(scene: Scene) -> None:
+    expected = sentence("documents.refused_too_long", name="rows.csv", mb="5")
+    assert await _answered(scene, short_rows()) == expected
+
+
 ATTACKS = (
+    Attack(
+        "S2",
+        "anyone",
+        "two pictures of a million segments",
+        "private chat",
+        "refused; the bot's process parses nothing and takes at most 40 MB",
+        _segments,
+        ("PIL/", "bot/parsing/"),
+    ),
+    Attack(
+        "S3",
+        "anyone",
+        "an album of small pictures with 16 MB behind each",
+        "private chat",
+        "what the model gets has less than 1 MB",
+        _heavy_album,
+        ("bot/model/wire.py", "bot/parsing/"),
+    ),
+    Attack(
+        "S3",
+        "anyone",
+        "six sounds of 16 MB",
+        "private chat",
+        "one of them is in memory at a time",
+        _sounds,
+        ("bot/turn/", "bot/model/"),
+    ),
+    Attack(
+        "S4",
+        "anyone",
+        "an export with a million messages of one letter",
+        "private chat",
+        "60,000 of them are offered",
+        _short_messages,
+        ("bot/parsing/", "bot/features/imports/"),
+    ),
+    Attack(
+        "S11",
+        "anyone",
+        "249,000 rows of one letter",
+        "private chat",
+        "refused by their parser",
+        _short_rows,
+        ("bot/features/documents/", "memory/documents/"),
+    ),
     Attack(
         "F1",
         "anyone",
@@ -178,6 +323,15 @@ ATTACKS = (
         "they are found and shown to the model",
         _marks,
         ("memory/search/excerpt.py", "documents/sentences.py"),
+    ),
+    Attack(
+        "S12",
+        "anyone",
+        "eight messages of made-up words, then one of others",
+        "private chat",
+        "at most eight unknown words are compared with all words of the chat",
+        _made_up_words,
+        ("memory/search/",),
     ),
     Attack(
         "F3",
@@ -220,6 +374,33 @@ ATTACKS = (
         "the web port",
         "closed before eight megabytes",
         _endless_header,
+        ("bot/runtime/http_protocol.py",),
+    ),
+    Attack(
+        "S1",
+        "anyone without the secret",
+        "1,600,000 pipelined requests on four connections",
+        "the web port",
+        "memory grows by less than 64 MB",
+        _pipelined,
+        ("bot/runtime/http_protocol.py",),
+    ),
+    Attack(
+        "S1",
+        "anyone without the secret",
+        "16,000 headers of four bytes on each of 200 connections",
+        "the web port",
+        "memory grows by less than 64 MB",
+        _headers,
+        ("bot/runtime/http_protocol.py",),
+    ),
+    Attack(
+        "S1",
+        "anyone without the secret",
+        "300 connections whose answers are not read",
+        "the web port",
+        "webhooks get through",
+        _unread,
         ("bot/runtime/http_protocol.py",),
     ),
 )

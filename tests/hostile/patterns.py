@@ -5,22 +5,34 @@ A pattern does so if it is tried at each position of a long run and reads on to 
 """
 
 import ast
+import functools
 import importlib
+import inspect
 import re
 import sys
-import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+
+from tests.work import ratio, seconds
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("bot", "memory", "config")
 
-CHARS = 100_000
+CHARS = 102_400
 MAX_S = 0.05
+"""CPU time that a search through a run of `CHARS` may take if it is quadratic."""
+_LENGTHS = (6, 12, 18, 25, 100, 400, 1_600, 6_400, 25_600, CHARS)
+"""Small steps come first, because a pattern may even take exponential time."""
+_LONG_ENOUGH_S = 0.0005
+"""A search that takes this long shows how its time grows."""
+_LINEAR, _QUADRATIC = 5.0, 8.0
+"""Four times the length takes four times the linear part of the time and 16 times the quadratic
+one: at 8, two thirds of the time are quadratic."""
 _ALWAYS = " \n\ta9_-.!中"
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_MAKES = re.compile(r"re\.compile|patterns_in")
 
 
 def modules() -> Iterator[Path]:
@@ -35,7 +47,8 @@ def hidden(path: Path) -> Iterator[str]:
     top_level = {
         call
         for statement in tree.body
-        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if not isinstance(statement, ast.AsyncFunctionDef | ast.ClassDef)
+        if not isinstance(statement, ast.FunctionDef) or _makes_constants(statement)
         for call in ast.walk(statement)
     }
     for node in ast.walk(tree):
@@ -47,11 +60,19 @@ def hidden(path: Path) -> Iterator[str]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}: from re import"
 
 
+def _makes_constants(function: ast.FunctionDef) -> bool:
+    """Return whether it makes constants: at its first use, or of a file at the import."""
+    cached = any(
+        isinstance(each, ast.Name) and each.id == "cache" for each in function.decorator_list
+    )
+    return (cached and not function.args.args) or function.name == "patterns_in"
+
+
 def patterns() -> dict[str, re.Pattern[str]]:
     """Return all patterns for text by module and name, each once."""
     found: dict[re.Pattern[str], str] = {}
     for path in modules():
-        if "re.compile" not in path.read_text("utf-8"):
+        if not _MAKES.search(path.read_text("utf-8")):
             continue
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for name, value in vars(importlib.import_module(module)).items():
@@ -64,6 +85,8 @@ def _within(value: object) -> Iterator[re.Pattern[str]]:
     match value:
         case re.Pattern(pattern=str()):
             yield value
+        case functools._lru_cache_wrapper() if not inspect.signature(value).parameters:
+            yield from _within(value())
         case dict():
             yield from _within([*value.keys(), *value.values()])
         case tuple() | list() | set() | frozenset():
@@ -80,38 +103,29 @@ def runs(pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def slow(pattern: re.Pattern[str], repeated: str) -> float:
-    """Return the seconds of a search through a long run if they are too many, else 0.
+    """Return how many times longer a search takes through four times the length, if too many.
 
-    Another character follows the run, so that a pattern which needs its end does not match. Two
-    short runs show whether the time may be quadratic. Only then is the full length tried; half of
-    that length shows whether the length or a busy machine costs the time.
+    Another character follows the run, so that a pattern which needs its end does not match. The
+    run grows until the time shows how it grows, so a slow pattern is found in milliseconds.
     """
-    short, longer, half, whole = (CHARS // len(repeated) // share for share in (40, 10, 2, 1))
-    if _seconds(pattern, f"{repeated * short}\0") * 1600 <= MAX_S:  # fast even if quadratic
-        return 0
-    taken = _best(pattern, repeated * short)
-    if taken > MAX_S / 8:  # far too slow already
-        return taken * 1600
-    # Four times the length takes four times the linear part and 16 times the quadratic one.
-    taken_longer = _seconds(pattern, f"{repeated * longer}\0")
-    quadratic = (taken_longer - 4 * taken) / 12
-    if taken_longer < 4.25 * taken or 40 * taken + 1600 * quadratic <= MAX_S / 2:
-        return 0
-    taken = _seconds(pattern, f"{repeated * whole}\0")
-    if taken <= MAX_S or taken < 3 * _seconds(pattern, f"{repeated * half}\0"):
-        return 0
-    taken = _best(pattern, repeated * whole)
-    return taken if taken > MAX_S and taken > 3 * _best(pattern, repeated * half) else 0
+    for length in _LENGTHS:
+        taken = seconds(_search(pattern, repeated, length))
+        if taken * (CHARS / length) ** 2 <= MAX_S:  # fast enough even if quadratic
+            if length >= 1_600:
+                return 0
+        elif taken > _LONG_ENOUGH_S or length == CHARS:
+            whole, quarter = (_search(pattern, repeated, chars) for chars in (length, length // 4))
+            growth = ratio(whole, quarter, _LINEAR)
+            if growth > _QUADRATIC:
+                return growth
+            if growth <= _LINEAR:
+                return 0
+    return 0
 
 
-def _best(pattern: re.Pattern[str], text: str) -> float:
-    return min(_seconds(pattern, f"{text}\0") for _ in range(3))
-
-
-def _seconds(pattern: re.Pattern[str], text: str) -> float:
-    began = time.process_time()
-    deque(pattern.finditer(text), maxlen=0)
-    return time.process_time() - began
+def _search(pattern: re.Pattern[str], repeated: str, length: int) -> Callable[[], object]:
+    text = f"{repeated * max(1, length // len(repeated))}\0"
+    return lambda: deque(pattern.finditer(text), maxlen=0)
 
 
 def main() -> None:
@@ -119,8 +133,8 @@ def main() -> None:
     for name, pattern in patterns().items():
         single = list(runs(pattern))
         for repeated in (*single, *map("".join, product(single[:40], repeat=2))):
-            if taken := slow(pattern, repeated):
-                sys.stdout.write(f"{name}: {repeated!r} {taken:.2f} s\n")
+            if growth := slow(pattern, repeated):
+                sys.stdout.write(f"{name}: {repeated!r} {growth:.1f} times\n")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ COMMANDS = (
 UNITS = (
     "- ", "* ", "+ ", "1. ", "1) ", "> ", ">", "- > ", "- 1. ", "- [ ] ", "- [x] a\n", "  - a\n",
     "- a\n\n***\n", " \t- a\n", "`", "``a` ", "`` ", "\\`", "```\n", "```a\n", "~~~\n",
-    "~~~a~~~ ", "    a\n", "*", "**", "*a* ", "**a** ", "*a **b ", "*a_b ", "_", "_a ", "*a`b` ",
-    "**`a` ", "~", "~~", "~~a~~ ", "~a~ ", "~a ~~b ~~~c ", "||", "||a|| ", "||a", "||*a|| b* ",
+    "~~~a~~~ ", "    a\n", "*", "**", "*a* ", "**a** ", "*a **b ", "a **b ", "*a_b ", "_", "_a ",
+    "*a`b` ", "**`a` ", "~", "~~", "~~a~~ ", "~a~ ", "~a ~~b ~~~c ", "||", "||a|| ", "||a",
+    "||*a|| b* ",
     "|", "|a", "|a\n", "| a | b |\n|---|---|\n", "|-", "- |", "[", "]", "![", "!", "[a](",
     "[a](b) ", "[a][", "[](", "[a](https://a.example) ", "[b.example](https://a.example) ",
     "[a]: ", "[a]: https://b.c\n", "![a](https://a.example) ", "[^1]: ", "<", "<a", "<a>", "<!--",
@@ -53,6 +54,7 @@ def shapes() -> Iterator[tuple[str, Shape]]:
     yield "sixteen lists a line", _repeated("- " * 16 + "x\n")
     yield "one wide cell", lambda n: f"|a|b|\n|-|-|\n|{'x' * (n // 2)}|\n" + "|a\n" * (n // 6)
     yield "fifty columns", _around("|a" * 49 + "|\n" + "|-" * 49 + "|\n", "a\n", "")
+    yield "one wide table", lambda n: "|a" * (n // 4) + "|\n" + "|-" * (n // 4) + "|\n|x\n"
     yield "many tables", _repeated(f"|a|\n|-|\n|{'x' * 180}|\n" + "a\n" * 90 + "\n")
     yield "bold around code", lambda n: "*a **b " * (n // 14) + "`c`" * (n // 6)
     yield "bold opened, then closed", lambda n: "**a " * (n // 8) + " a**" * (n // 8)

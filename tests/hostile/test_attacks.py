@@ -1,4 +1,7 @@
-"""No input stops the bot for other people: each row of the table against a running bot."""
+"""No input stops the bot for other people: each row of the table against a running bot.
+
+The CPU time of the bot's event loop is measured, because other tests use the same cores.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,12 +12,10 @@ from tests.acceptance.rig import Rig, open_rig
 from tests.hostile.attacks import ATTACKS, Attack
 from tests.hostile.waits import waits_during
 
-BUSY_MACHINE_S = 0.5
-"""Other tests on the same two cores may add this to any wait."""
-MAX_ATTACKED_MS = 400
-"""How long the attacked place may block the loop; before the fixes each blocked it for seconds."""
-MAX_MS = 1_000
-"""How long any other place may, because other tests on the same cores slow the process down."""
+MAX_S = 0.5
+"""How much the loop may do for an attack while another person waits for an answer."""
+MAX_BLOCKED_MS = 400
+"""How long one step of the loop may take; before the fixes each attack took seconds."""
 
 
 @pytest.fixture
@@ -29,9 +30,7 @@ SHORT = [attack for attack in ATTACKS if not attack.name.startswith("F3")]
 
 @pytest.mark.parametrize("attack", SHORT, ids=[attack.name for attack in SHORT])
 async def test_an_attack_does_no_harm_and_does_not_delay_others(attack: Attack, rig: Rig) -> None:
-    waits = await waits_during(attack, rig)
+    waits = await waits_during(attack, rig, rig.bot.cpu_s)
 
-    assert waits.usual <= 2 * waits.quiet + BUSY_MACHINE_S
-    for line in waits.held:
-        attacked = any(place in line["frames"] for place in attack.places)
-        assert line["ms"] < (MAX_ATTACKED_MS if attacked else MAX_MS), line
+    assert waits.usual <= 2 * waits.quiet + MAX_S
+    assert [line for line in waits.held if line["cpu_ms"] >= MAX_BLOCKED_MS] == []

@@ -74,4 +74,6 @@ async def test_an_admin_need_not_be_in_the_list_of_allowed_people(rig: Rig) -> N
     ada, adas = rig.person(ADMIN_ID, "Ada")
     ben, bens = rig.ben()
     assert (await rig.ask(ada, adas, "hello")).text == "All right."
-    assert (await rig.ask(ben, bens, "hello")).text == sentence("error.stranger", id=ben.id)
+    refused = await rig.ask(ben, bens, "hello")
+    assert refused.text == sentence("error.stranger", id=ben.id)
+    assert [button.copies for row in refused.keyboard for button in row] == [str(ben.id)]

@@ -10,8 +10,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import ModelReply, PromptMessage
+from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import AnswerIncomplete, ModelError, NotAModel
 from bot.model.openai_client import open_client

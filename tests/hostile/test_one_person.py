@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.rig import Rig, open_rig
-from tests.bot.documents.pdfs import slow_pdf
+from tests.bot.parsing.pdfs import slow_pdf
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import Reply
 
@@ -49,7 +49,7 @@ async def test_slow_answers_to_one_person_leave_slots_for_others(rig: Rig) -> No
     assert sum("slowly" in request.asked for request in rig.requests) == 2
     gate.set()
     for topic in topics:
-        await forum.wait_for_reply(topic=topic, timeout_s=20)
+        await forum.wait_for_reply(topic=topic)
     assert sum("slowly" in request.asked for request in rig.requests) == 8
 
 
@@ -78,7 +78,7 @@ async def test_slow_files_of_one_person_leave_slots_for_others(rig: Rig) -> None
     await rig.ask(ben, bens, "are you there?")
     assert len(forum.replies) <= 2
     for topic in topics:
-        await forum.wait_for_reply(topic=topic, timeout_s=60)
+        await forum.wait_for_reply(topic=topic)
 
 
 async def test_slow_files_of_many_people_leave_slots_for_others(rig: Rig) -> None:
@@ -91,4 +91,4 @@ async def test_slow_files_of_many_people_leave_slots_for_others(rig: Rig) -> Non
     await rig.ask(ben, bens, "are you there?")
     assert sum(len(chat.replies) for _, chat in people) <= 2
     for _, chat in people:
-        await chat.wait_for_reply(timeout_s=60)
+        await chat.wait_for_reply()

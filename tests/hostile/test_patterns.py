@@ -1,5 +1,9 @@
 """No regular expression of the product takes quadratic time."""
 
+import re
+
+import pytest
+
 from tests.hostile.patterns import hidden, modules, patterns, runs, slow
 
 
@@ -9,10 +13,31 @@ def test_every_pattern_is_a_constant_of_its_module() -> None:
 
 def test_no_pattern_is_slow_on_a_long_run() -> None:
     found = {
-        (name, repeated): taken
+        (name, repeated): growth
         for name, pattern in patterns().items()
         for repeated in dict.fromkeys(runs(pattern))
-        if (taken := slow(pattern, repeated))
+        if (growth := slow(pattern, repeated))
     }
 
     assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "repeated"),
+    [
+        (r"\s+$", " "),
+        (r"\w+@", "a"),
+        (r"a.*?b", "a"),
+        (r"(\w+)\s*:", "mentioned"),
+        (r"(?:ab)+c", "ab"),
+        (r"a*a*b", "a"),  # cubic
+        (r"(?:a|aa)+b", "a"),  # exponential
+    ],
+)
+def test_a_slow_pattern_is_found(pattern: str, repeated: str) -> None:
+    assert slow(re.compile(pattern), repeated)
+
+
+@pytest.mark.parametrize("pattern", [r"\S+", r"\w+\b", r"[^\W\d_]{2,}", r"(?<!a)a+b", r"a{1,20}b"])
+def test_a_linear_pattern_is_not_slow(pattern: str) -> None:
+    assert not slow(re.compile(pattern), "a")

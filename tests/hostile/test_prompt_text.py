@@ -10,7 +10,7 @@ from bot.prompt.sections import alternating, spoken
 from memory.message import Message
 from memory.text.message_lines import memory_line
 from memory.text.speakers import Speakers, speaker_name
-from memory.text.untrusted_text import harmless, harmless_json, visible
+from memory.text.untrusted_text import escaped, escaped_json, visible
 
 FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180d\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100"
 TELEGRAM_BREAKS = "\t\n\r"
@@ -26,10 +26,9 @@ def test_invisible_characters_are_removed_except_in_ordinary_text() -> None:
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey me")
     assert visible(f"a\x00b\x1b\u200b\u2060\ufeffc\xad\x85{hidden}") == "abc"
     flag = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
-    ordinary = (
-        f"می\u200cروم \U0001f468\u200d\U0001f469 {flag}\r\n\t\u202eabc\u202c \u2066d\u2069\u06dd"
-    )
+    ordinary = f"می\u200cروم \U0001f468\u200d\U0001f469 {flag}\r\n\t\u06dd"
     assert visible(ordinary) == ordinary
+    assert visible("\u202eabc\u202c \u2066d\u2069") == "abc d"
     assert visible("half \ud83d") == "half \ufffd"
 
 
@@ -39,8 +38,8 @@ def test_a_section_tag_with_invisible_characters_is_escaped(tag: str) -> None:
     parts_the_word = TELEGRAM_BREAKS if "m{" in tag else ""
     for character in sorted(set(unseen()) - set(parts_the_word)):
         for fake in (tag.format(character), tag.format(character * 3).upper()):
-            assert harmless(fake).startswith("&lt;"), (fake, hex(ord(character)))
-            assert harmless_json(fake).startswith("\\u003c"), (fake, hex(ord(character)))
+            assert escaped(fake).startswith("&lt;"), (fake, hex(ord(character)))
+            assert escaped_json(fake).startswith("\\u003c"), (fake, hex(ord(character)))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_a_section_tag_with_invisible_characters_is_escaped(tag: str) -> None:
     ],
 )
 def test_a_section_tag_in_lookalike_letters_is_escaped(fake: str) -> None:
-    assert harmless(fake).startswith("&lt;")
+    assert escaped(fake).startswith("&lt;")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_a_section_tag_in_lookalike_letters_is_escaped(fake: str) -> None:
     ],
 )
 def test_ordinary_text_stays_unchanged(text: str) -> None:
-    assert harmless(text) == text
+    assert escaped(text) == text
 
 
 def said(text: str, name: str = "Mal", sender: int = 2) -> Message:

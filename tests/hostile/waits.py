@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -16,7 +16,7 @@ _QUESTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Seconds of waiting; `held` are the lines that the watchdog logged during the attack."""
+    """Seconds of one clock; `held` are the lines that the watchdog logged during the attack."""
 
     quiet: float
     usual: float
@@ -24,27 +24,29 @@ class Waits:
     held: tuple[dict[str, Any], ...]
 
 
-async def waits_during(attack: Attack, rig: Rig) -> Waits:
+async def waits_during(
+    attack: Attack, rig: Rig, clock: Callable[[], float] = time.monotonic
+) -> Waits:
     """Start the bot, run the attack, and ask as another person until it ends."""
     await rig.start(max_concurrent_turns=4)
     mallory, chat = rig.person(1666, "Mallory")
     group = rig.telegram.group("Mallory's", [mallory], forum=attack.where == "a forum")
+
+    async def wait() -> float:
+        began = clock()
+        await rig.ask(*rig.ben(), "Are you there?")
+        return clock() - began
+
     for _ in range(2):  # some modules are loaded at first use
-        await _wait(rig)
-    quiet = median([await _wait(rig) for _ in range(_QUESTIONS)])
+        await wait()
+    quiet = median([await wait() for _ in range(_QUESTIONS)])
     seen = len(rig.bot.log)
     async with _running(attack, Scene(rig, mallory, chat, group)) as attacking:
-        waits = [await _wait(rig)]
+        waits = [await wait()]
         while not attacking.done():
-            waits.append(await _wait(rig))
+            waits.append(await wait())
     held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop blocked"]
     return Waits(quiet, median(waits), max(waits), tuple(held))
-
-
-async def _wait(rig: Rig) -> float:
-    began = time.monotonic()
-    await rig.ask(*rig.ben(), "Are you there?")
-    return time.monotonic() - began
 
 
 @asynccontextmanager

@@ -1,28 +1,39 @@
 """Measures what each ingredient of ranking and packing is worth: the figures without it.
 
-    python -m tests.lab.ablation DIR [DIR ...]
+    python -m tests.lab.ablation DIR|FILE [DIR|FILE ...]
 
 It prints a Markdown table with three columns for each folder (for the format see `conversations`):
 recall@10, and the evidence that a prompt shows within 700 and 1,100 tokens of recalled messages,
-all in percent. Three to four minutes on a free core for both folders of the README.
+all in percent. For a FILE of talks (see `talks`) they are `shown`, `complete`, and the tokens of
+small talk, by words alone. Six minutes on a free core for both folders and the talks.
 """
 
+import asyncio
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from bot.prompt.recalled import PACKING, Packing
+from bot.prompt.recalled import PACKING, Packing, RecallPacker
+from memory.search.hybrid import HybridIndex
 from memory.search.weights import DEFAULTS, Weights
 from tests.lab.conversations import read_folder
 from tests.lab.recall import percent
 from tests.lab.shown import Shown, shown_of
+from tests.lab.talks import measure
+from tests.valkey import ValkeyServer
 
 LIMITS = (700, 1_100)
 
 VARIANTS: dict[str, Weights | Packing] = {
     "as shipped": DEFAULTS,
+    "weak evidence finds any number": replace(DEFAULTS, max_weak=1_000),
+    "weak evidence needs no rare word": replace(DEFAULTS, rare_share=1.0),
+    "small talk is searched as a question": replace(DEFAULTS, min_words=0),
+    "lists are not filled up": replace(DEFAULTS, floor_of_lists=inf),
     "no floor": replace(DEFAULTS, floor=-inf, floor_without_vectors=-inf),
     "words of neighbors do not count": replace(DEFAULTS, neighbor_boost=0),
     "an answer gets no more of its question": replace(DEFAULTS, answer_boost=0.6),
@@ -58,14 +69,29 @@ def row(folder: Sequence[Shown], variant: Weights | Packing) -> list[float]:
     return [percent(column) for column in columns]
 
 
+def talk_row(file: Path, variant: Weights | Packing, redis: str) -> list[float]:
+    """Return the same three columns for a file of talks, whose searches take the defaults."""
+    weights = variant if isinstance(variant, Weights) else DEFAULTS
+    packing = variant if isinstance(variant, Packing) else PACKING
+    HybridIndex.__init__.__defaults__ = (None, weights)
+    RecallPacker.__init__.__kwdefaults__ = {"is_numbered": False, "packing": packing}
+    *_, everything, small = asyncio.run(measure(json.loads(file.read_text()), redis))
+    return [float(str(e)) for e in (everything["shown"], everything["complete"], small["tokens"])]
+
+
 def main(names: Sequence[str]) -> None:
     """Print the table."""
-    folders = [shown_of(read_folder(Path(name))) for name in names]
-    heads = [f"{Path(name).name} {head}" for name in names for head in ("@10", *map(str, LIMITS))]
+    files = [Path(name) for name in names if Path(name).is_file()]
+    read = {name: shown_of(read_folder(Path(name))) for name in names if Path(name) not in files}
+    heads = [f"{Path(name).name} {head}" for name in read for head in ("@10", *map(str, LIMITS))]
+    heads += [f"{file.stem} {head}" for file in files for head in ("shown", "complete", "small")]
     print_row(["", *heads])
     print_row(["---"] * (1 + len(heads)))
     for name, variant in VARIANTS.items():
-        figures = [figure for folder in folders for figure in row(folder, variant)]
+        figures = [figure for folder in read.values() for figure in row(folder, variant)]
+        for file in files:
+            with TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
+                figures += talk_row(file, variant, server.url)
         print_row([name, *(f"{figure:.1f}" for figure in figures)])
 
 

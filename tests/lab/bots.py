@@ -58,7 +58,7 @@ class World:
     embeddings: str = EMBEDDINGS
 
     def environment(self, port: int, redis: str) -> dict[str, str]:
-        """Return the environment of a bot; all other settings have their defaults."""
+        """Return the environment of a bot without hints; all other settings have their defaults."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -73,6 +73,7 @@ class World:
             "REDIS_URL": redis,
             "PORT": str(port),
             "LOG_FORMAT": "json",
+            "HINTS": "off",
         }
 
     def people(self, first: int, count: int) -> list[tuple[Person, Chat]]:

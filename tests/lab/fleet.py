@@ -74,7 +74,7 @@ class Processes:
         Raise `Died` if it ends before or does not become ready in time.
         """
         port = int(environment.get("PORT", "0"))
-        with (self._folder / f"{name}.log").open("wb") as log:
+        with (self._folder / f"{name}.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", *arguments),
                 cwd=ROOT,
@@ -87,6 +87,13 @@ class Processes:
         if port:
             await self._until_ready(name, process, running)
         return running
+
+    async def stop(self, name: str, *, kill: bool = False) -> None:
+        """End a process, if it runs, so that it may be started again."""
+        if process := self._started.pop(name, None):
+            if kill:
+                process.kill()
+            await _end(process)
 
     async def _until_ready(
         self, name: str, process: asyncio.subprocess.Process, running: Running
@@ -107,9 +114,9 @@ class Processes:
 
 
 @asynccontextmanager
-async def fleet(workers: int, *, hurried: bool = False, **settings: str) -> AsyncIterator[Fleet]:
+async def fleet(workers: int, **settings: str) -> AsyncIterator[Fleet]:
     """Run one web process and some workers inside the block."""
-    async with _surroundings(hurried=hurried) as (surroundings, processes):
+    async with _surroundings() as (surroundings, processes):
         common = _environment(surroundings) | settings
         port = free_port()
         web = {"WEBHOOK_URL": f"http://{HOST}:{port}", "WEBHOOK_SECRET": _SECRET, "PORT": str(port)}
@@ -133,7 +140,7 @@ async def fleet(workers: int, *, hurried: bool = False, **settings: str) -> Asyn
 @asynccontextmanager
 async def baseline() -> AsyncIterator[Fleet]:
     """Run the bot without memory, which polls and has no port, inside the block."""
-    async with _surroundings(hurried=False) as (surroundings, processes):
+    async with _surroundings() as (surroundings, processes):
         module = "tests.lab.baseline_bot"
         bot = await processes.start("baseline", module, environment=_environment(surroundings))
         yield Fleet(
@@ -146,7 +153,7 @@ async def baseline() -> AsyncIterator[Fleet]:
 
 
 @asynccontextmanager
-async def _surroundings(*, hurried: bool) -> AsyncIterator[tuple[Fleet, Processes]]:
+async def _surroundings() -> AsyncIterator[tuple[Fleet, Processes]]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         valkey = ValkeyServer(folder, "--appendonly", "yes", "--appendfsync", "everysec")
@@ -157,7 +164,7 @@ async def _surroundings(*, hurried: bool) -> AsyncIterator[tuple[Fleet, Processe
         telegram = await stack.enter_async_context(LeanTelegram())
         processes = await stack.enter_async_context(Processes(folder))
         port = free_port()
-        arguments = ["tests.lab.lean_model", str(port), *(["--hurried"] if hurried else [])]
+        arguments = "tests.lab.lean_model", str(port)
         model = await processes.start("model", *arguments, environment={"PORT": str(port)})
         yield Fleet(telegram, model, valkey, redis, ()), processes
         if telegram.odd:
@@ -175,6 +182,7 @@ def _environment(surroundings: Fleet) -> dict[str, str]:
         "REDIS_URL": surroundings.valkey.url,
         "LOG_FORMAT": "json",
         "SENDS_PER_SECOND": "0",
+        "HINTS": "off",
     }
 
 

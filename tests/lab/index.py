@@ -3,8 +3,8 @@
     python -m tests.lab.index [MESSAGES ...]
 
 Made-up conversations (see `made_up`) pass through the product's own classes and a real Valkey,
-storage included. For comparison, usearch (HNSW) searches the same vectors if it is installed. The
-output is one JSON line for each length. Times are in milliseconds unless their name says otherwise.
+storage included. The output is one JSON line for each length. Times are in milliseconds unless
+their name says otherwise.
 `cpu_p50` counts all threads; it depends least on `load`, the machine's load before and after.
 """
 
@@ -13,7 +13,6 @@ from memory.scopes.history import ChatHistory
 
 # isort: split
 import asyncio
-import importlib
 import json
 import os
 import sys
@@ -171,7 +170,6 @@ async def measure(size: int, redis: str) -> dict[str, object]:
         "forgetting_s": round(forget_s, 2),
     }
     await client.close()
-    figures["dense_alone"] = dense_alone(labelled)
     figures["load"] = [*load, os.getloadavg()[0]]
     return figures
 
@@ -192,39 +190,6 @@ async def turn_bytes(conversation: Conversation) -> int:
     await conversation.turn()
     moved = [(await conversation.moved(conversation.turn))[1] for _ in range(TURNS)]
     return round(sum(moved) / TURNS)
-
-
-def dense_alone(labelled: Labelled) -> dict[str, object]:
-    """Compare exact search over the vectors with usearch."""
-    exact, taken = [], []
-    for row in labelled.question_rows:
-        began = time.perf_counter()
-        cosines = labelled.rows @ row
-        exact.append(set(np.argpartition(cosines, -10)[-10:].tolist()))
-        taken.append(time.perf_counter() - began)
-    figures: dict[str, object] = {"exact": milliseconds(taken)}
-    try:
-        usearch = importlib.import_module("usearch.index")
-    except ImportError:
-        return figures | {"usearch": "not installed: pip install usearch"}
-    began = time.perf_counter()
-    index = usearch.Index(ndim=labelled.rows.shape[1], metric="cos", dtype="bf16")
-    index.add(np.arange(len(labelled.rows)), labelled.rows)
-    building_s = time.perf_counter() - began
-    found, taken = [], []
-    for row in labelled.question_rows:
-        began = time.perf_counter()
-        found.append(set(index.search(row, 10).keys.tolist()))
-        taken.append(time.perf_counter() - began)
-    shared = [len(a & b) / 10 for a, b in zip(exact, found, strict=True)]
-    return figures | {
-        "usearch": {
-            **milliseconds(taken),
-            "recall@10": round(100 * float(np.mean(shared)), 1),
-            "building_s": round(building_s, 1),
-            "bytes_a_message": round(index.memory_usage / len(labelled.rows)),
-        }
-    }
 
 
 def milliseconds(taken: Sequence[float]) -> dict[str, float]:

@@ -6,6 +6,7 @@ It reads whole requests, writes bytes, and keeps connections open. It checks not
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import cast
 
 import httptools
 
@@ -48,9 +49,8 @@ class _Connection(asyncio.Protocol):
         self._body = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its type
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)

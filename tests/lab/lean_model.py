@@ -1,6 +1,6 @@
 """A model for load tests: it needs little CPU, and is as slow as a real one. Its own process.
 
-    python -m tests.lab.lean_model PORT [--hurried]
+    python -m tests.lab.lean_model PORT
 
 Every request gets the same answer, one token at a time. A request for JSON gets empty values, and
 vectors are hashed words. It does not check requests. The local model of the tests does that, but
@@ -8,14 +8,14 @@ needs more CPU time for an answer than the bot.
 
 The latencies are chosen, not measured. Times to the first token are log-normal: most are close
 together, with a long tail. A median of 0.6 s, one in a hundred above 4 s, and 60 tokens a second
-are typical of a small hosted model. `--hurried` takes 0.1 s for everything. All draws come from one
+are typical of a small hosted model. All draws come from one
 seed, in the order of requests.
 """
 
-import argparse
 import asyncio
 import base64
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
@@ -23,14 +23,13 @@ from typing import NotRequired, TypedDict
 
 import orjson
 
-from bot.playground.offline_embedder import embed
 from tests.lab.bots import REPLY, empty
 from tests.lab.lean_http import CHUNKED, LAST_CHUNK, answer, chunk, serve
+from tests.servers.word_vectors import embed
 
 DIMENSIONS = 512
 TOKENS_A_SECOND = 60
 _SEED = 6
-_HURRIED_S = 0.1
 _BYTES_A_TOKEN = 4
 _P99 = 2.3263
 """Standard deviations above the mean that 99 of 100 draws of a normal distribution stay below."""
@@ -82,9 +81,8 @@ VECTORS = LogNormal(0.15, 1.0)
 class LeanModel:
     """Answers chat completions and embeddings."""
 
-    def __init__(self, *, hurried: bool) -> None:
+    def __init__(self) -> None:
         self._random = Random(_SEED)
-        self._hurried = hurried
         self._answering: set[asyncio.Task[None]] = set()
         self._events = _events(REPLY)
 
@@ -112,11 +110,11 @@ class LeanModel:
             if transport.is_closing():
                 return
             transport.write(event)
-            due += 0 if self._hurried else 1 / TOKENS_A_SECOND
+            due += 1 / TOKENS_A_SECOND
 
     async def _fill(self, asked: ChatBody, transport: asyncio.Transport) -> None:
         said = orjson.dumps(empty(asked["response_format"]["json_schema"]["schema"]))
-        writing_s = 0 if self._hurried else len(said) / _BYTES_A_TOKEN / TOKENS_A_SECOND
+        writing_s = len(said) / _BYTES_A_TOKEN / TOKENS_A_SECOND
         await asyncio.sleep(self._wait_s(FIRST_TOKEN) + writing_s)
         message = {"role": "assistant", "content": said.decode()}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -131,7 +129,7 @@ class LeanModel:
         answer(transport, orjson.dumps(body))
 
     def _wait_s(self, times: LogNormal) -> float:
-        return _HURRIED_S if self._hurried else times.draw(self._random)
+        return times.draw(self._random)
 
 
 _USAGE = {"prompt_tokens": 1_000, "completion_tokens": 60, "total_tokens": 1_060}
@@ -159,11 +157,7 @@ def _events(text: str) -> list[bytes]:
 
 async def main() -> None:
     """Serve until killed."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("port", type=int)
-    parser.add_argument("--hurried", action="store_true")
-    options = parser.parse_args()
-    server = await serve(LeanModel(hurried=options.hurried).handle, options.port)
+    server = await serve(LeanModel().handle, int(sys.argv[1]))
     await server.serve_forever()
 
 

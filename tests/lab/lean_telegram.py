@@ -61,12 +61,7 @@ class LeanTelegram:
             "update_id": number,
             "message": {
                 "message_id": number,
-                "from": {
-                    "id": person,
-                    "is_bot": False,
-                    "first_name": name,
-                    "language_code": "en",
-                },
+                "from": {"id": person, "is_bot": False, "first_name": name, "language_code": "en"},
                 "chat": {"id": person, "first_name": name, "type": "private"},
                 "date": int(time.time()),
                 "text": text,

@@ -30,11 +30,11 @@ from statistics import fmean
 import numpy as np
 import structlog
 
-from config.settings import Settings
 from memory.text.tokens import TokenCounter
 from tests.lab.billing import Bill, bills
 from tests.lab.sessions import Exchange, Pace, conversation, made_up_topics, read_topics
 from tests.lab.talking import MODEL_S, talking
+from tests.settings import Settings
 from tests.valkey import ValkeyServer
 
 TURNS = 1_000

@@ -1,9 +1,9 @@
 """Measures the bot under load, as one web process and several workers on one Redis.
 
-    python -m tests.lab.load [--part acknowledgement|workers|memory|soak] [--soak-minutes 20]
+    python -m tests.lab.load [--part acknowledgement|workers]
 
-The output is one JSON object. Without `--part` it has all parts except the soak, which takes less
-than eight minutes. Do not use the machine meanwhile: `everything_else` says how much of a core
+The output is one JSON object. Without `--part` it has all parts, which takes less than eight
+minutes. Do not use the machine meanwhile: `everything_else` says how much of a core
 other processes used.
 
 - `acknowledgement`: the time from when an update is due until it is acknowledged, at 300 a second
@@ -12,8 +12,6 @@ other processes used.
   time from the acknowledgement until the bot shows "typing", at a rate that the workers can handle.
 - `workers`: turns a second if there are more people than slots and each continues once answered;
   the cost of a turn; and the same for the bot without memory.
-- `memory`: the size of a chat in Redis and in a worker; the model hurries here.
-- `soak`: whether memory grows in the second half of a long time at a moderate rate.
 """
 
 import argparse
@@ -25,17 +23,14 @@ import sys
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from http import HTTPStatus
 
-from config.settings import Settings
 from tests.lab.figures import milliseconds
 from tests.lab.fleet import Fleet, baseline, fleet
-from tests.lab.footprint import memory
 from tests.lab.lean_telegram import Update
 from tests.lab.meters import CORES, Reading
 from tests.lab.people import TEXTS, Deliver, arrivals, post_on_time, talking
-from tests.lab.soak import soak
+from tests.settings import Settings
 
 SLOTS: int = Settings.model_fields["max_concurrent_turns"].default
 
@@ -192,17 +187,15 @@ def _progress(what: str) -> None:
     sys.stderr.write(f"{what}\n")
 
 
-async def measure(part: str | None, soak_minutes: float) -> Figures:
-    """Return the figures of one part, or of all but the soak."""
+async def measure(part: str | None) -> Figures:
+    """Return the figures of one part, or of all."""
     parts: Mapping[str, Callable[[], Awaitable[Figures]]] = {
         "acknowledgement": acknowledgement,
         "queue": queue,
         "workers": workers,
-        "memory": memory,
-        "soak": partial(soak, soak_minutes),
     }
     wanted = {
-        None: ["acknowledgement", "queue", "workers", "memory"],
+        None: ["acknowledgement", "queue", "workers"],
         "acknowledgement": ["acknowledgement", "queue"],
     }.get(part, [part or ""])
     figures: Figures = {
@@ -211,7 +204,7 @@ async def measure(part: str | None, soak_minutes: float) -> Figures:
     }
     for name in wanted:
         _progress(name)
-        async with asyncio.timeout(MAX_S + (60 * soak_minutes if name == "soak" else 0)):
+        async with asyncio.timeout(MAX_S):
             figures[name] = await parts[name]()
         _progress(json.dumps(figures[name]))
     return figures
@@ -220,12 +213,9 @@ async def measure(part: str | None, soak_minutes: float) -> Figures:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--part", choices=["acknowledgement", "workers", "memory", "soak"])
-    parser.add_argument("--soak-minutes", type=float, default=20, help="at least 1")
+    parser.add_argument("--part", choices=["acknowledgement", "workers"])
     options = parser.parse_args()
-    if options.soak_minutes < 1:
-        parser.error("--soak-minutes takes 1 or more")
-    figures = asyncio.run(measure(options.part, options.soak_minutes))
+    figures = asyncio.run(measure(options.part))
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")
 
 

@@ -2,32 +2,57 @@
 
     python -m tests.lab.measures
 
-Product files are the Python files of `bot`, `memory` and `config`. The first part reads them; the
-second part sends one private text message through a real bot and counts the functions, files and
-frames that the message passes (see `tests.lab.traced_bot`).
+Product files are the Python files of `bot`, `memory` and `config`. The first part reads them. The
+second part starts a real bot, sends it a text, a picture and `/forget`, and counts the functions,
+files and frames that each of them passes (see `tests.lab.traced_bot`).
 """
 
 import ast
 import asyncio
 import json
+import re
 import signal
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import kill
 from pathlib import Path
 from statistics import median, quantiles
 
-from tests.lab.bots import PATIENCE_S, REPLY, ROOT, Model, Running, World, running
-from tests.servers.bot_api import BotApiServer, Chat, Person
-from tests.servers.model_api import ModelApiServer
+from memory.behaviors.statements import Statement
+from tests.lab.bots import PATIENCE_S, ROOT, Model, Running, World, running
+from tests.servers.bot_api import BotApiServer, Chat, Message
+from tests.servers.model_api import ChatRequest, ModelApiServer, Reply
 from tests.valkey import ValkeyServer
 
 PACKAGES = ("bot", "memory", "config")
 WARMING_MESSAGES = 3
+_LEARNING_S = 6.0
+"""How long after a reply its learning is over."""
+
+WIRING = ("app", "feature", "features", "assistant", "behaviors", "turns", "watches", "pages")
+"""Files beside `bot/app.py` that only put parts together."""
+
+TRACES_OF_FEATURES = {
+    "reminders": r"remind",
+    "pictures": r"picture|photo|album",
+    "voice": r"voice|speech|speak|transcri",
+    "off_record": r"off_record|off the record|OffRecord",
+    "broadcast": r"broadcast|announcement",
+    "access": r"access_list|AccessList|[Ii]nvitation|Strangers|PeopleList",
+    "mcp": r"mcp|outside_tool",
+    "links": r"read_page|search_web|bot\.links",
+    "imports": r"ImportCommand|ImportStep|features\.imports",
+    "topics": r"other_topics|OtherTopics",
+    "backup": r"backup",
+    "check": r"bot\.check",
+    "usage": r"UsageCommand|UsageReport",
+    "documents": r"document|TextRag|text_rag",
+}
+"""What names a feature in code, comments apart."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -62,6 +87,10 @@ class Source:
     def classes(self) -> Iterator[ast.ClassDef]:
         """Every class."""
         return (node for node in self.nodes if isinstance(node, ast.ClassDef))
+
+    def is_in(self, *folders: str) -> bool:
+        """Return whether the file is in this folder of `bot`."""
+        return self.path.relative_to(ROOT).parts[1 : 1 + len(folders)] == folders
 
     @property
     def package(self) -> str:
@@ -103,6 +132,42 @@ def sizes(sources: list[Source]) -> dict[str, object]:
     }
 
 
+def budgets(sources: list[Source]) -> dict[str, object]:
+    """Return the sizes of the whole that DESIGN bounds."""
+    product_lines = sum(source.lines for source in sources)
+    aside = [source for source in sources if source.is_in("features") or source.is_in("playground")]
+    wiring = [source for source in sources if _is_wiring(source)]
+    tests = (path.read_text().count("\n") for path in (ROOT / "tests").rglob("*.py"))
+    return {
+        "product_lines": product_lines,
+        "core_lines": product_lines - sum(source.lines for source in aside),
+        "files": sum(source.lines > 1 for source in sources),
+        "wiring_lines": sum(source.lines for source in wiring),
+        "wiring_files": len(wiring),
+        "files_that_name_a_feature": spread_of_features(sources),
+        "test_lines": sum(tests),
+    }
+
+
+def spread_of_features(sources: list[Source]) -> dict[str, int]:
+    """Return how many files outside its folder name each feature, the playground apart."""
+    outside = [source for source in sources if not source.is_in("playground")]
+    return {
+        name: sum(
+            bool(re.search(pattern, source.text)) and not source.is_in("features", name)
+            for source in outside
+        )
+        for name, pattern in TRACES_OF_FEATURES.items()
+    }
+
+
+def _is_wiring(source: Source) -> bool:
+    parts = source.path.relative_to(ROOT).with_suffix("").parts
+    others = {("bot", "commands", "build"), ("bot", "model", "models"), ("memory", "memory")}
+    is_list = parts == ("bot", "features", "__init__")
+    return is_list or parts in others or (len(parts) == 2 and parts[1] in WIRING)
+
+
 def habits(sources: list[Source]) -> dict[str, object]:
     """Return what the code does about types, names, errors and docstrings."""
     functions = [function for source in sources for function in source.functions]
@@ -117,7 +182,6 @@ def habits(sources: list[Source]) -> dict[str, object]:
             function.name for function in functions if parameters(function) > 5
         ],
         "doubled_class_names": doubled_classes(sources),
-        "doubled_file_stems": doubled_stems(sources),
         "broad_excepts": broad,
         "broad_excepts_a_thousand_lines": round(1000 * broad / sum(s.lines for s in sources), 2),
         "raising_functions": len(raising),
@@ -130,28 +194,91 @@ def habits(sources: list[Source]) -> dict[str, object]:
     }
 
 
-async def way_of_a_message() -> dict[str, object]:
-    """Send one text to a warm bot; return what it passed before the reply was committed."""
+KINDS = ("text", "picture", "forget")
+_SAID = {"text": "My boat lies in Kobarid. What did I say?", "forget": "/forget"}
+
+
+async def traced_paths(kinds: Collection[str] = KINDS) -> dict[str, dict[str, int]]:
+    """Send a text, a picture and `/forget` to a warm bot; return what each of them passed.
+
+    A path begins at the update and ends when its learning is over. Functions that also run while
+    nobody talks do not count.
+    """
     with tempfile.TemporaryDirectory() as folder, ValkeyServer(Path(folder)) as valkey:
-        async with BotApiServer() as telegram, ModelApiServer(Model()) as model:
-            return await _way(World(telegram, model, valkey, Path(folder)))
+        async with BotApiServer() as telegram, ModelApiServer(LearningModel()) as model:
+            return await _paths(_TracedWorld(telegram, model, valkey, Path(folder)), kinds)
 
 
-async def _way(world: World) -> dict[str, object]:
+class LearningModel(Model):
+    """Learns one fact from the last message of a person in each request for learning."""
+
+    async def respond(self, request: ChatRequest) -> Reply:
+        """Return the answer."""
+        reply = await super().respond(request)
+        if request.response_format == "text":
+            return reply
+        filled = json.loads(reply.text)
+        numbers = re.findall(r'"n":(\d+),[^}]*"who":"Person', request.messages[-1].content)
+        if numbers and "facts" in filled:
+            boat = Statement(text="Has a boat.", message=int(numbers[-1]))
+            filled["facts"] = {"facts": [boat.model_dump(mode="json", by_alias=True)]}
+        return replace(reply, text=json.dumps(filled))
+
+
+class _TracedWorld(World):
+    """Learns soon after each message, so that a path ends in seconds."""
+
+    def environment(self, port: int, redis: str) -> dict[str, str]:
+        learning = {"LEARN_EVERY_TURNS": "1", "LEARN_AFTER_S": "1"}
+        return super().environment(port, redis) | learning
+
+
+async def _paths(world: World, kinds: Collection[str]) -> dict[str, dict[str, int]]:
     async with running(world, "tests.lab.traced_bot", world.valkey.url) as bot:
         await bot.ready()
+        traced = {"start": await _trace(bot, world)}
         [(person, chat)] = world.people(7_000, 1)
         for number in range(WARMING_MESSAGES):
-            await _say(person, chat, f"Message {number}")
-        await _signalled(bot, signal.SIGUSR1)
-        await _say(person, chat, "What did I say first?")
-        return await _trace(bot, world.folder / "trace.json")
+            await _reply_to(chat, await person.say(chat, f"Message {number}"))
+        await asyncio.sleep(_LEARNING_S)
+        background = await _traced(bot, world, asyncio.sleep(2 * _LEARNING_S))
+
+        async def send(kind: str) -> None:
+            if kind == "picture":
+                said = await person.send(chat, "photo", caption="What is this?")
+            else:
+                said = await person.say(chat, _SAID[kind])
+            await _reply_to(chat, said)
+            await asyncio.sleep(_LEARNING_S)
+
+        quiet = set(background["functions"])
+        for kind in kinds:
+            trace = await _traced(bot, world, send(kind))
+            trace["functions"] = [each for each in trace["functions"] if each not in quiet]
+            traced[kind] = trace
+        return {name: _counted(trace) for name, trace in traced.items()}
 
 
-async def _say(person: Person, chat: Chat, text: str) -> None:
-    said = await person.say(chat, text)
-    reply = await chat.wait_for_reply(after=said, timeout_s=PATIENCE_S)
-    assert reply.text == REPLY
+def _counted(trace: Mapping[str, list[str]]) -> dict[str, int]:
+    functions = trace["functions"]
+    return {
+        "functions": len(functions),
+        "files": len({name.partition(":")[0] for name in functions}),
+        "frames_to_the_sdk": len(trace["to_the_sdk"]),
+        "frames_of_internal_calls": len(trace["internal_to_the_sdk"]),
+    }
+
+
+async def _reply_to(chat: Chat, said: Message) -> None:
+    await chat.wait_for_reply(after=said, timeout_s=PATIENCE_S)
+
+
+async def _traced(
+    bot: Running, world: World, talking: Coroutine[object, object, None]
+) -> dict[str, list[str]]:
+    await _signalled(bot, signal.SIGUSR1)
+    await talking
+    return await _trace(bot, world)
 
 
 async def _signalled(bot: Running, number: signal.Signals) -> None:
@@ -159,16 +286,10 @@ async def _signalled(bot: Running, number: signal.Signals) -> None:
     await asyncio.sleep(0.5)
 
 
-async def _trace(bot: Running, path: Path) -> dict[str, object]:
+async def _trace(bot: Running, world: World) -> dict[str, list[str]]:
     await _signalled(bot, signal.SIGUSR2)
-    traced: dict[str, list[str]] = json.loads(await asyncio.to_thread(path.read_text))
-    functions = traced["functions"]
-    return {
-        "functions": len(functions),
-        "files": len({name.partition(":")[0] for name in functions}),
-        "frames_to_the_sdk": len(traced["to_the_sdk"]),
-        "to_the_sdk": traced["to_the_sdk"],
-    }
+    traced: dict[str, list[str]] = json.loads((world.folder / "trace.json").read_bytes())
+    return traced
 
 
 def _length(function: Function) -> int:
@@ -232,22 +353,14 @@ def doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
     return {name: found for name, found in paths.items() if len(found) > 1}
 
 
-def doubled_stems(sources: list[Source]) -> dict[str, list[str]]:
-    """Return each file name that `bot` or `memory` has twice, with the files."""
-    paths = defaultdict(list)
-    for source in sources:
-        if not source.path.stem.startswith("__"):
-            paths[source.package, source.path.stem].append(str(source.path.relative_to(ROOT)))
-    return {stem: found for (_, stem), found in paths.items() if len(found) > 1}
-
-
 def main() -> None:
     """Print the measures."""
     sources = product()
     measures = {
+        "budgets": budgets(sources),
+        "paths": asyncio.run(traced_paths()),
         **sizes(sources),
         **habits(sources),
-        "one_text_message": asyncio.run(way_of_a_message()),
     }
     json.dump(measures, sys.stdout, indent=2)
     sys.stdout.write("\n")

@@ -23,6 +23,9 @@ Kind = Literal["main", "fill", "write"]
 _FACTS_SHARE = 0.25
 """The share of people's messages that contain a fact."""
 
+_DATED_SHARE = 0.3
+"""The share of facts that tell of certain days."""
+
 _SUMMARY_WORDS = 90
 _NARRATIVE_WORDS = 110
 _ENTRIES = 6
@@ -165,6 +168,10 @@ def _facts(stored: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
                 "message": line["n"],
                 "replaces": None if again else about,
                 "repeats": about if again else None,
+                "lasts": "always",
+                "kind": _first(line["said"], 1).casefold(),
+                "from": line["on"][:10] if random.random() < _DATED_SHARE else None,
+                "to": None,
             }
         )
     return {"facts": facts}

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bot.prompt.recalled import PACKING, Packing, RecalledLine, RecallPacker
-from config.settings import Settings
 from memory.behaviors.context import AgentContext
 from memory.message import Message
 from memory.scopes.log import packed, unpacked
@@ -25,6 +24,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import Labelled
 from tests.lab.recall import exchanges, share
+from tests.settings import Settings
 
 RECALL_K = Settings(_env_file=None).recall_k
 DAY_S = 86_400

@@ -2,7 +2,8 @@
 
     python -m tests.lab.starting TREE [TREE ...] [--rounds 5]
 
-Each TREE is a checkout of this repository; the last one is what the others are compared with. The
+Each TREE is a checkout of this repository. They and the bot without memory, which opens the same
+two SDKs (`tests.lab.baseline_bot`), start in turns, and the ratios compare with that bot. The
 settings are the smallest ones. All run with this Python and with the packages that are installed.
 """
 
@@ -20,27 +21,12 @@ from pathlib import Path
 
 from bot.playground.bot_api import BotApiServer
 
-_IMPORT = """
-import gc
-gc.disable()  # as `python -m bot` does
-import resource
-import bot.app
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-"""
 _SETTLE_S = 3
 _TIMEOUT_S = 60
+_WITHOUT_MEMORY = "a bot without memory"
 
 
-def imported(tree: Path) -> dict[str, float]:
-    """Return CPU seconds and megabytes of a process that imports `bot.app`."""
-    command = [sys.executable, "-c", _IMPORT]
-    ran = subprocess.run(command, cwd=tree, capture_output=True, check=True, text=True)
-    cpu_s, mb = map(float, ran.stdout.split())
-    return {"import_cpu_s": cpu_s, "import_mb": mb}
-
-
-async def polled(tree: Path) -> dict[str, float]:
+async def polled(tree: Path, module: str) -> dict[str, float]:
     """Return the CPU seconds until a bot asks for updates, and its resident megabytes then.
 
     The embedded Valkey is a process of its own and not part of the figures.
@@ -54,6 +40,7 @@ async def polled(tree: Path) -> dict[str, float]:
                 "TELEGRAM_API_URL": telegram.url,
                 "TELEGRAM_BOT_TOKEN": telegram.token,
                 "OPENAI_API_KEY": "none",
+                "OPENAI_MODEL": "none",
                 "PORT": "0",
             }
             polls = asyncio.Event()
@@ -65,7 +52,7 @@ async def polled(tree: Path) -> dict[str, float]:
 
             telegram.updates.begin_poll = begun  # type: ignore[method-assign]
             bot = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "bot"),
+                *(sys.executable, "-m", module),
                 cwd=tree,
                 env=environment,
                 stdout=subprocess.DEVNULL,
@@ -91,25 +78,27 @@ def _resident_mb(pid: int) -> float:
 
 
 def main() -> int:
-    """Print the medians of each checkout, and their ratios to the last one."""
+    """Print the medians of each checkout, and their ratios to those of the bot without memory."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.starting", description=__doc__)
     parser.add_argument("trees", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
-    found: dict[Path, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(given.rounds):
+        for name, value in asyncio.run(polled(Path(), "tests.lab.baseline_bot")).items():
+            found[_WITHOUT_MEMORY][name].append(value)
         for tree in given.trees:
-            for name, value in (imported(tree) | asyncio.run(polled(tree))).items():
-                found[tree][name].append(value)
+            for name, value in asyncio.run(polled(tree, "bot")).items():
+                found[str(tree)][name].append(value)
     medians = {
         tree: {name: statistics.median(values) for name, values in figures.items()}
         for tree, figures in found.items()
     }
-    last = medians[given.trees[-1]]
+    last = medians[_WITHOUT_MEMORY]
     for tree, figures in medians.items():
-        ratios = {name: round(value / last[name], 3) for name, value in figures.items()}
+        ratios = {name: round(figures[name] / value, 3) for name, value in last.items()}
         rounded = {name: round(value, 2) for name, value in figures.items()}
-        sys.stdout.write(json.dumps({"tree": str(tree), **rounded, "ratios": ratios}) + "\n")
+        sys.stdout.write(json.dumps({"tree": tree, **rounded, "ratios": ratios}) + "\n")
     return 0
 
 

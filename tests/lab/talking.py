@@ -7,7 +7,7 @@ run it.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -15,15 +15,14 @@ import numpy as np
 from bot.assistant import assistant_of
 from bot.behaviors import behaviors_of, learning_config
 from bot.commands.sentences import Sentences
+from bot.feature import Services
 from bot.language.catalogue import Catalogue
-from bot.playground.offline_embedder import embed
 from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
 from bot.telegram.packing import to_bytes
 from bot.telegram.updates import IncomingMessage, Sender
 from bot.turns import TurnBuilder
-from config.settings import Settings
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -32,10 +31,13 @@ from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.bot.features.services import models_of
 from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
 from tests.lab.sessions import Exchange
 from tests.lab.simulated_time import SimulatedClock, simulated
-from tests.quiet_chat import QuietChat
+from tests.quiet_chat import QuietChat, no_command
+from tests.servers.word_vectors import embed
+from tests.settings import Settings
 
 MODEL_S = 0.02
 """The latency of every model."""
@@ -92,10 +94,13 @@ class Talk:
         internal = ScriptedInternalModel(rig.tape, MODEL_S)
         behaviors = behaviors_of(settings, memory, internal)
         memory.enable_learning(learning_config(settings, behaviors, internal))
-        assistant = assistant_of(settings, memory.tokens, rig.model, behaviors)
+        assistant = assistant_of(settings, memory.tokens, [rig.model], behaviors)
         sentences = Sentences(Catalogue())
-        turns = TurnBuilder(settings, memory, rig.telegram, sentences, lambda _: None)
-        self._runner = turns.runner(assistant, {}, self._learn)
+        services = Services.of(
+            settings, memory, rig.telegram, sentences, models_of(internal, rig.model)
+        )
+        turns = TurnBuilder(replace(services, learn=self._learn), lambda _: None)
+        self._runner = turns.runner(assistant, no_command)
         self._learner = BackgroundLearner(memory.learn)
         self._learns_in_background = False
 

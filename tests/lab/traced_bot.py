@@ -1,8 +1,8 @@
 """The bot with a trace of our own functions: `python -m tests.lab.traced_bot`.
 
-SIGUSR1 begins a new trace. SIGUSR2 writes it to `trace.json` in the home folder: every function of
-ours that ran, as `file:function`, and our frames between the event loop and the chat model's first
-call of the SDK.
+The trace begins with the process. SIGUSR1 begins a new one. SIGUSR2 writes it to `trace.json` in
+the home folder: every function of ours that ran, as `file:function`, and our frames between the
+event loop and the first call of the SDK, of the chat model and of an internal call.
 """
 
 import json
@@ -13,16 +13,16 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from bot.__main__ import main
-
 ROOT = Path(__file__).parents[2]
 OURS = tuple(f"{ROOT / package}{os.sep}" for package in ("bot", "memory", "config"))
 SDK = f"{os.sep}site-packages{os.sep}openai{os.sep}"
 
 CHAT_MODEL = "OpenAIChatModel."
+INTERNAL_MODEL = "StructuredModel."
 
 functions: set[str] = set()
-to_the_sdk: list[str] = []
+to_the_sdk: dict[str, list[str]] = {CHAT_MODEL: [], INTERNAL_MODEL: []}
+"""Our frames of the first call by each of these classes."""
 
 
 def look(frame: FrameType, event: str, _: object) -> None:
@@ -34,22 +34,28 @@ def look(frame: FrameType, event: str, _: object) -> None:
         name = _name(frame)
         if "<" not in name:
             functions.add(name)
-    elif not to_the_sdk and SDK in path:
+    elif SDK in path and not all(to_the_sdk.values()):
         stack = _stack(frame)
-        if any(CHAT_MODEL in name for name in stack):
-            at_loop = max(at for at, name in enumerate(stack) if name.endswith("run_loop"))
-            to_the_sdk.extend(stack[at_loop + 1 :])
+        for caller, frames in to_the_sdk.items():
+            if not frames and any(caller in name for name in stack):
+                at_loop = max(at for at, name in enumerate(stack) if name.endswith("run_loop"))
+                frames.extend(stack[at_loop + 1 :])
 
 
 def begin(*_: object) -> None:
     """Begin a new trace."""
     functions.clear()
-    to_the_sdk.clear()
+    for frames in to_the_sdk.values():
+        frames.clear()
 
 
 def write(*_: object) -> None:
     """Write the trace."""
-    counted = {"functions": sorted(functions), "to_the_sdk": list(to_the_sdk)}
+    counted = {
+        "functions": sorted(functions),
+        "to_the_sdk": to_the_sdk[CHAT_MODEL],
+        "internal_to_the_sdk": to_the_sdk[INTERNAL_MODEL],
+    }
     (Path.home() / "trace.json").write_text(json.dumps(counted))
 
 
@@ -72,4 +78,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR2, write)
     threading.setprofile(look)
     sys.setprofile(look)
+    from bot.__main__ import main  # the start is traced from its imports on
+
     main()

@@ -26,7 +26,6 @@ from statistics import median
 from bot.behaviors import behaviors_of, learning_config
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import open_client
-from config.settings import Settings
 from memory.learning.progress import watermark_place
 from memory.memory import Memory
 from memory.scopes.changes import Write
@@ -42,6 +41,7 @@ from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.wire_tap import RoundTrip, Traffic, WireTap, is_learned
 from tests.servers.bot_api import BotApiServer, Chat, Person
 from tests.servers.model_api import Dialect, ModelApiServer
+from tests.settings import Settings
 from tests.valkey import ValkeyServer
 
 STARTS = 3
@@ -97,10 +97,7 @@ async def talk(person: Person, chat: Chat, texts: Sequence[str]) -> None:
 async def steady_turns(world: World) -> dict[str, object]:
     """Return the Redis traffic of a turn in a warm process, by the length of the history."""
     figures: dict[str, object] = {}
-    async with (
-        WireTap(world.valkey.port) as tap,
-        running(world, "bot", tap.url),
-    ):
+    async with WireTap(world.valkey.port) as tap, running(world, "bot", tap.url):
         for number, turns in enumerate(AT_TURNS):
             [(person, chat)] = world.people(9_000 + number, 1)
             await remember(world, Scope.of_chat(chat.id), person, turns)

@@ -8,14 +8,18 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from memory.store.scripts import script_names, source
 
 _CHUNK = 2**16
+_ROOT = Path(__file__).parents[2]
+_LUA = [_ROOT / "memory" / "store" / "lua", *(_ROOT / "bot" / "features").glob("*/lua")]
 _SCRIPTS = {
-    hashlib.sha1(source(name).encode()).hexdigest(): name  # noqa: S324 - Redis's own name
-    for name in script_names()
+    hashlib.sha1(source(name, folder).encode()).hexdigest(): name  # noqa: S324 - Redis's own name
+    for folder in _LUA
+    for name in script_names(folder)
 }
 
 
@@ -73,7 +77,7 @@ class WireTap:
             line.cancel()
         await asyncio.gather(*self._lines, return_exceptions=True)
 
-    async def wait_for(self, found: Callable[[], bool], timeout_s: float) -> None:
+    async def wait_for(self, found: Callable[[], bool], timeout_s: float = 60) -> None:
         """Return when `found` is true; it is asked whenever data passes. Raise `TimeoutError`."""
         async with asyncio.timeout(timeout_s), self._news:
             await self._news.wait_for(found)
@@ -94,6 +98,8 @@ class WireTap:
         except* OSError:
             pass  # one of the two has disconnected
         finally:
+            for each in (writer, to):
+                each.close()
             self._lines.discard(line)
 
     async def _pump(

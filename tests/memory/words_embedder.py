@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 
-from bot.playground.offline_embedder import embed
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
+from tests.servers.word_vectors import embed
 
 DIMENSIONS = 128
 

@@ -38,11 +38,7 @@ class Shop:
     """
 
     def __init__(self) -> None:
-        self.tools = [
-            shop_tool("price"),
-            shop_tool("picture"),
-            shop_tool("order", None),
-        ]
+        self.tools = [shop_tool("price"), shop_tool("picture"), shop_tool("order", None)]
         self.page = 1_000
         self.pages = 0
         self.result = "It costs 5 crowns."

@@ -218,17 +218,7 @@ LITELLM = Dialect(
     },
 )
 
-SERVERS = (
-    OPENAI,
-    OPENROUTER,
-    AZURE,
-    GROQ,
-    OLLAMA,
-    LLAMA_CPP,
-    VLLM,
-    LM_STUDIO,
-    LITELLM,
-)
+SERVERS = (OPENAI, OPENROUTER, AZURE, GROQ, OLLAMA, LLAMA_CPP, VLLM, LM_STUDIO, LITELLM)
 
 
 def chat_only(dialect: Dialect) -> Dialect:

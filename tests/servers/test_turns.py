@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import ModelReply, PromptMessage
+from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.served import Api
+from bot.model.request_forms import Api
 from bot.model.structured import StructuredModel
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition

@@ -132,5 +132,6 @@ CALCULATE = Tool(
     CalculateArguments,
     _run,
     is_untrusted=False,
+    is_reader=True,
     uses_memory=False,
 )

@@ -13,9 +13,7 @@ class CurrentTimeArguments(Arguments):
     """The time zone."""
 
     timezone: str | None = Field(
-        default=None,
-        description="IANA name such as Europe/Berlin; else the bot's",
-        max_length=64,
+        default=None, description="IANA name such as Europe/Berlin; else the bot's", max_length=64
     )
 
 
@@ -33,6 +31,7 @@ def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
         CurrentTimeArguments,
         run,
         is_untrusted=False,
+        is_reader=True,
         uses_memory=False,
     )
 

@@ -1,6 +1,7 @@
 """`search_memory`: lets the model search earlier messages of this conversation."""
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime, time, tzinfo
 from math import inf
 
@@ -9,10 +10,11 @@ from pydantic.json_schema import SkipJsonSchema
 
 from bot.prompt.recalled import RecallPacker
 from bot.prompt.sections import codes_of
+from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
-from memory.behaviors.other_topics import HEADING, OtherTopics
 from memory.behaviors.tool import Arguments, Tool
 from memory.search.message_search import SearchFilter
+from memory.search.question import as_question
 from memory.text.tokens import TokenCounter
 
 _MAX_TOKENS = 1_000
@@ -26,33 +28,27 @@ _FURTHER = (
 
 
 class SearchMemoryArguments(Arguments):
-    """Query, first and last day, speaker, a message to resemble, and number of results.
+    """Query, kind, first and last day, speaker, a message to resemble, and number of results.
 
-    The model is not told of `k`: the tokens of the output are the tighter limit.
+    With a `kind` the messages that facts of it were learned from come first. The model is not told
+    of `k`: the tokens of the output are the tighter limit.
     """
 
-    query: str = Field(
-        description="The words probably used",
-        min_length=1,
-        max_length=500,
-    )
+    query: str = Field(description="The words probably used", min_length=1, max_length=500)
+    kind: str = Field(default="", description="All of a kind: restaurant", max_length=64)
     since: date | None = None
     until: date | None = None
-    speaker: str = Field(
-        default="",
-        description="Who said it; `assistant` is you",
-        max_length=64,
-    )
+    speaker: str = Field(default="", description="Who said it; `assistant` is you", max_length=64)
     like: int | None = Field(default=None, description="More like the message #12: 12")
     k: SkipJsonSchema[int] = Field(default=20, ge=1, le=40)
 
 
 def search_memory_tool(
-    zone: tzinfo, counter: TokenCounter, topics: OtherTopics | None = None
+    zone: tzinfo, counter: TokenCounter, searching: Sequence[AIContextBehavior] = ()
 ) -> Tool[SearchMemoryArguments]:
     """Return the tool; `zone` is the time zone of days and of the dates in results.
 
-    If the person wants that, it searches the other `topics` of a private chat as well.
+    What the behaviors `searching` find comes below.
     """
     packer = RecallPacker(counter, zone, is_numbered=True)
 
@@ -62,24 +58,34 @@ def search_memory_tool(
             await history.fill()
             alike = (each.text for each in history.messages if each.seq == arguments.like)
             text = next(alike, text)
+        text = as_question(text)
         known = () if arguments.like is None else (arguments.like,)
         search_filter = _search_filter(arguments, zone)
         results = await history.search(
             text, arguments.k, exclude=known, search_filter=search_filter
         )
+        if not context.is_off_record:
+            if arguments.kind:
+                of_kind = await history.of_kind(arguments.kind, arguments.k, search_filter)
+                results = [*of_kind, *results]
+            results = await history.with_facts(results)
         lines = packer.pack(context, results, text, _MAX_TOKENS, known)
-        further: dict[str, str] = {}
-        if topics and context.call_context and not context.is_off_record:
-            further = await topics.recall(
+        further: list[str] = []
+        codes = [*codes_of(results, lines)]
+        for each in searching:
+            if context.call_context is None or context.is_off_record:
+                break
+            found = await each.on_search(
                 context.call_context, text, arguments.k, _MAX_TOKENS // 2, search_filter
             )
+            if found:
+                further += [each.search_heading, *found.values()]
+                codes += found
         if not lines and not further:
             return "Nothing was found about this in earlier messages."
         if context.call_context:
-            codes = (*codes_of(results, lines), *further)
             context.call_context.used.update(dict.fromkeys(codes, ""))
-        headed = (HEADING, *further.values()) if further else ()
-        return "\n".join((*lines.values(), *headed, _FURTHER))
+        return "\n".join((*lines.values(), *further, _FURTHER))
 
     return Tool(
         "search_memory",
@@ -87,6 +93,7 @@ def search_memory_tool(
         SearchMemoryArguments,
         run,
         is_untrusted=False,  # lines with untrusted text are marked
+        is_reader=True,
     )
 
 

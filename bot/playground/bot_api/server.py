@@ -104,7 +104,7 @@ class BotApiServer:
         """Return a file that was sent here, None if there is none with this id."""
         return self._world.files.get(file_id)
 
-    async def wait_for(self, found: Callable[[], T | None], timeout_s: float = 10) -> T:
+    async def wait_for(self, found: Callable[[], T | None], timeout_s: float = 60) -> T:
         """Return the result of `found` once it is true; it is called after each change.
 
         Raise `TimeoutError`.

@@ -48,11 +48,12 @@ class FormattedText:
 
 @dataclass(frozen=True, slots=True)
 class InlineButton:
-    """An inline button: it sends `callback_data` to the bot, or opens `url`."""
+    """An inline button: it sends `callback_data` to the bot, opens `url`, or copies a text."""
 
     text: str
     callback_data: str = ""
     url: str = ""
+    copies: str = ""
 
 
 Keyboard = tuple[tuple[InlineButton, ...], ...]

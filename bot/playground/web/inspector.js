@@ -1,6 +1,7 @@
 // Fetches this page again after each change and shows what is different. Without scripts the page works by reloading.
 let isDue = false;
 let isBusy = false;
+let shown = { address: "", version: "" };
 
 async function refresh() {
   isDue = true;
@@ -9,8 +10,12 @@ async function refresh() {
   try {
     while (isDue) {
       isDue = false;
-      const answer = await fetch(location.pathname + location.search);
-      if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      const address = location.pathname + location.search;
+      const headers = shown.address === address ? { "If-None-Match": shown.version } : {};
+      const answer = await fetch(address, { headers, cache: "no-store" });
+      if (!answer.ok) continue; // nothing has changed
+      show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      shown = { address, version: answer.headers.get("ETag") };
     }
   } catch {
     // The server has ended; the event source connects again when it is back.

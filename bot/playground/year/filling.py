@@ -8,7 +8,7 @@ from datetime import datetime
 
 import structlog
 
-from bot.documents.formats import Formats, Limits
+from bot.parsing.formats import Limits, read_sections
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import fact_part, said_in, synopsis_part
@@ -140,7 +140,7 @@ async def fill_year(
         if number % _SESSIONS_A_BATCH == 0:
             await _learn(memory, here)
             await report(len(history.messages))
-    sections = await Formats(Limits()).sections(DOCUMENT.read_bytes(), "markdown")
+    sections = await read_sections(DOCUMENT.read_bytes(), "markdown", Limits())
     origin = Origin(DOCUMENT.name, nbytes=DOCUMENT.stat().st_size, sender_id=here.chat_id)
     await Library(memory.store, memory.scopes).put(
         await memory.scopes.read(here), origin, passages(sections, memory.tokens)

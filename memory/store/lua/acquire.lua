@@ -1,6 +1,6 @@
 -- Uses: scope, delta, interrupt, begin
 -- ARGV[1], a JSON object: `nonce`, the random part of a new token; `token` if the caller holds the lease and begins its
--- turn again, with the messages that followed; `wake_up`, the delivery that the caller serves; and the fields that
+-- turn again, with the messages that followed, or the turn that was overtaken; `wake_up`, the delivery that the caller serves; and the fields that
 -- `interrupt` and `begin` read.
 -- Answers as `begin` does. Other outcomes: 'held' with the holder's wake-up, 'moved', 'empty', 'parked' with
 -- the ms until it is due, 'lost'.
@@ -11,7 +11,11 @@ if request.token then
   if holder ~= request.token then return no_turn('lost') end
   local outbox, taken = unpack(redis.call('HMGET', TURN, 'outbox', 'taken'))
   local ids = not outbox and with_followers(request, taken)
-  if ids then redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ',')) end
+  if ids and #ids == 0 then
+    redis.call('DEL', TURN)
+  elseif ids then
+    redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ','))
+  end
   return begin(holder, request, {})
 end
 if holder then

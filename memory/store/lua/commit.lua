@@ -1,11 +1,11 @@
 -- Uses: scope, delta, interrupt, begin
 -- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `taken`, the update ids of its messages;
--- `ttl_s`; `ends_session`, if so; `digest`, a summary of the tool steps, if there is one; `reminders`: those to set (id,
+-- `ttl_s`; `ends_session`, if so; `digest`, a summary of the tool steps, if there is one; `work`: the items to add (id,
 -- person, due in ms, JSON) and the ids of those to cancel, if there are any; `is_off_record`, if so; `messages`; and the
 -- fields that `begin` reads.
 -- ARGV[2]: what tools want written.
--- With `ends_session` and `is_off_record`, the words of the session off the record are erased. The session of the
--- conversation does not end.
+-- With `ends_session` the session ends before `messages`. With `is_off_record` as well, the words of the session off
+-- the record are erased before they are kept, and the session of the conversation does not end.
 -- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.
 -- If the answer of a call was lost, its repeat appends nothing and answers the same, or that the lease was lost
 -- meanwhile.
@@ -54,6 +54,11 @@ if refused(request, epoch or '0', erasure or '0') then
 end
 for _, id in ipairs(request.taken) do redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id) end
 local exchange, first, count, written = 0, 0, #request.messages, {META}
+if request.ends_session and request.is_off_record then
+  redis.call('UNLINK', OFF_RECORD)
+elseif request.ends_session then
+  redis.call('HSET', META, 'session', whole(newest))
+end
 if request.is_off_record then
   append_off_record(request.messages, request.tail)
 elseif count > 0 then
@@ -64,11 +69,6 @@ end
 closed = string.match(closed .. turn_and_fence, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. turn_and_fence
 redis.call('HSET', META, 'committed', this_commit, 'committed_exchange', exchange, 'committed_first', first,
   'closed', closed, 'exchanges', whole(math.max(exchange, exchanges)), 'next_seq', whole(newest))
-if request.ends_session and request.is_off_record then
-  redis.call('UNLINK', OFF_RECORD)
-elseif request.ends_session then
-  redis.call('HSET', META, 'session', whole(newest))
-end
 -- Learning needs these beside the messages, and removes them afterwards.
 if request.digest and count > 1 and not off_at then
   redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, request.digest)
@@ -79,12 +79,12 @@ if writes ~= '' then
   redis.call('HSET', LEARNED, 'tool_writes:' .. request.turn, first .. '|' .. writes)
   written[#written + 1] = LEARNED
 end
-local set, cancelled = unpack(request.reminders or {{}, {}})
-for _, reminder in ipairs(set) do
-  local id, person, due, body = unpack(reminder)
-  redis.call('HSET', REMINDERS, id, table.concat({whole(person), first, whole(due), 0, 0, '', body}, '|'))
+local added, cancelled = unpack(request.work or {{}, {}})
+for _, item in ipairs(added) do
+  local id, person, due, body = unpack(item)
+  redis.call('HSET', WORK, id, table.concat({whole(person), first, whole(due), 0, 0, '', body}, '|'))
 end
-for _, id in ipairs(cancelled) do redis.call('HDEL', REMINDERS, id) end
+for _, id in ipairs(cancelled) do redis.call('HDEL', WORK, id) end
 if written[#written] == LEARNED then count_revision() end
 if off_at then forget_beyond_window(off_at, request.tail) end
 if not have_expiry(written) then touch(request.ttl_s) end -- the intake of the messages has renewed those that exist

@@ -1,7 +1,7 @@
 -- Uses: scope
 -- ARGV[1], a JSON object: `receipt`, the id of the receipt; `person`; `last_update`, the update id of the confirmation;
 -- `until`, its time in Unix seconds.
--- Erases a person's waiting messages, dead letters, reminders, albums and questions about tools in a group, and the
+-- Erases a person's waiting messages, dead letters, work items, albums and questions about tools in a group, and the
 -- open turn if it has such a message.
 local request = cjson.decode(ARGV[1])
 local receipt = receipt_of(request.receipt)
@@ -16,8 +16,8 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', MAILBOX, '-inf', request.las
     own_turn = own_turn or string.find(taken, ',' .. id .. ',', 1, true) ~= nil
   end
 end
--- A reminder that was asked for after the confirmation stays; without its message nobody knows when that was.
-drop_reminders(function(person, seq)
+-- An item that was asked for after the confirmation stays; without its message nobody knows when that was.
+drop_work(function(person, seq)
   if person ~= request.person then return false end
   local id = whole(seq) .. '-0'
   local asked = redis.call('XRANGE', LOG, id, id)[1]

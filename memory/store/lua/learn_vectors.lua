@@ -10,10 +10,9 @@ local request = cjson.decode(ARGV[1])
 local is_record = request.stream == 'records'
 local ROWS, FINGERPRINT = VEC, 'vector_fingerprint'
 if is_record then ROWS, FINGERPRINT = RVEC, 'record_vector_fingerprint' end
-local epoch, erasure, _, _, is_lexical_only, fingerprint, revision = read_meta('lexical_only', FINGERPRINT, 'revision')
+local epoch, erasure, _, _, fingerprint, revision = read_meta(FINGERPRINT, 'revision')
 epoch, erasure = epoch or '0', erasure or '0'
 if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end
-if not is_record and is_lexical_only then return 'refused' end
 if fingerprint ~= request.fingerprint then
   if (fingerprint or '') ~= request.before then return 'refused' end
   if fingerprint then

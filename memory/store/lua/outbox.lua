@@ -3,11 +3,12 @@
 -- ARGV[2]: the outbox.
 -- Stores the reply with its first part marked as being sent. From now on the model is not asked for this turn.
 -- Answers as `renew` does. If the run has to end, nothing is stored. If another reply is stored already, that one stays,
--- and the answer is 'refused': the call may come late, from a run that was ended.
+-- and the answer is 'refused': the call may come late, from a run that was ended. So it is if another turn is open.
 local request = cjson.decode(ARGV[1])
 if refused(request) then return 'refused' end
 redis.call('PEXPIRE', LEASE, request.lease_ms)
-local why, stored = interruption(request)
+local why, stored, turn = interruption(request)
+if turn ~= request.turn then return 'refused' end
 if why then return why end
 if stored then return stored == ARGV[2] and 'ok' or 'refused' end
 redis.call('HSET', TURN, 'ballast', '', 'outbox', ARGV[2], 'sending', 0)

@@ -2,14 +2,12 @@
 -- ARGV[1], a JSON object: `cursor` and `max`, as `read_delta` takes them, without messages; `after`, the sequence of a
 -- message, absent if no messages are wanted.
 -- Reads what a round of learning needs of a conversation. Answers a list: the answer of `read_delta`; the id of the
--- last message that has a vector, the fingerprint of the vectors, and '1' if there must be none, each '' if there is
--- none; the messages after `after`, oldest first.
+-- last message that has a vector and the fingerprint of the vectors, each '' if there is none; the messages after `after`, oldest first.
 local request = cjson.decode(ARGV[1])
-local meta = {read_meta('lexical_only', unpack(DELTA_FIELDS))}
-local is_lexical_only = table.remove(meta, 5)
+local meta = {read_meta(unpack(DELTA_FIELDS))}
 local _, _, _, _, _, _, fingerprint, _, _, _, _, newest = unpack(meta)
 local last = fingerprint and redis.call('XREVRANGE', VEC, '+', '-', 'COUNT', 1)[1]
 local messages = request.after and request.after < tonumber(newest or 0)
   and redis.call('XRANGE', LOG, '(' .. request.after .. '-0', '+', 'COUNT', request.max)
 local delta = read_delta(request.cursor, request.max, meta)
-return {delta, last and last[1] or '', fingerprint or '', is_lexical_only or '', messages or {}}
+return {delta, last and last[1] or '', fingerprint or '', messages or {}}

@@ -5,6 +5,7 @@
 --   epoch, erasure, newest, known: the versions, the newest record and the fields when this was decided
 --   messages: sequences to erase;  records: ids to erase
 --   instead: id and kind of a record, and the number of the argument that holds its new content
+--   reworded: those of them whose vectors go, because their text is another one
 --   added: kind of a new entry, and the number of the argument that holds its content
 --   fields: a field -> its new value ('' for none)
 --   rewritten: `seq`, `text`, `tokens`, `lengths`, `edited_at` of a message that gets a new text; absent without one
@@ -63,7 +64,7 @@ for _, record in ipairs(wanted.instead) do
 end
 local goes = {}
 for _, seq in ipairs(wanted.messages) do goes[seq] = true end
-if next(goes) then drop_reminders(function(_, seq) return goes[seq] end) end
+if next(goes) then drop_work(function(_, seq) return goes[seq] end) end
 local rewritten, without_vector = {}, wanted.messages
 if wanted.rewritten then
   local id = whole(wanted.rewritten.seq) .. '-0'
@@ -79,6 +80,7 @@ if wanted.entry then
 end
 local records = erase(RECORDS, wanted.records, instead)
 erase(RVEC, wanted.records)
+erase(RVEC, wanted.reworded or {})
 for _, entry in ipairs(wanted.added) do
   local id = redis.call('HINCRBY', META, 'next_record', 1)
   redis.call('XADD', RECORDS, id .. '-0', 'k', entry[1], 'j', ARGV[entry[2]])

@@ -1,18 +1,18 @@
 -- Uses: scope
--- ARGV[1], a JSON object: `letter`; `puts_back`, whether its messages return to the mailbox; `ttl_s`.
--- Removes a dead letter. Answers 1, or 0 if there is none. There is none yet while its turn is open, because the
+-- ARGV[1], a JSON object: `letter`; `ttl_s`.
+-- Puts the messages of a dead letter back into the mailbox. Answers 1, or 0 if there is none. There is none yet while its turn is open, because the
 -- commit would remove the messages. It also cannot be put back while the lease is held that closed its turn: under
 -- that lease the turn would count as closed already.
 local request = cjson.decode(ARGV[1])
 if redis.call('HGET', TURN, 'id') == request.letter then return 0 end
 local fence = string.match(redis.call('GET', LEASE) or '', '^%d+')
-if request.puts_back and fence then
+if fence then
   local closed = redis.call('HGET', META, 'closed') or ''
   if string.find(closed, ',' .. request.letter .. '|' .. fence .. ',', 1, true) then return 0 end
 end
 if redis.call('HEXISTS', DEAD_LETTERS, request.letter) == 0 then return 0 end
 for _, member in ipairs(drop_letter(request.letter)) do
-  if request.puts_back then redis.call('ZADD', MAILBOX, (read_entry(member)), member) end
+  redis.call('ZADD', MAILBOX, (read_entry(member)), member)
 end
 touch(request.ttl_s)
 return 1

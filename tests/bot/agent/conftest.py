@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bot.playground.offline_embedder import DIMENSIONS, embed
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
+from tests.servers.word_vectors import DIMENSIONS, embed
 
 NOON = 1_762_948_800.0  # Wednesday, 12 November 2025, 12:00 UTC
 OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=10**6, times=TurnTimes())

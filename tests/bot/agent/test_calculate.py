@@ -1,7 +1,7 @@
 """Arithmetic is calculated correctly, and nothing but arithmetic is evaluated."""
 
-import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from bot.agent.tools.calculate import CalculateArguments, evaluate
 from memory.behaviors.tool import ToolError
+from tests.work import ratio
 
-MAX_S = 0.5
 NO_SUM = "not an expression"
 TOO_BIG = "no such number"
 
@@ -66,36 +66,7 @@ def test_an_expression_without_a_value_gets_an_explanation(expression: str, why:
 
 
 @pytest.mark.parametrize(
-    "expression",
-    [
-        "__import__('os').system('id')",
-        "open('/etc/passwd')",
-        "().__class__",
-        "(1).real",
-        "pi.hex()",
-        "'a' * 3",
-        "b'a'",
-        "f'{1}'",
-        "[1, 2][0]",
-        "{1: 2}",
-        "x = 5",
-        "x := 5",
-        "1; 2",
-        "1 < 2",
-        "True",
-        "None",
-        "1j",
-        "1 if 2 else 3",
-        "1 or 2",
-        "~1",
-        "1 << 9",
-        "lambda: 1",
-        "[i for i in 9]",
-        "max(*[1])",
-        "round(1.5, ndigits=1)",
-        "import os",
-        "...",
-    ],
+    "expression", Path(__file__).with_name("no_sums.txt").read_text("utf-8").splitlines()
 )
 def test_nothing_but_arithmetic_is_evaluated(expression: str) -> None:
     with pytest.raises(ToolError, match=NO_SUM):
@@ -119,14 +90,15 @@ def test_nothing_but_arithmetic_is_evaluated(expression: str) -> None:
         "(" * 300,
     ],
 )
-def test_no_expression_takes_noticeable_time(expression: str) -> None:
-    began = time.perf_counter()
-    try:
-        shown = evaluate(expression)
-    except ToolError as refusal:
-        shown = str(refusal)
-    assert time.perf_counter() - began < MAX_S
-    assert len(shown) < 250
+def test_no_expression_takes_much_more_time_than_a_long_sum(expression: str) -> None:
+    def shown(expression: str) -> str:
+        try:
+            return evaluate(expression)
+        except ToolError as refusal:
+            return str(refusal)
+
+    assert len(shown(expression)) < 250
+    assert ratio(lambda: shown(expression), lambda: shown("1+" * 149 + "1"), 20) < 20
 
 
 def test_an_expression_has_a_length_limit() -> None:

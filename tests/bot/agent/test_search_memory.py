@@ -12,7 +12,11 @@ from bot.agent.tools.search_memory import SearchMemoryArguments, search_memory_t
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.amendments import Ended
+from memory.scopes.changes import Write
+from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
+from memory.scopes.sources import Source
 from memory.search.embeddings import QuestionVectors
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
@@ -56,9 +60,33 @@ async def test_results_are_dated_and_in_the_order_of_time(
     ]
 
 
+async def test_a_kind_brings_the_messages_that_facts_of_it_rest_on(
+    memory: Memory, context: AgentContext, found: Search
+) -> None:
+    await remember(memory, context, "Nobu was loud", "A pity.", days_ago=300)
+    await remember(memory, context, "I like tea", "Good.", days_ago=200)
+    await remember(memory, context, "Steirereck was fine", "Good.", days_ago=100)
+    here = context.conversation
+    facts = [
+        Fact(0, text, (Source(here.tag, seq),), NOON, kind="restaurant")
+        for text, seq in (("Ate at Nobu.", 1), ("Ate at Steirereck.", 5))
+    ]
+    stored = await memory.scopes.read(here.facts_scope)
+    await memory.scopes.write(stored, Write([*facts, Ended(1, NOON)]))
+    fresh = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=NOON)
+    await memory.scopes.read(here.facts_scope)
+    lines = await found(fresh, "places", kind="restaurants")
+    assert ["Nobu" in lines, "Steirereck" in lines, "tea" in lines] == [True, True, False]
+    late = await found(fresh, "places", kind="restaurants", since="2025-06-01")
+    assert ["Nobu was" in late, "Steirereck" in late] == [False, True]
+    fresh.is_off_record = True
+    assert "Nobu" not in await found(fresh, "places", kind="restaurants")
+    assert "nothing" in (await found(context, "places", kind="car")).lower()
+
+
 def test_the_number_of_results_is_not_in_the_prompt(tokens: TokenCounter) -> None:
     parameters: Any = search_memory_tool(UTC, tokens).definition.parameters
-    assert list(parameters["properties"]) == ["query", "since", "until", "speaker", "like"]
+    assert list(parameters["properties"]) == ["query", "kind", "since", "until", "speaker", "like"]
 
 
 async def test_at_most_k_exchanges_are_returned(

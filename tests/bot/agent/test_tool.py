@@ -8,12 +8,15 @@ from pydantic import Field
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
-from bot.agent.tools.send_photo_again import SEND_PHOTO_AGAIN
-from bot.links.page_fetch import PageFetcher
-from bot.links.read_page import read_page_tool
-from bot.links.search_web import SearchService, search_web_tool
+from bot.features.drawing.feature import Drawer, draw_picture_tool
+from bot.features.links.page_fetch import PageFetcher
+from bot.features.links.read_page import read_page_tool
+from bot.features.links.search_web import SearchService, search_web_tool
+from bot.features.pictures.describing import SEND_PHOTO_AGAIN
+from bot.features.reminders.time_zone import TimeZones
+from bot.features.reminders.tools import ReminderTools
+from bot.playground.offline_senses import OfflineServer
 from memory.behaviors.context import AgentContext
-from memory.behaviors.reminder_tools import ReminderTools
 from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory
 from tests.bot.agent.tools import echo, tool
@@ -59,9 +62,10 @@ def test_every_server_accepts_our_tools(memory: Memory) -> None:
         current_time_tool(UTC),
         searching,
         SEND_PHOTO_AGAIN,
+        draw_picture_tool(Drawer(OfflineServer(), "pen", 10)),
         read_page_tool(PageFetcher()),
         search_web_tool(SearchService("http://search.example", None)),
     )
-    for ours in (*own, *ReminderTools(memory.reminders, memory.time_zones, UTC).functions):
+    for ours in (*own, *ReminderTools(memory.work, TimeZones(memory.scopes), UTC).functions):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""
         assert len(ours.description) <= 1024

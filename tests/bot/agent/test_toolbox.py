@@ -129,8 +129,9 @@ async def test_the_model_does_not_get_the_text_of_another_exception(
     assert [(line["event"], line["tool"]) for line in logs] == [("tool failed", "echo")]
 
 
+@pytest.mark.parametrize(("limit_s", "own_s"), [(0.05, 0), (600, 0.05)])
 async def test_a_tool_that_hangs_is_stopped_at_its_time_limit(
-    tokens: TokenCounter, context: AgentContext
+    tokens: TokenCounter, context: AgentContext, limit_s: float, own_s: float
 ) -> None:
     stopped = asyncio.Event()
 
@@ -141,8 +142,9 @@ async def test_a_tool_that_hangs_is_stopped_at_its_time_limit(
             stopped.set()
         return "never"
 
-    limits = ToolLimits(max_calls_per_tool=3, timeout_s=0.05, max_output_tokens=50)
-    toolbox = toolbox_of(tokens, tool("hang", hang), tool("echo", echo), limits=limits)
+    limits = ToolLimits(max_calls_per_tool=3, timeout_s=limit_s, max_output_tokens=50)
+    hanging = replace(tool("hang", hang), timeout_s=own_s)
+    toolbox = toolbox_of(tokens, hanging, tool("echo", echo), limits=limits)
     action = calls('{"text": "a"}', name="hang")
     (result,) = (await toolbox.run(action, context)).results
     assert result == ToolResult("0", "Error: hang took too long and was stopped", failed=True)
@@ -288,7 +290,7 @@ async def test_a_write_of_an_operators_tool_asks_first_after_untrusted_text(
         return UNTRUSTED_MARK
 
     toolbox = toolbox_of(tokens, replace(tool("note", note), is_untrusted=False))
-    for number in ("1", "2"):
+    for number in ("1", "2\u2066"):
         step = await toolbox.run(calls(f'{{"text": "{number}"}}', name="note"), context)
         assert step.results[0].is_untrusted
         context.completed_steps.append(step)

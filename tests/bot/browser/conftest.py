@@ -28,6 +28,7 @@ async def playground(tmp_path: Path) -> AsyncIterator[str]:
             "PORT": "0",
             "COALESCE_S": "0.05",
             "WINDOW_MESSAGES": "4",
+            "HINTS": "off",
             "LOCAL_SITES": "yes",
             "LOG_FORMAT": "json",
         }

@@ -4,9 +4,7 @@ With `RICORDO_SCREENSHOTS=1` it also takes the pictures of the README.
 """
 
 import os
-import re
 import struct
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -55,16 +53,15 @@ async def test_the_panel_shows_how_each_answer_was_made(browser: Browser, playgr
         tokens = [int(count) for count in await turn.locator("td.number").all_inner_texts()]
         assert [count > 0 for count in tokens] == [True] * 5 + [False], "no tool was used"
         section = turn.locator("[id^=memory-] .stretch")
-        await expect(section).to_contain_text(" Anna: My sister’s boat is called Aurora")
+        await expect(section).to_contain_text("My sister’s boat is called Aurora")
         recalled = turn.locator(".recalled li").first
         await expect(recalled).to_contain_text("Aurora")
         score, words, meaning, boosted = await recalled.locator("dd").all_inner_texts()
-        assert (float(score) > 0, float(words) > 0, float(meaning) > 0) == (True, True, True)
+        assert (float(score) > 0, float(words) > 0, float(meaning)) == (True, True, 0)
         assert boosted == "no"
+        await panel.get_by_role("link", name="Show every key and its entries").click()
         log = panel.locator("details.key", has_text="log stream")
         await expect(log).to_contain_text("8 entries")
-        vectors = panel.locator("details.key", has_text=re.compile(r"\bvec stream"))
-        await expect(vectors).to_contain_text("8 entr")
         await log.locator("summary").click()
         await expect(log).to_contain_text("t: The dentist moved my appointment to Thursday")
 
@@ -78,14 +75,14 @@ async def test_a_message_links_to_its_turn_with_its_tools_and_an_answer_can_be_s
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
-        await visitor.say("Anna", "How much is 3 times 7?")
+        await visitor.say("Anna", "What time is it?")
         await visitor.say("Anna", "Thank you")
         await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("Turn 2")
         await visitor.place("Anna").get_by_role("link", name="How turn 1 was answered").click()
         turn = visitor.panel.locator("details.turn[open]")
         await expect(turn.locator("> summary")).to_contain_text("Turn 1")
-        await expect(turn.locator("> .call")).to_have_text('calculate({"expression":"3 * 7"})')
-        await expect(turn.locator("> .call + .stretch")).to_have_text("21")
+        await expect(turn.locator("> .call")).to_have_text("current_time({})")
+        await expect(turn.locator("> .call + .stretch")).to_contain_text("(UTC)")
 
         words = visitor.place("Anna").get_by_role("textbox")
         await words.fill("Count to 500")
@@ -176,26 +173,25 @@ async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
-        began = time.monotonic()
         anna = visitor.place("Anna")
         await anna.get_by_role("button", name="Fill with a year of talk").click()
         maya = visitor.place("Maya")
         await maya.get_by_role("button", name="Where is my spare key?").click()
         found = visitor.panel.locator(".recalled > li.quoted")
         await expect(found).to_contain_text("months ago")
-        assert time.monotonic() - began < 10
         await expect(found).to_contain_text("the extra one is under the blue flowerpot")
         await expect(found.locator(".reasons")).to_contain_text("By words: it contains “key”")
-        await expect(found.locator(".reasons")).to_contain_text("“extra” means the same")
         answer = maya.locator("article.theirs .text").last
         await expect(answer).to_contain_text("months ago: “If I lose my key again")
         lead = visitor.panel.locator("details[open] > .lead")
         await expect(lead).to_contain_text("The answer rests on a message of Maya")
         await take_picture(visitor, "inspector")
-        for question, quoted in (("paint in my hallway", "Sea Glass"), ("soup", "horseradish")):
-            await maya.get_by_role("button", name=question).click()
-            await expect(answer).to_contain_text(quoted)
-            await expect(lead).to_contain_text("months ago")
+        await maya.get_by_role("button", name="paint in my hallway").click()
+        await expect(answer).to_contain_text("Sea Glass")
+        await expect(lead).to_contain_text("months ago")
+        await maya.get_by_role("button", name="soup").click()
+        await expect(answer).to_contain_text("What I learned")
+        await expect(answer).to_contain_text("horseradish")
         await maya.get_by_role("link", name="How turn 1 was answered").click()
         await found.get_by_role("link", name="Show it in the chat").click()
         await expect(maya.locator("article:target")).to_contain_text("blue flowerpot")
@@ -239,7 +235,9 @@ async def test_people_and_topics_can_be_added(browser: Browser, playground: str)
         assert await visitor.say("Chloé", "I play the cello")
         repairs = "Sailing club · Repairs <&>"
         assert "mast" in await visitor.say(repairs, "The mast is cracked", "Chloé")
-        await expect(visitor.place(repairs).locator("article.mine h3")).to_contain_text("Chloé")
+        await expect(visitor.place(repairs).locator("article.mine .author")).to_contain_text(
+            "Chloé"
+        )
 
 
 async def test_files_replies_edits_and_forwards_are_sent_and_an_export_opens(
@@ -313,7 +311,7 @@ async def test_pictures_sounds_and_links_are_sent_and_asked_for_later(
             {"name": "stamp.jpg", "mimeType": "image/jpeg", "buffer": jpeg("blue")}
         )
         await visitor.say("Anna", "The stamp is from Oulu")
-        await expect(answers.last).to_contain_text("640 × 480 pixels, mostly blue.")
+        await expect(answers.last).to_contain_text("640 × 480 pixels.")
         shown = anna.get_by_role("img", name="Picture: The stamp is from Oulu")
         assert await shown.evaluate("(each) => each.decode().then(() => each.naturalWidth)") == 640
 

@@ -2,17 +2,18 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bot.check.rows import Row, Rows
-from config.settings import Settings
+from bot.probe import Row, Rows
 from tests.bot.check.front_reader import FrontReader
 from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ModelApiServer
+from tests.settings import Settings
 from tests.valkey import ValkeyServer
 
-SettingsOf = Callable[..., Settings]
+SettingsOf = Callable[..., Any]
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 """What the check finds out about the chat model, from a local server that can fail in many ways."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from bot.check.chat_model import check_chat
 from bot.check.prompt_front import front_was_read
 from bot.model.call import ModelReply, Usage
-from config.settings import Settings
 from memory.text.tokens import TokenCounter
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.bot.check.front_reader import FrontReader
@@ -22,12 +22,13 @@ from tests.servers.model_api import (
     server_error,
 )
 from tests.servers.model_api.faults import Fault
+from tests.settings import Settings
 
 PROMPT_TOKENS, REPLY_TOKENS = 4000, 500
 
 
 @pytest.fixture
-def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Settings:
+def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Any:
     return settings_of(
         openai_base_url=model_api.base_url,
         openai_api_key="sk-any",

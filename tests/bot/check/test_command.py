@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.check.command import bounded
-from bot.check.rows import Row, Rows
+from bot.probe import Row, Rows
 from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.rig import run_command
 from tests.servers.bot_api import BotApiServer
@@ -51,7 +51,9 @@ def environment(
 async def test_the_status_is_0_if_nothing_failed(environment: dict[str, str]) -> None:
     ran = await _check(environment, from_scratch=True)
     assert (ran.status, ran.failed) == (0, [])
-    assert ran.output.splitlines()[-1] == "23 ok, 3 warn, 0 failed"  # open to all, nothing kept
+    *_, summary, _, next_, start, _, _ = ran.output.splitlines()
+    assert summary == "24 ok, 3 warn, 0 failed"  # open to all, nothing kept
+    assert (next_, start) == ("Next:", "1. start the bot, and write /start to it")
 
 
 async def test_the_status_is_1_if_something_failed_and_no_secret_is_shown(

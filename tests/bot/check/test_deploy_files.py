@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot import app
-from config.settings import Settings
+from tests.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 STOPPING_S = 20
@@ -52,7 +52,7 @@ def test_values_in_deploy_files_are_valid(monkeypatch: pytest.MonkeyPatch) -> No
 def test_every_platform_runs_the_same_command_after_a_check() -> None:
     assert PROCFILE == {"web": "python -m bot", "release": RELEASE}
     assert RAILWAY["deploy"]["startCommand"] == PROCFILE["web"]
-    assert RAILWAY["deploy"]["preDeployCommand"] == [RELEASE]
+    assert "preDeployCommand" not in RAILWAY["deploy"], "the image has no shell to run it"
     assert f"preDeployCommand: {RELEASE}\n" in RENDER
     assert FLY["deploy"]["release_command"] == RELEASE
     assert re.search(r"startCommand: .*&& exec python -m bot\n", RENDER)
@@ -124,10 +124,40 @@ def test_the_container_holds_only_what_is_locked_and_copied_by_name() -> None:
     ]
     assert "COPY ." not in dockerfile
     ignored = _text(".dockerignore").splitlines()
-    copied = re.findall(r"^COPY (?!--)(\S+) ", dockerfile, re.MULTILINE)
+    lines = re.findall(r"^COPY (?!--)(.*) \S+$", dockerfile, re.MULTILINE)
+    copied = [name for line in lines for name in line.split()]
     assert "*" in ignored
     assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
     assert not re.search(r"^(?:ARG|ENV) .*(?:TOKEN|KEY|PASSWORD|SECRET)", dockerfile, re.MULTILINE)
+
+
+def test_the_builder_of_each_platform_is_named_because_a_dockerfile_lies_in_the_root() -> None:
+    assert RAILWAY["build"] == {"builder": "DOCKERFILE", "dockerfilePath": "Dockerfile"}
+    assert FLY["build"] == {"dockerfile": "Dockerfile"}
+    assert "runtime: python\n" in RENDER
+    assert HEROKU["buildpacks"] == [{"url": "heroku/python"}]
+    assert "dokku builder:set ricordo selected herokuish\n" in _text("docs/deploying.md")
+    assert "\nVOLUME" not in _text("Dockerfile"), "Railway refuses it"
+
+
+def test_the_buttons_ask_who_may_use_the_bot() -> None:
+    assert HEROKU["env"]["ACCESS"]["value"] == "ask"
+    assert HEROKU["env"]["ADMIN_USER_IDS"].get("required", True)
+    assert re.search(r"- key: ACCESS .*\n\s+value: ask\n", RENDER)
+    assert "- key: ADMIN_USER_IDS" in RENDER
+
+
+def test_the_packages_of_traces_are_the_locked_ones_and_a_few_more() -> None:
+    plain, traces = (
+        set(re.findall(r"^([\w.-]+==\S+)", _text(name), re.MULTILINE))
+        for name in ("requirements.txt", "requirements-traces.txt")
+    )
+    assert plain < traces
+    more = {each.partition("==")[0] for each in traces - plain}
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http", "sentry-sdk"} <= more
+    assert traces <= set(
+        re.findall(r"^([\w.-]+==\S+)", _text("requirements-dev.txt"), re.MULTILINE)
+    )
 
 
 def test_the_container_says_whether_it_is_healthy() -> None:

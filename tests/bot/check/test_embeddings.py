@@ -1,9 +1,23 @@
-"""What the check finds out about the embedding model."""
+"""What the check finds out about the embedding model, and what its vectors add to words."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
-from bot.check.embeddings import check_embeddings, native_row
+from bot.check.command import run_comparison
+from bot.check.embeddings import COMPARISON, check_embeddings, native_row
+from bot.probe import Row
+from memory.memory import Memory
+from memory.message import Message
+from memory.scopes.log import stored_fields
+from memory.search.embeddings import Vectors
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from memory.text.tokens import TokenCounter
 from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.lab.recall import exchanges
+from tests.memory.conftest import OPTIONS
 from tests.servers.model_api import (
     ApiError,
     Break,
@@ -13,6 +27,7 @@ from tests.servers.model_api import (
     server_error,
 )
 from tests.servers.model_api.faults import Fault
+from tests.valkey import ValkeyServer
 
 HONEST = Dialect(dimensions=256)
 STUBBORN = Dialect(dimensions=256, honours_dimensions=False)
@@ -86,3 +101,98 @@ def test_many_dimensions_lead_to_the_advice_to_ask_for_fewer() -> None:
     advice = "OPENAI_EMBEDDING_DIMENSIONS=512 needs 3 times less memory"
     assert native_row("text-embedding-3-small", 1536).advice == advice
     assert native_row("any", 384).advice == ""
+
+
+COLORS = ("red", "green", "blue", "white", "black", "amber", "ivory", "olive")
+THINGS = ("boat", "lamp", "chair", "clock", "plate", "spoon", "brick", "glove")
+SESSIONS = 64
+FEW = 25
+
+
+class Embedder:
+    """Gives the messages of a session one vector, or each message its own."""
+
+    fingerprint = "meaning:default"
+
+    def __init__(self, *, by_meaning: bool) -> None:
+        self._by_meaning = by_meaning
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        rows = np.eye(4 * SESSIONS, dtype=np.float32)
+        numbers = [int(each.rpartition(" ")[2].strip("a")) for each in texts]
+        firsts = ["where" in each for each in texts]
+        own = [2 * n + is_first for n, is_first in zip(numbers, firsts, strict=True)]
+        return rows[numbers if self._by_meaning else own]
+
+
+async def talk(memory: Memory, sessions: int) -> None:
+    """Store two messages a session; every other second one repeats words of the first one."""
+    here, said = Scope.of_chat(7), list[Message]()
+    for number in range(sessions):
+        at = 100_000.0 * (number + 1)
+        pair = f"{COLORS[number % 8]} {THINGS[number // 8]}"
+        asked = f"where did somebody leave the secret {pair} {number}"
+        told = f"it was beside our {pair} {number}" if number % 2 else f"nobody knows a{number}"
+        for text in (asked, told):
+            said.append(Message(0, 0, "user", text, at, 7, "Ann"))
+            said.append(Message(0, 0, "assistant", f"Well {number}", at))
+    keys, append = memory.keys.scope(here).all, memory.scripts["append"]
+    request = {"epoch": "0", "erasure": "0", "ttl_s": 9_999}
+    for each in exchanges(said):
+        await append(keys, {**request, "messages": [stored_fields(part) for part in each]})
+    await memory.client.call("ZADD", memory.keys.index_of(here), 1, here.tag)
+    await memory.learn(here)
+
+
+async def compared(store: RedisClient, tokens: TokenCounter, embedder: Embedder, n: int) -> None:
+    await talk(Memory(store, 42, tokens, embedder, OPTIONS), n)
+
+
+async def row(settings: object, store: RedisClient) -> Row:
+    [found] = [each async for each in COMPARISON.run(settings, store, Keys(42))]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("by_meaning", "verdict", "advice"),
+    [(True, "ok", ""), (False, "warn", "words alone find about as much here")],
+)
+async def test_vectors_are_compared_with_words_alone(
+    store: RedisClient,
+    tokens: TokenCounter,
+    settings_of: SettingsOf,
+    by_meaning: bool,  # noqa: FBT001 - a parameter of the test
+    verdict: str,
+    advice: str,
+) -> None:
+    await compared(store, tokens, Embedder(by_meaning=by_meaning), SESSIONS)
+    found = await row(settings_of(openai_embedding_model="meaning"), store)
+    assert (found.verdict, found.advice[: len(advice)]) == (verdict, advice)
+    assert found.seen.startswith(f"of {SESSIONS * 3 // 2} messages of 1 conversations")
+    assert ("by vectors for 100 %, by both for 100 %" in found.seen) == by_meaning
+    assert "secret" not in f"{found}"
+
+
+async def test_few_messages_and_vectors_of_another_model_say_nothing(
+    store: RedisClient, tokens: TokenCounter, settings_of: SettingsOf
+) -> None:
+    await compared(store, tokens, Embedder(by_meaning=True), FEW)
+    for name in ("meaning", "another"):
+        found = await row(settings_of(openai_embedding_model=name), store)
+        assert (found.verdict, found.seen) == (
+            "unknown",
+            "no conversation has 60 messages of people with vectors of this model",
+        )
+    off = await row(settings_of(openai_embedding_model="off"), store)
+    assert (off.verdict, off.seen) == ("ok", "OPENAI_EMBEDDING_MODEL=off: recall uses words alone")
+
+
+def test_the_command_shows_redis_and_the_comparison_and_asks_nobody_else(
+    own_server: ValkeyServer, settings_of: SettingsOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = settings_of(telegram_bot_token="42:secret", redis_url=own_server.url)
+    assert run_comparison(settings) == 0
+    shown = capsys.readouterr().out
+    assert "Words and vectors" in shown
+    assert "Telegram" not in shown
+    assert "Model" not in shown

@@ -3,9 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from bot.check.model_trouble import trouble
-from bot.check.recognition import KNOWN, OTHER
-from bot.check.rows import Row
 from bot.model.model_errors import (
     AnswerIncomplete,
     AnswerUnreadable,
@@ -15,7 +12,10 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
 )
-from config.settings import Settings
+from bot.model.recognition import KNOWN, OTHER
+from bot.model.trouble import trouble
+from bot.probe import Row
+from tests.settings import Settings
 
 
 def test_a_hint_names_the_settings_of_the_model_that_was_checked() -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.check.recognition import KNOWN
+from bot.model.recognition import KNOWN
 from config.loading import load_settings
-from config.settings import Settings
 from tests.bot.check.test_known_servers import WRONG, Wrong
+from tests.settings import Settings
 
 _GUIDE = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
 _SECTIONS = {part.partition("\n")[0]: part for part in _GUIDE.split("\n## ")[1:]}

@@ -1,15 +1,16 @@
 """The second model has the same rows as the first, with the names of its own settings."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from bot.check.chat_model import check_second
 from bot.check.setting_rows import check_settings
-from config.settings import Settings
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.bot.check.front_reader import FrontReader
 from tests.servers.model_api import ApiError, Dialect, ModelApiServer
+from tests.settings import Settings
 
 
 @pytest.fixture
@@ -19,9 +20,7 @@ async def second_api(reader: FrontReader) -> AsyncIterator[ModelApiServer]:
 
 
 @pytest.fixture
-def settings(
-    model_api: ModelApiServer, second_api: ModelApiServer, settings_of: SettingsOf
-) -> Settings:
+def settings(model_api: ModelApiServer, second_api: ModelApiServer, settings_of: SettingsOf) -> Any:
     return settings_of(
         openai_base_url=model_api.base_url,
         openai_api_key="sk-first",

@@ -1,12 +1,17 @@
 """What the check finds out about Redis on real servers, and how it judges each figure."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from bot.check import store
-from bot.check.rows import Row
-from bot.check.store import ServerState, check_store
+from bot.check.store import STORED_DATA, ServerState, check_store
+from bot.probe import Row
+from memory.store import client
+from memory.store.client import RedisClient
+from memory.store.keys import Keys
+from memory.store.layout import LAYOUT
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
@@ -206,3 +211,27 @@ def test_memory_is_judged_by_the_share_in_use(used: int, verdict: str) -> None:
 )
 def test_a_new_process_must_fit_beside_the_running_ones(clients: int, verdict: str) -> None:
     assert store.connections(replace(FINE, clients=clients), ours=4).verdict == verdict
+
+
+@pytest.mark.parametrize(("ahead_s", "seen"), [(31, "31 s behind"), (-90, "90 s ahead of")])
+async def test_clocks_that_differ_get_a_warning(
+    own_server: ValkeyServer,
+    settings_of: SettingsOf,
+    monkeypatch: pytest.MonkeyPatch,
+    ahead_s: int,
+    seen: str,
+) -> None:
+    monkeypatch.setattr(client, "time", lambda: time.time() - ahead_s)
+    row = (await rows_of(check_store(own_server.url, settings_of())))["Clock"]
+    assert (row.verdict, row.seen) == ("warn", f"this machine is {seen} Redis")
+
+
+@pytest.mark.parametrize(("layout", "verdict"), [(1, "fail"), (LAYOUT, "ok"), (99, "fail")])
+async def test_data_of_another_version_is_announced(
+    store: RedisClient, settings_of: SettingsOf, layout: int, verdict: str
+) -> None:
+    keys = Keys(42)
+    await store.call("SET", keys.layout, layout)
+    await store.call("ZADD", keys.conversations(0), 1, "c:7:0")
+    rows = [row async for row in STORED_DATA.run(settings_of(), store, keys)]
+    assert rows[0].verdict == verdict

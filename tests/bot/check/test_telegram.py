@@ -3,18 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from bot.check import telegram as check
-from bot.check.rows import Rows
 from bot.check.telegram import check_telegram, check_token
+from bot.probe import Rows
 from bot.telegram.bot_account import WebhookState
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.errors import Conflict
-from config.settings import Settings
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.servers.bot_api import BotApiServer, DropConnection, FloodWait, ServerError
+from tests.settings import Settings
 
 PUBLIC = "https://bot.example"
 OURS = f"{PUBLIC}/telegram"
@@ -22,7 +23,7 @@ NOW = 10_000.0
 
 
 @pytest.fixture
-def settings(telegram: BotApiServer, settings_of: SettingsOf) -> Settings:
+def settings(telegram: BotApiServer, settings_of: SettingsOf) -> Any:
     return settings_of(telegram_bot_token=telegram.token, telegram_api_url=telegram.url)
 
 

@@ -10,7 +10,6 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
-from config.settings import Settings
 from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.store.client import RedisClient
@@ -18,6 +17,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
+from tests.settings import Settings
 
 HERE = Scope.of_chat(-9)
 OPERATOR, GROUP_ADMIN, ANNA = 1, 2, 3

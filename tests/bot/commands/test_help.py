@@ -4,22 +4,22 @@ from collections.abc import Sequence
 
 import pytest
 
+from bot.command_set import CommandSet, Running, build_commands
 from bot.commands.bot_command import BotCommand
-from bot.commands.build import CommandSet, Running, build_commands
 from bot.commands.menus import menus
-from bot.commands.sentences import Sentences
+from bot.features import open_features
 from bot.language.catalogue import Catalogue
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
-from config.settings import Settings
 from memory.behaviors.call_context import CallContext
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.bot.features.services import services_of
 from tests.memory.conftest import OPTIONS
-from tests.quiet_chat import QuietChat
+from tests.settings import Settings
 
 CATALOGUE = Catalogue()
 OPERATOR, ANNA = 1, 7
@@ -46,7 +46,7 @@ PRIVATE = {
     "help",
 }
 GROUP = PRIVATE - {"usage", "mute", "import", "off", "back"} | {"ask"}
-OPERATORS = {"stats", "inspect", "deadletters", "clear_memory", "reload", "people", "invite"}
+OPERATORS = {"stats", "inspect", "clear_memory", "reload", "people", "invite"}
 OPERATORS |= {"broadcast"}
 
 
@@ -55,13 +55,14 @@ async def _deleting(_: CallContext) -> None:
 
 
 @pytest.fixture
-def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
+async def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
     settings, memory = (
         Settings(admin_user_ids=str(OPERATOR)),
         Memory(store, 42, tokens, None, OPTIONS),
     )
-    running = Running(ME, CircuitBreaker(), _deleting)
-    return build_commands(settings, memory, QuietChat(), Sentences(CATALOGUE), running)
+    services = services_of(memory, settings)
+    running = Running(ME, CircuitBreaker(), _deleting, features=await open_features(services))
+    return build_commands(services, running)
 
 
 async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) -> str:
@@ -74,19 +75,19 @@ async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) 
 
 
 def test_every_command_that_people_should_know_is_listed_somewhere(commands: CommandSet) -> None:
-    assert {*commands.handlers} == PRIVATE | GROUP | OPERATORS | {"start", "edited"}
+    assert {*commands.handlers} == PRIVATE | GROUP | OPERATORS | {"start", "edited", "jump"}
 
 
 @pytest.mark.parametrize(
     ("person", "place", "listed"),
     [
-        (ANNA, "private", PRIVATE),
+        (ANNA, "private", PRIVATE - {"back", "usage"}),
         (ANNA, "group", GROUP),
-        (OPERATOR, "private", PRIVATE | OPERATORS),
+        (OPERATOR, "private", PRIVATE - {"back"} | OPERATORS),
         (OPERATOR, "group", GROUP),
     ],
 )
-async def test_help_lists_the_commands_of_a_place_and_a_person(
+async def test_help_lists_the_commands_that_apply_in_a_place_and_to_a_person(
     commands: CommandSet, person: int, place: str, listed: set[str]
 ) -> None:
     text = await help_of(commands.listed, person, is_group=place == "group")

@@ -9,17 +9,16 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
-from config.settings import Settings
 from memory.limits.alerts import CapacityAlert
-from memory.limits.dropping import Dropped
 from memory.limits.fill_level import FillLevel
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.quiet_chat import QuietChat
+from tests.settings import Settings
 
-NEWS = CapacityAlert("dropped", Dropped(vectors=12, messages=34))
+NEWS: CapacityAlert = "filling"
 FULL_SOON = FillLevel(used=21 * 2**20, limit=25 * 2**20)
 NOBODY: Mapping[int, TelegramError] = {}
 
@@ -62,8 +61,8 @@ async def test_each_operator_is_told_in_their_language(store: RedisClient) -> No
     is_told, sent = await told(store, NOBODY, 1, 2)
     assert is_told
     for admin, lines in {
-        1: ("Search entries dropped: 12", "Messages dropped: 34", "84 % full now: 21.0 of 25.0 MB"),
-        2: ("Entfernte Sucheinträge: 12", "Entfernte Nachrichten: 34", "21.0 von 25.0 MB"),
+        1: ("My memory is filling up", "84 % full: 21.0 of 25.0 MB"),
+        2: ("Mein Gedächtnis füllt sich", "21.0 von 25.0 MB"),
     }.items():
         for line in lines:
             assert line in sent[admin]

@@ -5,14 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.commands.paged_list import (
-    ASK,
-    CONFIRMED,
-    ListChange,
-    ListContent,
-    ListEntry,
-    PagedList,
-)
+from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, ListEntry, PagedList
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
@@ -33,7 +26,7 @@ class Letters:
 
     def __init__(self, letters: str, *actions: str) -> None:
         self.letters = letters
-        labels = {ASK: "buttons.delete_entry", "r": "buttons.retry", "d": "buttons.drop"}
+        labels = {ASK: "buttons.delete_entry", "r": "buttons.pin", "d": "buttons.delete"}
         self.actions = {action: labels[action] for action in actions or (ASK,)}
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
@@ -85,7 +78,7 @@ def buttons(part: Part) -> list[list[tuple[str, str]]]:
 async def test_a_short_list_is_one_page_with_four_buttons_a_row() -> None:
     part = await show(Letters("abcde"))
 
-    assert part.text.startswith("Above.\n\nWhat I've learned (page 1 of 1).")
+    assert part.text.startswith("Above.\n\nWhat I know.")
     assert "• 1 a (today)\n• 2 b (today)\n" in part.text
     assert part.text.endswith("Below.")
     assert buttons(part) == [
@@ -96,7 +89,7 @@ async def test_a_short_list_is_one_page_with_four_buttons_a_row() -> None:
 
 async def test_entries_with_two_actions_have_a_row_each() -> None:
     assert buttons(await show(Letters("ab", "r", "d"))) == [
-        [(f"Retry {number}", f"abc:r{code}.0.0"), (f"Drop {number}", f"abc:d{code}.0.0")]
+        [(f"Pin {number}", f"abc:r{code}.0.0"), (f"Delete {number}", f"abc:d{code}.0.0")]
         for number, code in ((1, "a"), (2, "b"))
     ]
 
@@ -164,8 +157,8 @@ async def test_an_entry_has_no_button_for_an_action_that_it_lacks() -> None:
     part = await show(Partly("ab", "r", "d"))
 
     assert [[button.text for button in row] for row in part.buttons] == [
-        ["Drop 1"],
-        ["Retry 2", "Drop 2"],
+        ["Delete 1"],
+        ["Pin 2", "Delete 2"],
     ]
 
 
@@ -177,7 +170,7 @@ async def test_new_entries_come_before_everything_else_under_a_title_of_their_ow
 
     first = (await show(source := WithNew("abcdefghij"))).text.splitlines()
     second = (await press(source, "p.1.0")).text.splitlines()
-    assert first[0].startswith("New since the last look (9).")
+    assert first[0].startswith("New since the last look (9)")
     assert first[2:] == [*(f"• {n} {c} (today)" for n, c in enumerate("abcdefgh", 1)), "", *LAST]
     assert second[2] == "• 9 i (today)"
     assert second[-3:] == ["• 10 j (today)", "", "Below."]

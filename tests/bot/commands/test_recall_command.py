@@ -1,18 +1,30 @@
 """/recall replies to the very message that was found, or says its words if that cannot be."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+
+import pytest
 
 from bot.commands.recall import RecallCommand
 from bot.commands.sentences import Sentences
+from bot.costs.budget import Budget
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Part, Quote
+from bot.reply.parts import Part, Quote, from_json, to_json
 from bot.telegram.updates import IncomingMessage, Sender
+from bot.turn.quota import QuotaStep
+from config.values import Price
+from memory.limits.billed import BilledCall, BillingSource, Tokens
+from memory.limits.quotas import Quota
 from memory.memory import Memory
 from memory.message import Message
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import HERE, put, take
+from tests.memory.words_embedder import WordsEmbedder
+from tests.settings import Settings
 
 ANNA = Sender(7, "Anna")
 AT = 1_774_000_000
@@ -37,6 +49,11 @@ HARBOUR = Message(0, 0, "assistant", "The *harbour* of Oslo.\n\nIt is old.", AT,
 MOORING = Message(0, 0, "user", "My mooring costs a fortune", AT, 8, "Ben [x]")
 
 
+def recall_of(memory: Memory, allows: Callable[[int], Awaitable[bool]]) -> RecallCommand:
+    sentences = Sentences(Catalogue())
+    return RecallCommand(memory.histories, memory.off_record, allows, memory.mailbox, sentences)
+
+
 async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
     store: RedisClient, tokens: TokenCounter
 ) -> None:
@@ -45,7 +62,7 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
     turn = await take(memory)
     messages = [replace(each, tokens=9) for each in (BOAT, HARBOUR, MOORING)]
     await memory.turns.commit(turn, messages, memory.cursor(HERE))
-    recall = RecallCommand(memory.histories, memory.off_record, Sentences(Catalogue()))
+    recall = recall_of(memory, allowed)
 
     async def found(words: str, chat_id: int = HERE.chat_id) -> list[tuple[str, Quote | None]]:
         asked = replace(ASKED, text=words, chat_id=chat_id)
@@ -65,3 +82,78 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
     assert await found("Aurora boat", -100) == [(whole, None)]
     assert await found("zebra") == [("I found no message about this here.", None)]
     assert (await found(" "))[0][0].startswith("Write what to look for")
+
+
+async def allowed(_person: int) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("used_up", ["turns", "tokens", "budget", ""])
+async def test_recall_uses_words_alone_once_a_quota_is_used_up(
+    store: RedisClient, tokens: TokenCounter, used_up: str
+) -> None:
+    embedder = WordsEmbedder()
+    memory = Memory(store, 42, tokens, embedder, OPTIONS)
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.commit(turn, [BOAT], memory.cursor(HERE))
+    await memory.learn(HERE)
+    settings = Settings(
+        user_turns_per_minute=1 if used_up == "turns" else 2,
+        user_tokens_per_day=9 if used_up == "tokens" else 10,
+        prices=(Price("m", Decimal(1)),),
+        budget_per_month=Decimal("0.000009") if used_up == "budget" else Decimal(1),
+    )
+    call = BilledCall.now(BillingSource("answer", "m"), Tokens(fresh=9), ANNA.id, HERE.tag)
+    await memory.usage.count([call])
+    budget = Budget(settings, memory.usage)
+    assert await memory.quotas.admit(ANNA.id, "a turn", Quota(2, 0)) == "admitted"
+    allows = partial(budget.allows, quotas=memory.quotas)
+    recall = RecallCommand(
+        memory.histories, memory.off_record, allows, memory.mailbox, Sentences(Catalogue())
+    )
+    answer = await recall.answer(replace(ASKED, text="boat"), HERE)
+    assert "wrote" in answer.parts[0].text
+    assert ("boat?" in embedder.texts) is not bool(used_up)
+    # Nothing was counted: the next turn is told about the quota, or answered.
+    verdict = await QuotaStep(memory.quotas, settings, budget, Sentences(Catalogue())).admit(7, "b")
+    assert verdict == (used_up or "admitted")
+
+
+async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old_questions(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    memory = Memory(store, 42, tokens, None, OPTIONS)
+    question = Message(*(0, 0, "user", "Which boat is called Aurora?", AT, 7), message_ids=(11,))
+    answer = Message(*(0, 0, "assistant", "Your boat Aurora.", AT), message_ids=(12,), used="m1")
+    for number, said in enumerate(
+        (
+            [BOAT],
+            [replace(MOORING, text="A boat costs money", message_ids=(9,))],
+            [question, answer],
+        )
+    ):
+        await put(memory, number + 1)
+        turn = await take(memory)
+        messages = [replace(each, tokens=9) for each in said]
+        await memory.turns.commit(turn, messages, memory.cursor(HERE))
+    recall = recall_of(memory, allowed)
+
+    async def found(chat_id: int) -> Part:
+        asked = replace(ASKED, text="boat Aurora", chat_id=chat_id)
+        [part] = (await recall.answer(asked, HERE)).parts
+        return part
+
+    part = await found(HERE.chat_id)
+    day = "20 March 2026"
+    assert part.text == (
+        f"1. {day} – you wrote:\n“The boat is called Aurora”\n\n"
+        f"2. {day} – Ben [x] wrote:\n“A boat costs money”"
+    )
+    assert part.is_silent
+    assert [each.callback_data for each in part.buttons[0]] == ["recall:1", "recall:2"]
+    [jumped] = (await recall.jump(replace(ASKED, text="2"), HERE)).parts
+    assert jumped.quote == Quote(9, "A boat costs money")
+    [gone] = (await recall.jump(replace(ASKED, text="77"), HERE)).parts
+    assert gone.text == "I found no message about this here."
+    assert from_json(to_json([part])) == (part,)

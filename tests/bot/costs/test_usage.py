@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bot.costs.usage_counter import UsageRecorder, billed_to
 from bot.model.call import Usage
-from memory.limits.billed import BilledCall, BillingSource, Tokens, together
+from memory.limits.billed import DRAWN, HEARD, SPOKEN, BilledCall, BillingSource, Tokens, together
 from memory.limits.usage import NO_PERSON, UsageStore
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
@@ -45,6 +45,26 @@ async def test_a_call_is_counted_for_the_person_it_is_billed_to(memory: Memory) 
     month = await memory.usage.of_bot(_now(), 10)
     assert month.sums == {ANSWER: Tokens(55, 60, 8, 3)}
     assert month.people == ((7, 118), (NO_PERSON, 5))
+
+
+async def test_sounds_are_counted_in_units_of_their_own_and_in_no_sum_of_tokens(
+    memory: Memory,
+) -> None:
+    ear, recorder = BillingSource("transcription", "ear"), UsageRecorder()
+    async with recorder.writing(memory.usage):
+        with billed_to(CHAT, 7):
+            recorder.note(ear, Usage(14, 3, heard_s=20))
+            recorder.note(ear, Usage(heard_s=40))
+            recorder.note(BillingSource("speech", "mouth"), Usage(spoken_chars=500))
+            recorder.note(BillingSource("drawing", "pen"), Usage(drawn_images=2))
+    month = await memory.usage.of_bot(_now(), 10)
+    assert month.sums == {
+        ear: Tokens(14, 0, 3),
+        BillingSource(HEARD, "ear"): Tokens(reasoning=60),
+        BillingSource(SPOKEN, "mouth"): Tokens(reasoning=500),
+        BillingSource(DRAWN, "pen"): Tokens(reasoning=2),
+    }
+    assert month.people == ((7, 17),)
 
 
 async def test_a_call_without_billed_tokens_is_not_counted(memory: Memory) -> None:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.commands.general import Surroundings
+from bot.commands.menus import descriptions
 from bot.language import catalogue
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render
@@ -37,8 +39,8 @@ def filled(language: str, key: str) -> str:
     return CATALOGUE.text(language, key, **dict.fromkeys(names, VALUE))
 
 
-def test_the_bot_speaks_at_least_five_languages() -> None:
-    assert {"de", "en", "es", "fa", "ru"} <= {*LANGUAGES}
+def test_the_bot_speaks_eleven_languages() -> None:
+    assert {*LANGUAGES} == {"de", "en", "es", "fa", "fr", "id", "it", "pt", "ru", "tr", "uk"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -47,6 +49,14 @@ def test_every_language_has_the_same_sentences(language: str) -> None:
     keys = {f"{table}.{name}" for table, sentences in tables.items() for name in sentences}
 
     assert keys == ENGLISH.keys()
+
+
+def test_a_german_erinnerung_is_a_reminder_and_never_a_memory() -> None:
+    german = CATALOGUE._sentences["de"].items()
+    found = {key for key, sentence in german if re.search(r"\bErinnerung", sentence)}
+    about_reminders = {"commands.reminders", "privacy.text"}
+    others = found - about_reminders
+    assert {key for key in others if not key.startswith(("reminders.", "claims.reminder"))} == set()
 
 
 def test_a_sentence_missing_in_a_language_is_said_in_english(
@@ -70,7 +80,9 @@ def test_a_sentence_missing_in_a_language_is_said_in_english(
         ("es", "2 de noviembre de 2026"),
         ("fa", "2 نوامبر 2026"),
         ("ru", "2 ноября 2026 г."),
-        ("pt", "2 November 2026"),
+        ("pt", "2 de novembro de 2026"),
+        ("uk", "2 листопада 2026"),
+        ("sv", "2 November 2026"),
     ],
 )
 def test_a_date_is_written_as_people_of_the_language_write_it(language: str, day: str) -> None:
@@ -125,16 +137,25 @@ def test_menus_and_buttons_are_short_plain_text(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_description_of_an_empty_chat_fits(language: str) -> None:
-    assert len(CATALOGUE.text(language, "start.description")) <= 512
+    everything = Surroundings(("way_voice", "way_photo", "way_file", "way_link"))
+    shown = {each.language: each.text for each in descriptions(CATALOGUE, everything)}
+    text = shown["" if language == "en" else language]
+    assert len(text) <= 512
+    assert "&" not in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_welcome_fits_one_phone_screen(language: str) -> None:
     """Some 12 lines of 40 characters; it says what is stored where, and how to erase it."""
-    welcome = CATALOGUE.text(language, "start.private", name="Anna", bot="Ricordo")
+    hello = CATALOGUE.text(language, "start.private", name="Anna", bot="Ricordo")
+    ways = ", ".join(
+        CATALOGUE.text(language, f"start.way_{way}") for way in ("voice", "photo", "file", "link")
+    )
+    how = CATALOGUE.text(language, "start.ways", ways=ways)
+    welcome = f"{hello} {how} {CATALOGUE.text(language, 'start.try')}"
 
     assert len(welcome) <= 480
-    assert commands(welcome) == {"/forget", "/clear", "/help", "/privacy"}
+    assert commands(welcome) == {"/forget", "/privacy"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -151,7 +172,15 @@ def test_a_sentence_names_the_same_commands_in_every_language(language: str) -> 
 
 @pytest.mark.parametrize(
     ("code", "language"),
-    [("de", "de"), ("de-AT", "de"), ("DE_at", "de"), ("pt-BR", "en"), ("", "en"), ("fa-IR", "fa")],
+    [
+        ("de", "de"),
+        ("de-AT", "de"),
+        ("DE_at", "de"),
+        ("pt-BR", "pt"),
+        ("sv-SE", "en"),
+        ("", "en"),
+        ("fa-IR", "fa"),
+    ],
 )
 def test_a_regional_code_finds_its_language_and_an_unknown_one_english(
     code: str, language: str
@@ -163,8 +192,8 @@ def test_a_regional_code_finds_its_language_and_an_unknown_one_english(
 def test_a_name_is_never_markup(name: str) -> None:
     (part,) = render(CATALOGUE.text("en", "start.private", name=name, bot="Ricordo"))
 
-    assert part.text.startswith(f"Hi {' '.join(name.split())}! I'm Ricordo, ")
-    assert [one.type for one in part.entities] == ["bold", "bold", "bold"]
+    assert part.text.startswith(f"Hi {' '.join(name.split())}! I'm Ricordo: ")
+    assert [one.type for one in part.entities] == ["bold"]
 
 
 def test_an_unknown_key_is_an_error() -> None:

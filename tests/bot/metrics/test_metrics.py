@@ -5,19 +5,21 @@ import pytest
 from starlette.routing import Router
 
 from bot.behaviors import behaviors_of
+from bot.feature import Feature, Replacements
 from bot.metrics.metrics import Metrics
 from bot.metrics.page import metrics_route
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
 from bot.model.model_errors import ModelUnavailable
 from bot.turn.observers import PartSent
-from config.settings import Settings
 from memory.behaviors.running_state import RunningState
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
+from tests.acceptance.operator_parts import Ticket
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import ScriptedModel
+from tests.settings import Settings
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -130,10 +132,10 @@ async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory
     settings = Settings(
         _env_file=None,
         learn="state",
-        knowledge_base_model="tests.acceptance.operator_parts:Ticket",
     )
+    tickets = Feature(name="tickets", replaces=Replacements(knowledge_base=Ticket))
     behaviors = behaviors_of(
-        settings, memory, ScriptedModel(), on_refusal=metrics.domain_refused
+        settings, memory, ScriptedModel(), [tickets], metrics.domain_refused
     ).behaviors
     [state] = [each for each in behaviors if isinstance(each, RunningState)]
     for update in ('{"key": "A-1"}', '{"key": 7}'):

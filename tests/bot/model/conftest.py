@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.answering import OpenAIChatModel
+from bot.model.chat_model import OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from tests.bot.model.dialogue import TEXT

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import httpx2
 import pytest
 
-from bot.model.answering import OpenAIChatModel
 from bot.model.call import ModelReply, PromptMessage
+from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ModelUnavailable
 from bot.model.openai_client import open_client
 from tests.llmock import llmock_served

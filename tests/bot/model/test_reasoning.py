@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import PromptMessage
 from bot.model.call_report import CallReport
+from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel

@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import CallLabels, ModelReply, PromptMessage
+from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ContentRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from memory.behaviors.steps import ToolCall
 from tests.bot.model.dialogue import CALLS, CLOCK, HELLO, TEXT
 from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
 from tests.servers.model_api import (
@@ -19,7 +18,6 @@ from tests.servers.model_api import (
     Quirk,
     Reply,
     Scripted,
-    StreamBreak,
 )
 
 
@@ -133,21 +131,6 @@ async def test_a_server_that_encrypts_no_reasoning_is_asked_without_it(
 
 
 @pytest.mark.parametrize(
-    "broken", [broken for broken in StreamBreak if broken is not StreamBreak.STALL]
-)
-async def test_an_answer_that_breaks_off_is_asked_for_again_once(
-    model: OpenAIChatModel, script: Scripted, server: ModelApiServer, broken: StreamBreak
-) -> None:
-    script.then("This will not be heard to its end.", "The whole answer.")
-    server.faults.add(broken)
-    assert (await model.complete(HELLO, ())).text == "The whole answer."
-    server.faults.add(broken, times=None)
-    with pytest.raises(AnswerIncomplete):
-        await model.complete(HELLO, ())
-    assert len(server.log.calls) == 2 + 2
-
-
-@pytest.mark.parametrize(
     ("finish_reason", "expected"),
     [("failed", AnswerIncomplete), ("content_filter", ContentRefused)],
 )
@@ -164,19 +147,6 @@ async def test_a_refusal_written_by_the_model_is_its_answer(
 ) -> None:
     script.then(Reply(refusal="I would rather not."))
     assert (await model.complete(HELLO, ())).text == "I would rather not."
-
-
-async def test_a_made_up_tool_name_is_sent_in_a_form_that_servers_accept(
-    model: OpenAIChatModel, server: ModelApiServer
-) -> None:
-    call = ToolCall("id-1", "functions.très long" * 9, "{}")
-    prompt = (
-        *HELLO,
-        PromptMessage("assistant", "", tool_calls=(call,)),
-        PromptMessage("tool", "Error", tool_call_id="id-1"),
-    )
-    await model.complete(prompt, (CLOCK,), tool_choice="none")
-    assert server.log.refusals == []
 
 
 # Internal calls

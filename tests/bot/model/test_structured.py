@@ -223,16 +223,14 @@ async def test_a_silent_server_is_given_up_at_the_time_limit(
     client: ModelClient, server: ModelApiServer, call: Call
 ) -> None:
     server.faults.add(Break.HANG, times=None, when=is_chat)
-    async with asyncio.timeout(2):
-        with pytest.raises(ModelUnavailable):
-            await call(StructuredModel(client, "gpt-test", timeout_s=0.2))
+    with pytest.raises(ModelUnavailable):
+        await call(StructuredModel(client, "gpt-test", timeout_s=0.2))
 
 
 async def test_the_time_limit_covers_both_tries(
     client: ModelClient, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then("No.", Reply(ANSWER, gate=asyncio.Event()))
-    async with asyncio.timeout(2):
-        with pytest.raises(ModelUnavailable):
-            await fill(StructuredModel(client, "gpt-test", timeout_s=0.3))
+    with pytest.raises(ModelUnavailable):
+        await fill(StructuredModel(client, "gpt-test", timeout_s=0.3))
     assert len(server.log.chats) == 2

@@ -1,20 +1,23 @@
 """The offline model says what it is, uses the tools and quotes; it invents nothing."""
 
 import asyncio
+from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
-import numpy as np
+import orjson
 import pytest
 
-from bot.agent.describe import PAGE_QUESTION, PICTURE_QUESTION
+from bot.features.documents.scans import PAGE_QUESTION
+from bot.features.pictures.describing import PICTURE_QUESTION
+from bot.features.voice.transcriber import Transcriber
+from bot.language.catalogue import Catalogue
 from bot.model.call import PromptMessage
 from bot.model.live_text import watching
-from bot.playground.offline_embedder import OfflineEmbedder
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
-from bot.playground.offline_senses import OfflineTranscriber
-from bot.playground.offline_sums import expression_in
+from bot.playground.offline_senses import OfflineServer
+from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
@@ -23,7 +26,7 @@ from tests.acceptance.test_pictures import jpeg
 
 TOOLS = tuple(
     ToolDefinition(name, "", {"type": "object"})
-    for name in ("current_time", "calculate", "search_memory")
+    for name in ("current_time", "read_page", "search_memory")
 )
 EARLIER = (
     PromptMessage("user", "Hello"),
@@ -58,6 +61,11 @@ async def answer(
     return reply.text
 
 
+async def called(messages: tuple[PromptMessage, ...]) -> list[tuple[str, str]]:
+    reply = await OfflineChatModel(0).complete(messages, TOOLS)
+    return [(call.name, call.arguments) for call in reply.tool_calls]
+
+
 async def calls(
     messages: tuple[PromptMessage, ...], tools: tuple[ToolDefinition, ...] = TOOLS
 ) -> list[tuple[str, str]]:
@@ -90,8 +98,9 @@ async def test_asked_what_it_is_it_says_so(asked: str) -> None:
 
 
 async def test_the_first_answer_after_a_tool_says_it_too() -> None:
-    run = ran("calculate", '{"expression":"2+2"}', "4")
-    assert await answer(prompt("2+2?", *run, earlier=())) == f"{INTRODUCTION}\n\n2+2 = 4"
+    run = ran("current_time", "{}", "Monday")
+    said = await answer(prompt("Which day is today?", *run, earlier=()))
+    assert said == f"{INTRODUCTION}\n\nMy clock says: Monday"
 
 
 @pytest.mark.parametrize(
@@ -117,43 +126,46 @@ async def test_the_time_is_asked_of_the_clock(asked: str, arguments: str) -> Non
     ["What time is my appointment?", "What is the time of the concert?", "I had a good time."],
 )
 async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> None:
-    await answer(prompt(asked))
+    await answer(prompt(asked), "none")
+    assert ("current_time", "{}") not in await called(prompt(asked))
 
 
 @pytest.mark.parametrize(
-    ("asked", "query"),
+    ("asked", "queries"),
     [
-        ("Do you remember my sister's boat?", "sister boat"),
-        ("What did I say about the boat?", "boat"),
-        ("Have I ever mentioned Oslo", "oslo"),
-        ("Помнишь мою собаку?", "мою собаку"),
+        ("Do you remember my sister's boat?", ["sister boat", "sibling ship", "sister sail"]),
+        ("What did I say about the boat?", ["boat", "ship", "sail"]),
+        ("Have I ever mentioned Oslo", ["oslo"]),
+        (
+            "Wie schwer ist meine Katze?",
+            ["schwer katze", "weigh cat", "weight kitten", "heavy cat"],
+        ),
     ],
 )
-async def test_a_question_about_the_past_searches_the_memory(asked: str, query: str) -> None:
-    assert await calls(prompt(asked)) == [("search_memory", f'{{"query":"{query}"}}')]
+async def test_a_question_about_the_past_searches_by_its_words_and_by_words_that_mean_the_same(
+    asked: str, queries: list[str]
+) -> None:
+    wanted = [("search_memory", f'{{"query":"{query}"}}') for query in queries]
+    assert await calls(prompt(asked)) == wanted
 
 
 async def test_several_requests_become_several_calls() -> None:
-    assert await calls(prompt("What time is it, and what is 2 + 3?")) == [
+    assert await calls(prompt("What time is it, and what is on https://a.example/b?")) == [
         ("current_time", "{}"),
-        ("calculate", '{"expression":"2 + 3"}'),
+        ("read_page", '{"url":"https://a.example/b"}'),
     ]
 
 
 async def test_only_allowed_tools_are_called() -> None:
-    assert await answer(prompt("What is 2 + 3?"), "none")
-    asked = prompt("What time is it, and what is 2 + 3?")
-    assert await calls(asked, TOOLS[1:]) == [("calculate", '{"expression":"2 + 3"}')]
+    asked = prompt("What time is it, and what is on https://a.example/b?")
+    assert await answer(asked, "none")
+    assert await calls(asked, TOOLS[1:]) == [("read_page", '{"url":"https://a.example/b"}')]
 
 
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (ran("calculate", '{"expression":"2 + 3"}', "5"), "2 + 3 = 5"),
-        (
-            ran("calculate", '{"expression":"(2"}', "Error: not log2"),
-            "That did not work out, sorry.",
-        ),
+        (ran("current_time", "{}", "Error: no such zone"), "That did not work out, sorry."),
         (
             ran("current_time", "{}", "Friday, 2026-03-06T09:05:59+01:00 (Europe/Berlin)"),
             "My clock says: Friday, 2026-03-06, 09:05 (Europe/Berlin)",
@@ -168,10 +180,14 @@ async def test_the_result_of_a_tool_is_in_the_answer(
 
 async def test_a_search_result_is_quoted_with_its_date() -> None:
     found = "[3 May 2024, 2 years ago] #1 Ann: Lunch.\n- #5 Ann: My dentist is Dr. Krone.\n"
+    found += "- #6 Ann: And hers too.\n"
     found += "[today] #7 Ann: Bye."
     run = ran("search_memory", '{"query":"dentist"}', found)
     asked = prompt("Do you remember my dentist?", *run)
-    assert await answer(asked) == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.”"
+    assert (
+        await answer(asked)
+        == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.” “And hers too.”"
+    )
     nothing = ran("search_memory", '{"query":"dentist"}', "nothing found")
     asked = prompt("Do you remember my dentist?", *nothing)
     assert await answer(asked) == "I looked, and found nothing about that."
@@ -180,17 +196,21 @@ async def test_a_search_result_is_quoted_with_its_date() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("What is my sister's boat called?", "A little earlier: “My sister's boat is called Ada.”"),
-        ("Where did my sister buy it, in Oslo?", "A little earlier: “She bought it in Oslo.”"),
-        ("what are my allergies", "From 12 March 2025, 8 months ago: “I am allergic to peanuts.”"),
-        ("What's the name of my dog?", "From 12 March 2025, 8 months ago: “My dog is Rex.”"),
+        (
+            "What is my sister's boat called?",
+            "A little earlier: “My sister's boat is called Ada. She bought it in Oslo.”",
+        ),
+        (
+            "what are my allergies",
+            "From 12 March 2025, 8 months ago: “I am allergic to peanuts.\nMy dog is Rex.”",
+        ),
         ("私の妹はどこに住んでいますか？", "From yesterday, 14:06: “私の妹は京都に住んでいます。”"),
     ],
 )
-async def test_a_question_is_answered_with_the_best_sentence_of_a_person(
+async def test_a_question_is_answered_with_a_whole_message_of_a_person(
     asked: str, said: str
 ) -> None:
-    assert await answer(prompt(MEMORY + asked)) == said
+    assert await answer(prompt(MEMORY + asked), "none") == said
 
 
 @pytest.mark.parametrize(
@@ -198,7 +218,7 @@ async def test_a_question_is_answered_with_the_best_sentence_of_a_person(
 )
 async def test_without_a_match_it_says_that_it_does_not_know(asked: str) -> None:
     earlier = EARLIER[:2] + EARLIER[4:]
-    said = await answer(prompt(asked, earlier=earlier))
+    said = await answer(prompt(asked, earlier=earlier), "none")
     assert said == "I have not heard about that yet. Tell me, and I will know it."
 
 
@@ -206,7 +226,7 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
     recalled = await answer(prompt(f"{MEMORY}What did I say?", earlier=()), "none")
     assert recalled.endswith("From yesterday, 14:06: “私の妹は京都に住んでいます。”")
     said = await answer(prompt("What did I say?"), "none")
-    assert said == "A little earlier: “She bought it in Oslo.”"
+    assert said == "A little earlier: “My sister's boat is called Ada. She bought it in Oslo.”"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +235,7 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
         ("Hi there!", "Hello! Tell me something worth remembering."),
         ("Thank you.", "You are welcome."),
         ("Я живу в Риге.", "Noted: “Я живу в Риге.” Ask me about it whenever you like."),
-        ("One.\nTwo.", "Noted: “One.” Ask me about it whenever you like."),
+        ("One.\nTwo.", "Noted: “One.\nTwo.” Ask me about it whenever you like."),
         ("w" * 200, f"Noted: “{'w' * 120} …” Ask me about it whenever you like."),
     ],
 )
@@ -223,38 +243,17 @@ async def test_a_statement_is_noted(said: str, heard: str) -> None:
     assert await answer(prompt(said)) == heard
 
 
-@pytest.mark.parametrize(
-    ("text", "expression"),
-    [
-        ("12 * 12", "12 * 12"),
-        ("-3 + 4 =", "-3 + 4"),
-        ("what's 7 times 8", "7 * 8"),
-        ("Calculate 2^10 please", "2 ** 10"),
-        ("How much is 1,000 ÷ 8?", "1000 / 8"),
-        ("3 x 4 =", "3 * 4"),
-        ("сколько будет 2+2?", "2+2"),
-        ("Was ist 10 : 4?", "10 / 4"),
-        ("what's (1+2) divided by 3", "(1+2) / 3"),
-        ("What is 20 percent of 50?", "20 / 100 * 50"),
-        ("the sum of 3, 4 and 5.5", "3 + 4 + 5.5"),
-        ("2024-2020", "2024-2020"),
-        ("My number is 555-1234", ""),
-        ("Did she call 555-1234?", ""),
-        ("What happened on 2026-03-04?", ""),
-        ("Shall we meet at 10:30?", ""),
-        ("Is version 1.2.3 out?", ""),
-        ("What is 5?", ""),
-        ("Between 3 - 4 people came", ""),
-    ],
-)
-def test_a_sum_is_found_and_mere_numbers_are_not(text: str, expression: str) -> None:
-    assert expression_in(text) == expression
-
-
 async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
-    began = asyncio.get_running_loop().time()
-    await OfflineChatModel(pause_s=0.05).complete(prompt("Hello"), TOOLS)
-    assert asyncio.get_running_loop().time() - began >= 0.05
+    is_done = []
+    for pause_s in (0, 3_600):
+        waits = OfflineChatModel(pause_s).complete(prompt("Hello"), TOOLS)
+        thinking = asyncio.create_task(waits)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        is_done.append(thinking.done())
+        thinking.cancel()
+        await asyncio.gather(thinking, return_exceptions=True)
+    assert is_done == [True, False]
 
 
 async def test_a_watcher_sees_an_answer_grow_word_by_word() -> None:
@@ -289,7 +288,69 @@ async def test_it_sets_reminders_that_people_ask_for_in_plain_words() -> None:
         ("Remind me every day at 8 of my pills", '{"text":"my pills","cron":"0 8 * * *"}'),
     ):
         assert await calls(prompt(said), tools) == [("set_reminder", wanted)]
-    assert "not heard" in await answer(prompt("Do you remind me in 2 hours to eat?"))
+    asked = prompt("Do you remind me in 2 hours to eat?")
+    assert "not heard" in await answer(asked, "none")
+    assert "Tell me a day and an hour" in await answer(prompt("Remind me of the boat"))
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ru", "es", "fa"])
+async def test_the_example_of_the_list_of_reminders_sets_one_and_teaches_nothing(
+    language: str,
+) -> None:
+    shown = Catalogue().text(language, "reminders.none")
+    example = shown.rpartition(": ")[2]
+    tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
+    [(name, arguments)] = await calls(prompt(example), tools)
+    at = datetime.fromisoformat(orjson.loads(arguments)["at"])
+    assert (name, at.hour, at.minute) == ("set_reminder", 9, 0)
+    said = orjson.dumps({"n": 1, "who": "Ann", "said": f"{example} My boat is Ada"}).decode()
+    parts = await OfflineInternalModel().fill("## facts", f"## What was said\n{said}", SHAPE)
+    assert parts["facts"] == {"facts": []}
+
+
+async def test_the_example_of_a_task_sets_one_that_is_silent_if_nothing_is_known() -> None:
+    example = Catalogue().text("en", "reminders.task_example").rpartition(": ")[2]
+    tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
+    [(name, arguments)] = await calls(prompt(example), tools)
+    wanted = orjson.loads(arguments)
+    assert (name, wanted["cron"], wanted["is_task"]) == ("set_reminder", "0 8 * * 1", True)
+    assert await answer(prompt(f"⏰ {wanted['text']}"), "none") == QUESTION_ALONE
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("My sister's boat is called Aurora.", "What is the name of my sister's boat?"),
+        ("Das Boot meiner Schwester heißt Aurora.", "Wie heißt das Boot meiner Schwester?"),
+        ("Яхта моей сестры называется Аврора.", "Как называется яхта моей сестры?"),
+        ("El barco de mi hermana se llama Aurora.", "¿Cómo se llama el barco de mi hermana?"),
+        ("اسم قایق خواهرم آرورا است.", "اسم قایق خواهر من چیست؟"),
+    ],
+)
+async def test_in_each_language_a_quote_is_a_whole_message_of_at_least_five_words(
+    said: str, asked: str
+) -> None:
+    earlier = (PromptMessage("user", said), PromptMessage("assistant", "Noted."))
+    quote = await answer(prompt(asked, earlier=earlier), "none")
+    assert quote == f"A little earlier: “{said}”"
+    assert len(said.split()) >= 5
+
+
+async def test_a_short_message_is_quoted_with_what_stands_beside_it() -> None:
+    memory = (
+        "<memory>\n[3 May 2024] Ann: I talked with Ines about nuts.\n- Ann: Walnuts!\n</memory>\n"
+    )
+    quote = await answer(prompt(f"{memory}Which walnuts?", earlier=()), "none")
+    assert quote.endswith("From 3 May 2024: “I talked with Ines about nuts.” “Walnuts!”")
+
+
+async def test_a_learned_fact_answers_before_a_message_that_says_no_more() -> None:
+    memory = (
+        "<memory>\nFacts, by id and since when they are known:\n#4 [3 May 2024] Weighs 80 kilos.\n"
+        "[4 May 2024] Ann: Do I weigh less now? I hope that I weigh less.\n</memory>\n"
+    )
+    quote = await answer(prompt(f"{memory}How heavy am I?", earlier=()), "none")
+    assert "What I learned, 3 May 2024: “Weighs 80 kilos.”" in quote.splitlines()[2]
 
 
 async def test_it_learns_facts_from_a_persons_own_statements() -> None:
@@ -304,17 +365,9 @@ async def test_it_writes_a_narrative_of_the_dated_memories() -> None:
     assert await OfflineInternalModel().write("Weave.", lines, 100) == "3 May: Lunch\n4 May: A walk"
 
 
-async def test_texts_that_share_content_words_are_near_each_other() -> None:
-    boat, same, other = await OfflineEmbedder().embed(
-        ["My boat is called Aurora", "What is the boat called?", "I had soup for lunch"]
-    )
-    assert boat @ same > 0.4 > boat @ other
-    assert np.linalg.norm(boat) == pytest.approx(1)
-
-
 async def test_of_a_picture_only_size_and_colors_are_told_and_a_page_is_not_read() -> None:
     picture = Picture(1, jpeg("blue"), "image/jpeg", 640, 480)
-    model, seen = OfflineChatModel(0), "JPEG picture, 640 × 480 pixels, mostly blue"
+    model, seen = OfflineChatModel(0), "JPEG picture, 640 × 480 pixels"
     for asked, words, is_blind in ((PICTURE_QUESTION, seen, False), (PAGE_QUESTION, "", True)):
         reply = await model.complete((PromptMessage("user", asked, pictures=(picture,)),), ())
         assert (reply.text, reply.is_blind) == (words, is_blind)
@@ -324,8 +377,9 @@ async def test_of_a_picture_only_size_and_colors_are_told_and_a_page_is_not_read
 
 
 async def test_a_sound_has_the_words_that_were_typed_with_it() -> None:
-    transcriber = OfflineTranscriber()
+    server = OfflineServer()
     for number in range(30):
-        transcriber.keep(b"%d" % number, f"words {number}")
+        server.keep(b"%d" % number, f"words {number}")
+    transcriber = Transcriber(server, "m", 5)
     assert await transcriber.words(b"29", "ogg") == "words 29"
     assert [await transcriber.words(sound, "ogg") for sound in (b"0", b"other")] == ["", ""]

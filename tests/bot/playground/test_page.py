@@ -25,7 +25,6 @@ from bot.turn.observers import BotServing
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.message import Message
-from memory.reminders.reminder import Reminder
 from memory.scopes.amendments import Checked, Ended
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
@@ -35,6 +34,7 @@ from memory.scopes.sources import Source, Wording
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
+from memory.work.item import WorkItem
 from tests.bot.playground.bare_memory import bare_memory
 
 ANNA = "c:1:0"
@@ -136,11 +136,21 @@ async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Sit
     assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
 
 
-async def test_twenty_turns_are_kept_and_the_chosen_one_is_open(site: Site) -> None:
+async def test_what_the_script_has_already_is_not_sent_again(site: Site) -> None:
+    first = await site.client.get("/", params={"at": ANNA})
+    known = {"if-none-match": first.headers["etag"]}
+    again = await site.client.get("/", params={"at": ANNA}, headers=known)
+    assert (again.status_code, again.content) == (304, b"")
+    await site.post("/say", at=ANNA, text="Hello")
+    changed = await site.client.get("/", params={"at": ANNA}, headers=known)
+    assert changed.status_code == 200
+
+
+async def test_twenty_turns_are_listed_and_only_the_chosen_one_is_sent_in_full(site: Site) -> None:
     for number in range(1, 31):
         site.inspector.keep(trace(number))
     page = await site.text(turn="12")
-    assert page.count('<details class="turn"') == 20
+    assert (page.count('class="turn"'), page.count('<details class="turn"')) == (20, 1)
     assert '<details class="turn" id="turn-c:1:0-12" open>' in page
     assert 'id="turn-c:1:0-10"' not in page
     assert page.count(" open>") == 1
@@ -155,7 +165,8 @@ async def test_starting_over_erases_chats_memory_and_pending_updates(
     await history.append_user_message("A secret", 1.0, sender_id=1)
     await site.post("/say", at=ANNA, text="Another secret")
     site.inspector.keep(trace(1))
-    assert "t: A secret" in await site.text()
+    assert "t: A secret" not in await site.text()
+    assert "t: A secret" in await site.text(stored="1")
     await site.post("/start-over")
     page = await site.text()
     assert "secret" not in page
@@ -182,11 +193,11 @@ async def test_the_memory_is_shown_with_receipts_histories_and_reminders(
     facts = await memory.scopes.read(Scope.of_person(1))
     added = [replace(lives, changes=True), rows, ended, Checked(1, 345_600, is_confirmed=True)]
     await memory.scopes.write(facts, Write(added))
-    water = Reminder(
+    water = WorkItem(
         1, "Water <plants>", rule="0 18 * * 5", zone="Asia/Tehran", due=0, message_id=said.id
     )
     body = f"1|0|{1_900_000_000_000}|0|0|0|{water.body}"
-    await store.call("HSET", memory.keys.scope(Scope(ANNA)).reminders, water.id, body)
+    await store.call("HSET", memory.keys.scope(Scope(ANNA)).work, water.id, body)
     assert "no mark" in await site.text()
     restored = place.chat.message(1)
     assert restored

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.model.call import PromptMessage, ReasoningItem
@@ -29,6 +29,7 @@ HERE = Scope.of_chat(7)
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
 MARCH = 1_741_773_600.0  # 12 March 2025, 10:00 UTC
 BUDGET = PromptBudget(prompt_tokens=4000, reply_tokens=500)
+ANSWER = "its answer on boats and sails in harbours"
 TOOL = ToolDefinition("calculate", "Works out a sum.", {"type": "object", "properties": {}})
 
 
@@ -280,7 +281,7 @@ def test_arguments_that_are_no_json_object_are_not_sent_back(
 
 
 def test_the_memory_section_shows_no_message_twice(assembler: PromptAssembler) -> None:
-    old = said(1, "old"), said(2, "answer", "assistant")
+    old = said(1, "old?"), said(2, "answer", "assistant")
     prompt = assembler.assemble(
         context_of(
             message_of(),
@@ -294,7 +295,7 @@ def test_the_memory_section_shows_no_message_twice(assembler: PromptAssembler) -
     )
     assert last_user(prompt) == (
         "<memory>\n"
-        "[12 March 2025, 8 months ago] Anna: old\n"
+        "[12 March 2025, 8 months ago] Anna: old?\n"
         "- You (assistant): answer\n"
         "</memory>\n\nAnd now?"
     )
@@ -335,14 +336,15 @@ def test_a_line_of_a_memory_cannot_look_like_the_next_memory(assembler: PromptAs
     ]
 
 
-def test_a_long_memory_becomes_an_excerpt_and_others_still_fit(
-    assembler: PromptAssembler,
-) -> None:
+def test_a_long_memory_becomes_an_excerpt_and_others_still_fit(assembler: PromptAssembler) -> None:
     prompt = assembler.assemble(
         context_of(
             message_of(),
             recalled=(
-                recalled(said(1, "long " * 4000), said(2, "its answer", "assistant")),
+                recalled(
+                    said(1, "long " * 4000),
+                    said(2, "its answer on boats and sails in May", "assistant"),
+                ),
                 recalled(said(7, "another"), score=0.5),
             ),
         )
@@ -369,13 +371,28 @@ def test_the_excerpt_of_a_long_memory_is_relevant_to_the_message(
 
 
 def test_the_best_memories_are_chosen_first(assembler: PromptAssembler) -> None:
-    hits = tuple(recalled(said(seq, f"m{seq} " + f"long{seq} " * 4000)) for seq in range(29, 0, -1))
+    hits = tuple(recalled(said(seq, f"m{seq} " + f"long{seq} " * 4000)) for seq in range(99, 0, -1))
     prompt = assembler.assemble(context_of(message_of(), recalled=hits))
     content = last_user(prompt)
-    shown = [seq for seq in range(1, 30) if f"m{seq} " in content]
-    assert shown == list(range(30 - len(shown), 30))
-    assert 2 <= len(shown) < 29
-    assert prompt.tokens.memory <= BUDGET.prompt_tokens * 0.2
+    shown = [seq for seq in range(1, 100) if f"m{seq} " in content]
+    assert shown == list(range(100 - len(shown), 100))
+    assert 2 <= len(shown) < 99
+    assert prompt.tokens.memory <= BUDGET.prompt_tokens * 0.5
+
+
+def test_memory_gets_what_the_window_leaves_idle_and_keeps_it_for_all_steps(
+    assembler: PromptAssembler,
+) -> None:
+    hits = tuple(recalled(said(seq, f"m{seq} " + f"w{seq} " * 20)) for seq in range(90, 0, -1))
+    short = context_of(message_of(), recalled=hits)
+    long = tuple(
+        replace(message, seq=100 + message.seq, text="word " * 150) for message in dialogue(20)
+    )
+    step = CompletedStep(Action((ToolCall("a", "calculate", "{}"),)), (ToolResult("a", "4"),))
+    alone = assembler.assemble(short)
+    beside = assembler.assemble(replace(short, window=long))
+    assert alone.tokens.memory > 2 * beside.tokens.memory
+    assert assembler.assemble(replace(short, completed_steps=[step])).used == alone.used
 
 
 # The budget
@@ -398,9 +415,7 @@ def test_a_long_message_may_use_tokens_that_the_window_does_not_need(
     assert SHORTENED in last_user(assembler.assemble(replace(parts, window=window)))
 
 
-def test_a_window_that_does_not_fit_loses_its_oldest_exchanges(
-    assembler: PromptAssembler,
-) -> None:
+def test_a_window_that_does_not_fit_loses_its_oldest_exchanges(assembler: PromptAssembler) -> None:
     window = tuple(replace(message, text="word " * 150) for message in dialogue(20))
     prompt = assembler.assemble(context_of(message_of(), window=window))
     kept = len(prompt.messages) - 2
@@ -544,7 +559,6 @@ everything = st.builds(
 )
 
 
-@settings(max_examples=80)
 @given(parts=everything, room=st.sampled_from([230, 400, 1500, 6000]))
 def test_every_prompt_keeps_its_budget_and_its_form(
     tokens: TokenCounter, parts: AgentContext, room: int
@@ -552,7 +566,7 @@ def test_every_prompt_keeps_its_budget_and_its_form(
     assembler = PromptAssembler(tokens, "Bot.", [], PromptBudget(100 + room, 100))
     prompt = assembler.assemble(parts)
     assert recount(tokens, prompt.messages) <= prompt.tokens.total <= room
-    assert prompt.tokens.memory <= 0.2 * room
+    assert prompt.tokens.memory <= 0.5 * room
 
     talk = [message.role for message in prompt.messages if message.role in ("user", "assistant")]
     before_steps = talk[: talk.count("user") * 2 - 1]
@@ -601,7 +615,7 @@ def test_a_prompt_names_the_memories_that_it_holds_and_none_that_was_cut_off(
     assembler: PromptAssembler,
 ) -> None:
     shown = "#1 Likes tea."
-    hit, near = said(1, "tea from Assam"), said(2, "Noted.", "assistant")
+    hit, near = said(1, "tea from Assam"), said(2, "Noted: Assam, strong, two spoons", "assistant")
     found = SearchResult((hit, near), 2.0, 1, lexical=0.5, dense=1.5)
     call = CallContext(HERE, Person(7), NOW)
     call.used.update({"f1": shown, "m9": "", "f2": "a line that was cut off"})

@@ -26,9 +26,7 @@ def test_what_fits_stays_as_it_is(tokens: TokenCounter) -> None:
     assert fitted(tokens, WHOLE, "boat", 1_000) == WHOLE
 
 
-def test_the_state_is_kept_and_facts_about_the_question_come_next(
-    tokens: TokenCounter,
-) -> None:
+def test_the_state_is_kept_and_facts_about_the_question_come_next(tokens: TokenCounter) -> None:
     limit = tokens.count(STATE) + 40
     context = fitted(tokens, WHOLE, "What colour is my boat?", limit)
     assert tokens.count(context) <= limit
@@ -55,11 +53,10 @@ def test_only_a_long_text_is_shortened(tokens: TokenCounter) -> None:
     assert 80 < tokens.count(context) <= 100
 
 
-def test_instructions_are_never_left_out_for_what_is_asked(tokens: TokenCounter) -> None:
-    context = "\n".join(
-        ("Instructions for this chat:", "  Be brief.", "Facts:", *["#1 A boat."] * 40)
-    )
-    assert fitted(tokens, context, "the boat", 40).startswith(context[:40])
+def test_leading_text_is_never_left_out_for_what_is_asked(tokens: TokenCounter) -> None:
+    context = "\n".join(("Wishes:", "  Be brief.", "Facts:", *["#1 A boat."] * 40))
+    offer = Offer(context, [], {}, leading=("Wishes:",))
+    assert fit_memory_context(tokens, offer, "the boat", 40)[0].startswith(context[:20])
 
 
 def test_a_state_that_is_too_long_has_shorter_values_and_stays_json(tokens: TokenCounter) -> None:
@@ -76,9 +73,7 @@ def test_a_state_that_is_too_long_has_shorter_values_and_stays_json(tokens: Toke
     assert state["goals"][0].startswith("row row")
 
 
-def test_kinds_share_the_limit_and_a_kind_may_use_what_others_leave(
-    tokens: TokenCounter,
-) -> None:
+def test_kinds_share_the_limit_and_a_kind_may_use_what_others_leave(tokens: TokenCounter) -> None:
     recalled = {
         seq: RecalledLine(f"[{seq} May 2025]", f"- Anna: The boat number {seq} sails on.")
         for seq in (9, 7, 8)
@@ -88,12 +83,32 @@ def test_kinds_share_the_limit_and_a_kind_may_use_what_others_leave(
     context, lines = fit_memory_context(tokens, offer, "Which boat?", limit)
     assert "Owns a red boat." in context
     assert list(lines) == [7, 8, 9]
-    context, lines = fit_memory_context(tokens, offer, "Which boat?", 50)
+    context, lines = fit_memory_context(tokens, offer, "Which boat?", 70)
     assert "Owns a red boat." in context
     assert len(lines) < 3
     assert (
         fit_memory_context(tokens, Offer("", [], recalled), "", whole)[1].keys() == recalled.keys()
     )
+
+
+def test_recalled_messages_have_half_of_the_room_beside_what_is_pinned(
+    tokens: TokenCounter,
+) -> None:
+    always = "Facts that always count:\n#9 [today] Wants answers in French."
+    long = json.dumps({"discussion_summary": "boat " * 900})
+    told = f"{STATE_HEADING}\n{long}\n{always}\n{FACTS}\n{PAGES}"
+    recalled = {
+        seq: RecalledLine(f"[{seq} May 2025]", f"- Anna: {f'message{seq} ' * 8}")
+        for seq in range(1, 31)
+    }
+    for limit in (200, 500, 900):
+        context, lines = fit_memory_context(tokens, Offer(told, [], recalled), "boat", limit)
+        assert always in context
+        shown = tokens.count("\n".join(lines.values()))
+        assert shown > limit // 2 - 40
+        few = dict(list(recalled.items())[:2])
+        assert fit_memory_context(tokens, Offer(told, [], few), "boat", limit)[1].keys() == {1, 2}
+        assert shown + tokens.count(context) <= limit
 
 
 def test_pinned_facts_are_kept_when_the_state_is_too_long(tokens: TokenCounter) -> None:
@@ -115,10 +130,10 @@ def test_entries_with_equally_many_shared_words_are_taken_in_noted_order(
     assert context.splitlines() == [first, facts[1], facts[3]]
 
 
-def test_the_default_limit_holds_a_state_eight_facts_and_four_synopses(
+def test_a_short_talk_has_room_for_a_state_eight_facts_and_four_synopses(
     tokens: TokenCounter,
 ) -> None:
-    """The default prompt has about 1,000 tokens for memory; the messages alone would fill them."""
+    """Beside a short window the default prompt has 2,700 tokens for memory."""
     goals = [
         f"Finish chapter {number} of the thesis before the committee meets" for number in "1234"
     ]
@@ -134,7 +149,7 @@ def test_the_default_limit_holds_a_state_eight_facts_and_four_synopses(
     recalled = dict.fromkeys(range(1, 20), line)
     noted = [*facts, synopses[2], *synopses[:2], synopses[3]]
     context, lines = fit_memory_context(
-        tokens, Offer(text, noted, recalled), "What about the tax?", 1_000
+        tokens, Offer(text, noted, recalled), "What about the tax?", 2_700
     )
     assert tokens.count(state) > 210
     assert set(text.splitlines()) == set(context.splitlines())
@@ -144,3 +159,16 @@ def test_the_default_limit_holds_a_state_eight_facts_and_four_synopses(
 def test_a_line_that_begins_like_the_state_is_a_line_like_any_other(tokens: TokenCounter) -> None:
     hours = f"Hours:\n{{Closed}} on Monday {'and also on holidays ' * 40}"
     assert tokens.count(fitted(tokens, hours, "boat", 60)) <= 60
+
+
+def test_a_message_is_not_recalled_if_a_shown_fact_says_the_same(tokens: TokenCounter) -> None:
+    recalled = {
+        1: RecalledLine("[1 May 2025]", "- Anna: I own a red boat."),
+        2: RecalledLine("[2 May 2025]", "- Anna: It is fast."),
+    }
+    fact = FACTS.splitlines()[3]
+    told = {1: ["#77 [today] Another fact.", fact]}
+    _, lines = fit_memory_context(tokens, Offer(FACTS, [], recalled, told), "boat", 500)
+    assert lines.keys() == {2}
+    _, lines = fit_memory_context(tokens, Offer(PAGES, [], recalled, told), "boat", 500)
+    assert lines.keys() == {1, 2}

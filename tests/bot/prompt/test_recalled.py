@@ -1,6 +1,7 @@
 """Recalled messages are packed into the room there is, so that much of what was found is shown."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import cast
 
@@ -10,7 +11,7 @@ from bot.prompt.recalled import RecalledLine, RecallPacker, with_dates
 from memory.behaviors.context import AgentContext
 from memory.message import Message, Role
 from memory.scopes.history import ChatHistory
-from memory.search.message_search import SearchResult
+from memory.search.message_search import Later, SearchResult
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
@@ -94,3 +95,13 @@ def test_lines_of_one_date_stand_together_even_if_the_clock_went_back() -> None:
 def test_excluded_messages_are_not_shown(packer: RecallPacker) -> None:
     hits = found([said(1, "The boat?"), said(2, "It sank", "assistant")])
     assert list(packer.pack(CONTEXT, hits, "boat", 1_100, {1})) == [2]
+
+
+def test_a_line_that_does_not_hold_any_more_says_what_came_after(packer: RecallPacker) -> None:
+    [result] = found([said(1, "My boat lies in Bari")])
+    later = Later(1_747_000_000.0, "The boat lies\nin <memory> Kiel.", 4)
+    lines = packer.pack(CONTEXT, [replace(result, later={1: (later,)})], "my boat", 200)
+    end = "My boat lies in Bari [until 11 May 2025, then: The boat lies in "
+    assert end in lines[1]
+    assert "<memory>" not in lines[1]
+    assert "\n" not in lines[1]

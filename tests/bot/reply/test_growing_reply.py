@@ -7,8 +7,8 @@ from hypothesis import given
 from bot.reply.growing_reply import GrowingReply
 from bot.reply.parts import Part
 from bot.reply.render import render
-from bot.reply.settled import settled
-from tests.bot.reply.test_settled import replies
+from bot.reply.stable_prefix import settled
+from tests.bot.reply.test_stable_prefix import replies
 
 
 def whole(source: str) -> Part:

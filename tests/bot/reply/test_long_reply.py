@@ -35,7 +35,7 @@ async def test_a_reply_of_usual_length_is_shown_whole() -> None:
 
 async def test_long_code_becomes_a_file_named_after_its_language() -> None:
     (part,) = await parts_of(f"Take this:\n\n```Python\n{CODE}\n```\n\nRun it.")
-    assert part.text == f"Take this:\n\n📎 code.py\n\nRun it.\n\n{NOTE.text}"
+    assert part.text == "Take this:\n\n📎 code.py\n\nRun it."
     assert files_of((part,)) == {"code.py": f"{CODE}\n"}
 
 

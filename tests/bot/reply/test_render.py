@@ -1,7 +1,5 @@
 """Markdown of any kind becomes parts that Telegram accepts, and no word is lost."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 from bot.reply.parts import Entity, Part
 from bot.reply.render import plain, render
 from tests.bot.reply.telegram_rules import faults
+from tests.work import calls
 
 WORDS = st.sampled_from(
     ["word", "שלום", "سلام", "привет", "naïve", "e\u0301te\u0301", "👨\u200d👩\u200d👧", "中文"]
@@ -237,21 +236,17 @@ def test_a_long_fence_with_emoji_is_a_code_block_in_every_part() -> None:
     ],
     ids=lambda markdown: markdown[:8],
 )
-def test_hostile_replies_become_few_parts_in_little_time(markdown: str) -> None:
-    began = time.process_time()
+def test_hostile_replies_become_few_parts(markdown: str) -> None:
+    """`tests/hostile/test_rendering.py` shows that none of them takes quadratic time."""
     parts = render(markdown)
 
     assert [fault for part in parts for fault in faults(part)] == []
     assert 1 <= len(parts) <= 25
-    assert time.process_time() - began < 1
 
 
-def test_a_usual_reply_is_rendered_in_milliseconds() -> None:
+def test_a_usual_reply_takes_at_most_twenty_calls_a_character() -> None:
     prose = "## Head\n\nSome **bold** prose with `code`, a [link](https://a.example) and $5.\n\n"
     markdown = (prose + "- one\n- two\n```py\nprint(1)\n```\n") * 50
     render(markdown)
 
-    began = time.process_time()
-    render(markdown)
-
-    assert time.process_time() - began < 0.1
+    assert calls(lambda: render(markdown)) < 20 * len(markdown)

@@ -21,8 +21,8 @@ async def watchdog() -> AsyncIterator[asyncio.Task[None]]:
 
 
 def block_the_loop(secret: str) -> int:
-    until = time.monotonic() + 0.4
-    while time.monotonic() < until:
+    until = time.thread_time() + 0.4
+    while time.thread_time() < until:
         secret = secret[::-1]
     return len(secret)
 
@@ -33,9 +33,9 @@ async def test_the_blocking_code_is_named_without_its_variables() -> None:
         block_the_loop("the text of a person")
         await asyncio.sleep(MAX_BLOCKED_S)  # the next beat
 
-    (line,) = [line for line in logs if line["event"] == "event loop blocked"]
-    assert line["log_level"] == "warning"
-    assert 200 < line["ms"] < 5000
+    line = next(line for line in logs if "block_the_loop" in line.get("frames", ""))
+    assert (line["event"], line["log_level"]) == ("event loop blocked", "warning")
+    assert line["cpu_ms"] >= 400
     assert line["frames"].startswith("runtime/test_loop_watchdog.py:block_the_loop < ")
     assert "text of a person" not in str(line)
 

@@ -1,25 +1,32 @@
 """Admins are told once that a model fails for everybody, and once that it answers again."""
 
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
 import pytest
 
 from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.model.guarded import ModelCondition
-from bot.model.model_errors import ModelRefused, ModelUnavailable
+from bot.model.condition import ModelCondition
+from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.reply.parts import Part
 from bot.runtime.periodic import ModelWatch
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
-from config.settings import Settings
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
+from memory.store.errors import StoreUnavailable
 from memory.text.tokens import TokenCounter
+from tests.memory.dying_client import DyingClient
 from tests.quiet_chat import QuietChat
+from tests.settings import Settings
 
 WRONG_KEY = ModelRefused("refused", 401, "invalid_api_key")
+MAX_STEPS = 30
+TELLING = "r:42:models:telling"
 ONE_MESSAGE = ModelRefused("refused", 400)
 
 
@@ -29,20 +36,20 @@ class Scene(QuietChat):
     def __init__(self, store: RedisClient, tokens: TokenCounter) -> None:
         super().__init__()
         self.now = 1_000.0
+        self.tokens = tokens
         self.error: TelegramError | None = None
-        options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
-        memory = Memory(store, 42, tokens, None, options)
-        notices = AdminNotices(
-            Operators(memory.store, Settings(admin_user_ids=frozenset({1}))),
-            self,
-            Sentences(Catalogue()),
-        )
         self.conditions = [
             ModelCondition("answers", "OPENAI_MODEL", lambda: self.now) for _ in range(2)
         ]
-        self.watches = [
-            ModelWatch(memory, notices, [each], lambda: self.now) for each in self.conditions
-        ]
+        self.watches = [self.watch(store, each) for each in self.conditions]
+
+    def watch(self, store: RedisClient, condition: ModelCondition) -> ModelWatch:
+        """Return the watch of a process."""
+        options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
+        memory = Memory(store, 42, self.tokens, None, options)
+        operators = Operators(memory.store, Settings(admin_user_ids=frozenset({1})))
+        notices = AdminNotices(operators, self, Sentences(Catalogue()))
+        return ModelWatch(memory, notices, [condition], lambda: self.now)
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         assert to.chat_id == 1
@@ -72,16 +79,105 @@ async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(
 ) -> None:
     one, other = scene.conditions
     for condition in (one, other):
-        condition.failed(WRONG_KEY)
+        condition.failed(ModelUnavailable("away", 503))
     assert await scene.later(59) == 0
     assert await scene.later(1) == 1
     assert await scene.later(3_600) == 1
-    assert "401 invalid_api_key" in scene.texts[0]
-    assert "OPENAI_API_KEY" in scene.texts[0]
+    assert "503" in scene.texts[0]
     other.answered()
     assert await scene.later(15) == 2
     assert await scene.later(15) == 2
     assert "answer again" in scene.texts[1]
+
+
+@pytest.fixture
+async def dying(valkey: str) -> AsyncIterator[DyingClient]:
+    client = await DyingClient.open(valkey)
+    yield client
+    await client.close()
+
+
+async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
+    scene: Scene, store: RedisClient, dying: DyingClient
+) -> None:
+    """Only the one notice in doubt may come twice."""
+    one, other = scene.conditions
+    doubled = []
+    for steps in range(MAX_STEPS):
+        await store.call("FLUSHALL")
+        scene.now, scene.sent[:] = scene.now + 100, []
+        other.answered()
+        one.failed(WRONG_KEY)
+        scene.now += 60
+        one.failed(WRONG_KEY)
+        doomed = scene.watch(dying, one)
+        dying.calls_left = steps
+        with suppress(StoreUnavailable):
+            await doomed.check()
+        await store.call("DEL", TELLING)  # a minute later
+        await scene.later(1)
+        assert 1 <= len(scene.sent) <= 2
+        assert all("OPENAI_API_KEY" in text for text in scene.texts)
+        told = len(scene.sent)
+        scene.now += 1
+        one.answered()
+        with suppress(StoreUnavailable):
+            await doomed.check()
+        await store.call("DEL", TELLING)
+        await scene.later(1)
+        assert 1 <= len(scene.texts[told:]) <= 2
+        assert all("answer again" in text for text in scene.texts[told:])
+        doubled.append(len(scene.sent) - 2)
+        if dying.calls_left > 0:
+            break
+    assert doubled[-1] == 0
+    assert set(doubled) == {0, 1}
+
+
+async def test_an_outage_that_begins_again_before_admins_heard_of_its_end_is_no_news(
+    scene: Scene,
+) -> None:
+    one, _ = scene.conditions
+    one.failed(WRONG_KEY)
+    assert await scene.later(60) == 1
+    scene.error = Unreachable("away")
+    one.answered()
+    assert await scene.later(15) == 1
+    one.failed(WRONG_KEY)
+    scene.error = None
+    assert await scene.later(100) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (WRONG_KEY, "a valid key into OPENAI_API_KEY"),
+        (ModelUnavailable("no", 429, "insufficient_quota"), "no credit left (429"),
+        (ModelRefused("no", 404, "model_not_found"), "another one in OPENAI_MODEL"),
+    ],
+)
+async def test_a_fault_of_the_account_is_reported_at_once_with_what_to_do(
+    scene: Scene, error: ModelError, advice: str
+) -> None:
+    rung: list[bool] = []
+    one, other = scene.conditions
+    one.tell = lambda: rung.append(True)
+    one.failed(error)
+    other.failed(error)
+    assert rung == [True]
+    assert await scene.later(1) == 0, "the second model may still answer"
+    assert await scene.watches[0].check() == 2
+    assert await scene.later(2) == 1
+    assert await scene.later(3_600) == 1
+    assert advice in scene.texts[0]
+
+
+async def test_without_models_that_can_fail_nothing_is_checked(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    scene = Scene(store, tokens)
+    scene.watches[0]._conditions = ()
+    assert await scene.watches[0].check() is None
 
 
 async def test_a_model_that_answers_another_process_is_not_reported(

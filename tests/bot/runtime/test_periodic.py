@@ -1,11 +1,14 @@
 """A step that fails is repeated, and the log names it."""
 
 import asyncio
+import time
 
 import pytest
 from structlog.testing import capture_logs
 
-from bot.runtime.periodic import repeat
+from bot.runtime.periodic import repeat, watch_clock
+from memory.store import client
+from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 
 
@@ -45,3 +48,16 @@ async def test_a_step_that_redis_failed_does_not_wait_for_its_next_time(
     repeating = asyncio.create_task(repeat(step, "jobs", 600))
     await asyncio.wait_for(seen.wait(), 10)
     repeating.cancel()
+
+
+async def test_the_log_warns_of_a_clock_that_differs_from_that_of_redis(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with capture_logs() as logs:
+        await watch_clock(store)
+        assert logs == []
+        monkeypatch.setattr(client, "time", lambda: time.time() + 300)
+        await watch_clock(store)
+    assert [(line["event"], line["redis_ahead_s"]) for line in logs] == [
+        ("clock differs from Redis", -300)
+    ]

@@ -1,11 +1,16 @@
 """The process also runs on systems without uvloop."""
 
 import asyncio
+import gc
+import platform
+import subprocess
 import sys
+import weakref
 
 import pytest
 
-from bot.runtime.process import run_loop
+from bot.runtime.process import GarbageWatch, run_loop
+from memory.store.tasks import end_tasks
 
 
 @pytest.mark.parametrize("has_uvloop", [True, False])
@@ -21,3 +26,81 @@ def test_without_uvloop_the_loop_is_asyncios(
         monkeypatch.setitem(sys.modules, "uvloop", None)
     run_loop(main())
     assert loops[0].startswith("uvloop" if has_uvloop else "asyncio")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read in /proc")
+async def test_garbage_that_holds_large_files_is_collected_soon() -> None:
+    """A few objects that refer to themselves are no reason for Python to look for garbage."""
+
+    class Holder:
+        def __init__(self) -> None:
+            self.itself, self.file = self, bytearray(b"x") * (50 * 2**20)
+
+    gc.disable()
+    try:
+        watch, gone = GarbageWatch(), weakref.ref(Holder())
+        assert gone()
+        await watch.check()
+        assert not gone()
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_large_pieces_of_memory_are_given_back() -> None:
+    """By default glibc keeps a freed file of 20 MB if a larger one was freed before."""
+    code = """
+from resource import getpagesize
+from bot.runtime.process import tune_interpreter
+def mb():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * getpagesize() // 2**20
+tune_interpreter()
+before = mb()
+bytearray(b"x") * (30 * 2**20)
+large = bytearray(b"x") * (20 * 2**20)
+small = bytearray(b"x") * 200_000
+del large
+print(mb() - before)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert int(run.stdout) < 5
+
+
+async def test_a_task_that_loses_a_cancellation_is_cancelled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memory.store.tasks._CANCEL_AGAIN_S", 0.0)
+    lost = 0
+
+    async def loses_two() -> None:
+        nonlocal lost
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if lost == 2:
+                    raise
+                lost += 1
+
+    task = asyncio.create_task(loses_two())
+    await asyncio.sleep(0)
+    await end_tasks([task])
+    assert (lost, task.cancelled()) == (2, True)
+
+
+def test_a_process_that_cannot_stop_ends_and_says_what_it_waits_for() -> None:
+    code = """
+import asyncio, os, signal
+from bot.runtime import process
+
+async def hangs(stopping):
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.Event().wait()
+
+process._STOP_WITHIN_S = 0.0
+process.run_loop(process.run_until_signal(hangs))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "stopped late" in ended.stdout

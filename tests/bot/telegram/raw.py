@@ -80,7 +80,10 @@ def pressed(**fields: object) -> dict[str, object]:
 
 
 def reader(*allowed: int) -> UpdateReader:
-    return UpdateReader(ME, COMMANDS, lambda sender, _: not allowed or sender in allowed)
+    def serves(sender: int, _: int) -> bool:
+        return not allowed or sender in allowed
+
+    return UpdateReader(ME, COMMANDS, serves, file_commands=frozenset({"import"}))
 
 
 def read(raw: Mapping[str, object], *allowed: int) -> Update:

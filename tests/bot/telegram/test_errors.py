@@ -173,8 +173,7 @@ TRANSLATIONS: dict[str, tuple[Callable[[], ptb.TelegramError], type[TelegramErro
 }
 
 
-def test_every_error_of_ptb_is_translated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PTB_TIMEDELTA", "true")
+def test_every_error_of_ptb_is_translated() -> None:
     assert set(TRANSLATIONS) == set(ptb.__all__)
     for theirs, ours in TRANSLATIONS.values():
         assert type(translate(theirs())) is ours

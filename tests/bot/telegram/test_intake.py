@@ -18,7 +18,13 @@ from bot.telegram.errors import (
 )
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.packing import from_bytes
-from bot.telegram.updates import AlbumPart, IncomingMessage, StoppedDraft, Stranger
+from bot.telegram.updates import (
+    AlbumPart,
+    IncomingMessage,
+    Rewording,
+    StoppedDraft,
+    Stranger,
+)
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -212,6 +218,15 @@ async def test_a_button_press_is_acted_on_at_once(store: RedisClient) -> None:
     assert await store.call("DBSIZE") == 0
 
 
+async def test_a_button_press_with_a_field_that_the_library_refuses_is_acted_on(
+    store: RedisClient,
+) -> None:
+    buttons = Buttons()
+    refused = raw.said("sure?", raw.US, chat=raw.PRIVATE, date=1, poll={"id": "1"})
+    await intake_on(store, buttons).accept(raw.pressed(message=refused))
+    assert buttons.pressed == [raw.press(raw.pressed())]
+
+
 async def test_a_message_to_a_full_mailbox_is_dropped(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +249,25 @@ async def test_with_too_many_pending_conversations_messages_are_refused_and_butt
         await intake.accept(raw.message("Hello"))
     await intake.accept(raw.pressed())
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
+
+
+async def test_a_reply_to_our_question_about_a_wording_passes_no_closed_intake(
+    store: RedisClient,
+) -> None:
+    """It may be a message after all, which is stored then."""
+    for number in range(MAX_PENDING + 1):
+        await store.call("XADD", KEYS.ready_queue, "*", "c", f"c:{number}:0")
+    reply = raw.inbound(raw.message("Her name is Ada"))
+
+    async def act(_: object) -> IncomingMessage:
+        return reply
+
+    stored, wording = store_on(store), Rewording(reply.update_id, reply)
+    ballast, backpressure = Ballast(stored), Backpressure(store, KEYS, MAX_PENDING)
+    intake = Intake(lambda _: wording, Mailbox(stored), act, ballast, backpressure)
+    with pytest.raises(IntakeClosed):
+        await intake.accept({})
+    assert await waiting(store) == []
 
 
 async def test_after_a_refused_message_only_commands_and_buttons_are_accepted(
@@ -323,6 +357,16 @@ async def test_an_update_that_takes_too_long_stays_with_telegram(
 async def test_an_unreadable_update_is_reported_as_such(store: RedisClient) -> None:
     with pytest.raises(UnreadableUpdate):
         await intake_on(store).accept({"update_id": 3, "message": {"chat": "nonsense"}})
+
+
+async def test_a_message_with_a_field_that_the_library_refuses_waits_for_its_answer(
+    store: RedisClient,
+) -> None:
+    intake = intake_on(store)
+    await intake.accept(raw.message("Our boat is called Aurora", poll={"id": "1"}))
+    await intake.accept(raw.message(poll={"id": "1"}) | {"update_id": 2})
+    bodies = [from_bytes(entry.body) for entry in await waiting(store, Scope.of_chat(7))]
+    assert [body.text for body in bodies] == ["Our boat is called Aurora", "other"]
 
 
 async def test_messages_to_a_migrated_group_go_to_its_old_mailbox(store: RedisClient) -> None:

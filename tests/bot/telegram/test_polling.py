@@ -9,7 +9,7 @@ import pytest
 from bot.telegram import polling
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff, TelegramHealth
-from bot.telegram.errors import NotAccepted, UnreadableUpdate
+from bot.telegram.errors import NotAccepted, RefusedByStore, UnreadableUpdate
 from bot.telegram.polling import Poller
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.bot.telegram.scripted_api import DONE, TOKEN, Act, ScriptedApi, ok, refusal
@@ -184,6 +184,26 @@ async def test_commands_behind_a_refused_message_are_accepted_once(
     assert seen == [[6], [6, 8]]
     assert mailbox.ids == [6, 8, 5, 7, 9, 10]
     assert offsets(api) == [None, None, None, "10", "11"]
+
+
+async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_others_are_taken(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """A bad login, or a key that all updates need, refuses every update: then none is dropped."""
+    alone = [updates(5) for _ in range(polling._MAX_REFUSALS + 2)]
+    api.script(NO_WEBHOOK, *alone, updates(5, 6, 7), updates(5, 6, 7), updates(8), "hang")
+    taken: list[object] = []
+
+    async def accept(raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
+        assert not after_refusal
+        if raw["update_id"] == 5:
+            raise RefusedByStore
+        taken.append(raw["update_id"])
+
+    async with running(Poller(client, accept, ScriptedLease(), Backoff("poll", health, Pauses()))):
+        await api.hanging.wait()
+    assert taken == [6, 7, 8]
+    assert offsets(api)[-3:] == [None, "8", "9"]
 
 
 async def test_no_message_overtakes_a_refused_message(

@@ -13,7 +13,7 @@ from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.telegram_chat import TelegramChat
 from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.outbox import Outbox
-from bot.turn.patience import Parked
+from bot.turn.send_retries import Parked
 from memory.behaviors.tool_output import OutgoingFile
 from memory.limits.send_rate import MAX_WAIT_S
 from tests.bot.telegram.rates import send_rates_on

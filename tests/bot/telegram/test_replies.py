@@ -115,8 +115,3 @@ def test_a_very_long_message_is_cut() -> None:
     target = inbound(message("Why?", reply_to_message=said("x" * 9_000, BEN))).reply
     assert target
     assert len(target.text) == 4_096
-
-
-def test_start_hands_on_the_payload_of_a_link() -> None:
-    update = inbound(message("/start invite_42"))
-    assert (update.kind, update.command, update.text) == ("command", "start", "invite_42")

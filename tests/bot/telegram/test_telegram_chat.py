@@ -6,7 +6,7 @@ import pytest
 
 from bot.reply.parts import Button, Entity, Part, Quote
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.chat import Destination
+from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
 from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.rates import unlimited_chat
@@ -280,3 +280,17 @@ async def test_a_download_from_a_server_that_is_away_is_unreachable() -> None:
     with pytest.raises(Unreachable):
         await unlimited_chat(client).download("f", 7)
     await client.close()
+
+
+async def test_a_copy_names_its_source_and_carries_the_button(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(ok({"message_id": 9}), refusal(400, "Bad Request: message can't be copied"))
+    message = CopiedMessage(5, 70, Button("No announcements", "mute:"))
+    await chat.copy(11, message)
+    sent = api.calls[0].parameters
+    assert (sent["chat_id"], sent["from_chat_id"], sent["message_id"]) == ("11", "5", "70")
+    [[button]] = json.loads(sent["reply_markup"])["inline_keyboard"]
+    assert button == {"text": "No announcements", "callback_data": "mute:"}
+    with pytest.raises(Refused, match="not_copied"):
+        await chat.copy(12, message)

@@ -5,19 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.telegram.errors import UnreadableUpdate
+from bot.telegram.message_content import HEIC_TYPES
+from bot.telegram.update_reader import UpdateReader
 from bot.telegram.updates import (
     ButtonPress,
     ChatMigration,
-    Disliked,
     IncomingMessage,
     Sender,
     SentFile,
     Stranger,
+    ThumbsDown,
     TopicNamed,
 )
 from tests.bot.telegram.raw import (
     ANNA,
+    COMMANDS,
     GROUP,
+    ME,
     OTHER_BOT,
     PRIVATE,
     US,
@@ -50,6 +54,75 @@ KINDS: list[tuple[str, dict[str, object]]] = [
     ("contact", {"contact": {"phone_number": "1", "first_name": "B"}}),
     ("rich_message", {"rich_message": {"blocks": []}}),
 ]
+
+
+REFUSED = {"contact": {"name": "B"}, "dice": {"emoji": "?"}, "poll": {"id": "1"}}
+"""Fields without something that the library requires."""
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_a_text_is_read_although_the_library_refuses_another_field(field: str) -> None:
+    text = "Our boat is called Aurora"
+    whole = inbound(message(text))
+    assert read(message(text, **{field: REFUSED[field]})) == whole
+
+
+def test_a_command_is_read_although_the_chat_and_an_entity_have_news() -> None:
+    marks = [{"type": "bot_command", "offset": 0, "length": 5, "user": {"name": "new"}}]
+    chat = {**PRIVATE, "photo": {"small": 1}}
+    help_ = inbound(message("/help", entities=marks, chat=chat))
+    assert (help_.kind, help_.command) == ("command", "help")
+
+
+def test_an_edit_is_read_although_the_library_refuses_a_field() -> None:
+    def edited(**fields: object) -> dict[str, object]:
+        sent = message("Aurora", edit_date=1_700_000_060, **fields)["message"]
+        return {"update_id": 5, "edited_message": sent}
+
+    whole = inbound(edited())
+    assert whole.kind == "edit"
+    assert inbound(edited(poll={"id": "1"})) == whole
+
+
+@pytest.mark.parametrize("chat", [PRIVATE, GROUP])
+def test_a_press_is_read_although_the_library_refuses_a_field(chat: dict[str, object]) -> None:
+    topic = {"message_thread_id": 3, "is_topic_message": True}
+    whole = press(pressed(message=said("sure?", US, chat=chat, **topic)))
+    assert whole.topic_id == 3
+    news = said("sure?", US, chat={**chat, "photo": {"small": 1}}, poll={"id": "1"}, **topic)
+    person = {name: value for name, value in ANNA.items() if name != "is_bot"}
+    refused: list[bool] = []
+    reader = UpdateReader(ME, COMMANDS, lambda *_: True, lambda: refused.append(True))
+    assert reader.read(pressed(message=news)) == whole
+    assert refused == [True]
+    assert press(pressed(message=news, **{"from": person})) == whole
+
+
+def test_a_refused_press_under_a_message_too_old_to_be_shown_is_read() -> None:
+    old = {"message_id": 10, "date": 0, "chat": {**PRIVATE, "photo": {"small": 1}}}
+    read = press(pressed(message=old))
+    assert (read.message_id, read.asked_at, read.callback_data) == (10, 0, "clear:1")
+
+
+def test_words_whose_origin_cannot_be_read_are_not_the_senders_own() -> None:
+    forwarded = inbound(message("I love walnuts", forward_origin={"type": "user", "date": 1}))
+    assert (forwarded.text, forwarded.is_first_party) == ("I love walnuts", False)
+
+
+def test_a_private_message_of_which_nothing_can_be_read_is_answered() -> None:
+    refused: list[bool] = []
+    reader = UpdateReader(ME, COMMANDS, lambda *_: True, lambda: refused.append(True))
+    unread = reader.read(message(poll={"id": "1"}))
+    assert isinstance(unread, IncomingMessage)
+    assert refused == [True]
+    assert (unread.kind, unread.text) == ("unsupported", "other")
+    with pytest.raises(UnreadableUpdate):
+        read(message(poll={"id": "1"}, chat=GROUP))
+
+
+def test_a_message_with_many_refused_fields_costs_a_bounded_number_of_attempts() -> None:
+    many: dict[str, object] = {f"new{number}": {} for number in range(100_000)}
+    assert inbound(message("Hi", poll={"id": "1"}, **many)).text == "Hi"
 
 
 def test_a_message_carries_what_a_turn_needs() -> None:
@@ -165,6 +238,11 @@ def test_a_picture_that_was_sent_as_a_file_is_a_photo() -> None:
         )
         assert update.file is not None
         assert update.file.mime_type == "image/png"
+    for name, type_ in (("IMG_1.HEIC", "application/octet-stream"), ("a", "image/heif")):
+        update = inbound(message(document={**FILE, "mime_type": type_, "file_name": name}))
+        assert update.kind == "photo"
+        assert update.file is not None
+        assert update.file.mime_type in HEIC_TYPES
     moving = {"animation": VIDEO, "document": {**file, "mime_type": "image/gif"}}
     assert inbound(message(**moving)).kind == "unsupported"
 
@@ -284,7 +362,7 @@ def test_both_notices_of_a_migration_mean_the_same() -> None:
 
 
 def test_a_message_of_a_stranger_is_none_that_may_be_stored() -> None:
-    for raw in (message("secret"), message("/start x"), message(photo=PHOTO)):
+    for raw in (message("secret"), message("/new x"), message(photo=PHOTO)):
         assert read(raw, 1, 2) == Stranger(1, inbound(raw), "")
     in_group = message("@Ricordo_bot hi", chat=GROUP)
     assert read(in_group, 1) == Stranger(1, inbound(in_group), "Family")
@@ -301,9 +379,8 @@ def test_a_stranger_can_confirm_the_erasure_of_what_is_stored_of_them() -> None:
     assert ignored(pressed(data="forget:1", message=in_group), 1) == "stranger"
 
 
-def test_the_code_of_an_invitation_is_not_kept_if_it_was_not_needed() -> None:
+def test_the_payload_of_a_link_is_handed_on_only_if_its_sender_is_not_served() -> None:
     assert inbound(message("/start i_abc")).text == ""
-    assert inbound(message("/start abc")).text == "abc"
     stranger = read(message("/start i_abc"), 1)
     assert isinstance(stranger, Stranger)
     assert stranger.message.text == "i_abc"
@@ -390,7 +467,7 @@ DISLIKED = [{"type": "emoji", "emoji": "👎"}]
 def test_only_a_new_dislike_of_a_named_person_counts_among_reactions() -> None:
     others = [{"type": "emoji", "emoji": "👍"}, {"type": "custom_emoji", "custom_emoji_id": "5"}]
     sender = Sender(7, "Anna K.", "Anna", "K.", "de")
-    disliked = Disliked(1, -1005, is_group=True, message_id=11, sender=sender, sent_at=3)
+    disliked = ThumbsDown(1, -1005, is_group=True, message_id=11, sender=sender, sent_at=3)
     assert read(reacted([*others, *DISLIKED], others)) == disliked
     for raw in (
         reacted(others),

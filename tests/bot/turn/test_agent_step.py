@@ -7,11 +7,11 @@ import pytest
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.turn.agent_step import AgentStep
-from bot.turn.at_work import AtWork
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Event
 from bot.turn.request import Request
 from bot.turn.save_claims import CheckedAgent, RunAgent
+from bot.turn.typing_indicator import TypingIndicator
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
@@ -49,7 +49,7 @@ class Watched:
     async def answer(self, run_agent: RunAgent) -> str:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
         loader = ContextLoader(AIContextBehavior(), chat, window, recall_k=2)
-        sentences, at_work = Sentences(Catalogue()), AtWork(chat, timeout_s=10)
+        sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=10)
         step = AgentStep(CheckedAgent(run_agent), loader, sentences, at_work, self.events.append)
         return (await step.answer(REQUEST, self._history)).said
 

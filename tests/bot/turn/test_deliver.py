@@ -21,9 +21,9 @@ from bot.telegram.errors import (
 )
 from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.outbox import Outbox
-from bot.turn.patience import Parked
+from bot.turn.send_retries import Parked
 from memory.behaviors.tool_output import OutgoingFile
-from memory.queue.open_turn import Superseded
+from memory.queue.open_turn import QuestionErased, Superseded
 from memory.store.errors import LeaseLost
 from tests.quiet_chat import QuietChat, no_export
 
@@ -74,6 +74,9 @@ class ScriptedTelegram(QuietChat):
     async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = 0) -> None:
         assert timeout_s == 10.0
         await super().edit(chat_id, message_id, part)
+        self.asked.set()
+        if self.gate:
+            await self.gate.wait()
         error = self.answers.pop(0) if self.answers else None
         if error:
             raise error
@@ -95,12 +98,13 @@ class Marks:
     """Stands for the store: logs all marks, and refuses them from number `refused_from` on."""
 
     refused_from: int = 99
+    refusal: LeaseLost = field(default_factory=lambda: LeaseLost("c:7:0"))
     log: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 
     async def __call__(self, part: int, sent: tuple[int, ...]) -> None:
         self.log.append((part, sent))
         if len(self.log) >= self.refused_from:
-            raise LeaseLost("c:7:0")
+            raise self.refusal
 
 
 @dataclass
@@ -233,6 +237,13 @@ async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     assert await deliver(ONE, TWO, THREE, rich_parts=2) == delivery
     assert deliver.telegram.texts == sent
     assert deliver.telegram.sent[0][1].is_rich
+
+
+async def test_a_rich_message_to_somebody_who_has_blocked_us_is_undeliverable(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [Blocked(), Blocked()]
+    assert await deliver(ONE, TWO, rich_parts=2) == Delivery("undeliverable", (), CHAT, 0)
 
 
 async def test_a_former_reply_is_replaced_by_plain_parts(deliver: Delivering) -> None:
@@ -502,7 +513,40 @@ async def test_messages_of_the_former_reply_that_are_too_many_are_deleted(
 ) -> None:
     delivery = await deliver(ONE, replaces=(20, 21, 22))
     assert deliver.telegram.deleted == [(CHAT, 21), (CHAT, 22)]
-    assert delivery == Delivery("delivered", (20,), CHAT, in_doubt=0)
+    assert delivery == Delivery("delivered", (20,), CHAT, in_doubt=0, edited=20)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "deleted"), [(QuestionErased("c:7:0"), [(CHAT, 20)]), (LeaseLost("c:7:0"), [])]
+)
+@pytest.mark.parametrize("when", ["before the commit", "before the next part", "during the edit"])
+async def test_a_former_reply_that_was_edited_is_deleted_only_if_its_question_was_erased(
+    deliver: Delivering, refusal: LeaseLost, deleted: list[tuple[int, int]], when: str
+) -> None:
+    """After any other refusal another worker shows its reply in this message."""
+
+    async def refused() -> None:
+        raise refusal
+
+    if when == "before the commit":
+        delivery = await deliver(ONE, replaces=(20,))
+        guarding = deliver.deliverer.guard(CHAT, delivery.in_doubt, refused(), delivery.edited)
+        with pytest.raises(type(refusal)):
+            await guarding
+    elif when == "before the next part":
+        deliver.marks.refused_from, deliver.marks.refusal = 1, refusal
+        with pytest.raises(type(refusal)):
+            await deliver(ONE, TWO, replaces=(20, 21))
+    else:
+        deliver.marks.refused_from, deliver.marks.refusal = 1, refusal
+        deliver.telegram.gate = asyncio.Event()
+        delivering = asyncio.create_task(deliver(ONE, replaces=(20,)))
+        await deliver.telegram.asked.wait()
+        delivering.cancel()
+        deliver.telegram.gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await delivering
+    assert deliver.telegram.deleted == deleted
 
 
 @pytest.mark.parametrize("reason", ["message_gone", "other"])

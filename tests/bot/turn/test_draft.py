@@ -87,11 +87,7 @@ def played(
         await asyncio.gather(growing, return_exceptions=True)
         assert not draft.is_shown
 
-    loop = VirtualLoop(lambda *_: None)
-    try:
-        loop.run_until_complete(play())
-    finally:
-        loop.close()
+    VirtualLoop.play(play())
     return chat.frames
 
 

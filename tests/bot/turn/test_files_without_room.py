@@ -3,13 +3,13 @@
 import pytest
 
 from bot.runtime.process import memory_options
-from config.settings import Settings
 from memory.limits.fill_level import FillLevel
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.turn.whole_turn import answer_hello
 from tests.servers.model_api import ModelApiServer, Reply, Scripted, tool_call
+from tests.settings import Settings
 
 TEXTS = [
     "„berths.csv“ konnte ich hier nicht senden.",

@@ -1,12 +1,18 @@
 """A follow-up is searched for together with the question before it: fifty made-up pairs."""
 
+import asyncio
+
+import pytest
+
 from bot.turn.load import ContextLoader
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.bot.playground.bare_memory import bare_memory
 from tests.bot.telegram import raw
@@ -35,6 +41,35 @@ FOLLOW_UPS = (
     "Why?",
 )
 NO_FOLLOW_UPS = ("Hello", "ok", "Thanks", "What is the capital of France?")
+
+
+async def test_no_hook_goes_on_after_recall_has_failed(store: RedisClient) -> None:
+    """Its worker may have lost the conversation, and nobody would wait for what it asks."""
+    memory, begun, ended = await bare_memory(store), asyncio.Event(), asyncio.Event()
+
+    class Slow(AIContextBehavior):
+        async def on_model_invoke(self, *_: object) -> str:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return ""
+
+    class Erased(ChatHistory):
+        async def search(self, *_: object, **__: object) -> list[SearchResult]:
+            await begun.wait()
+            raise LeaseLost
+
+    history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
+    history.__class__ = Erased
+    loader = ContextLoader(Slow(), QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8)
+    message = Message(0, 0, "user", "Hello", NOON, ANNA, "Anna", message_ids=(5,))
+    with pytest.raises(LeaseLost):
+        await loader.load(
+            Request((raw.inbound(raw.message("Hello")),), message, (message,)), history
+        )
+    assert ended.is_set()
 
 
 async def test_a_follow_up_finds_what_the_question_before_it_found(store: RedisClient) -> None:

@@ -10,12 +10,12 @@ from openai import AsyncOpenAI
 
 import bot
 from bot.runtime.process import memory_options
-from config.settings import Settings
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.turn.whole_turn import answer_hello
 from tests.servers.model_api import ModelApiServer, Scripted
+from tests.settings import Settings
 
 MAX_FRAMES = 13
 ROOT = Path(bot.__file__).parents[1]

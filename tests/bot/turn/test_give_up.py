@@ -15,7 +15,6 @@ from bot.telegram.packing import from_bytes, to_bytes
 from bot.telegram.updates import ButtonPress, Sender
 from bot.turn.give_up import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from bot.turn.outbox import Outbox
-from config.settings import Settings
 from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -26,6 +25,7 @@ from tests.bot.telegram import raw
 from tests.memory.conftest import memory
 from tests.memory.turns import take
 from tests.quiet_chat import QuietChat
+from tests.settings import Settings
 
 __all__ = ["memory"]
 

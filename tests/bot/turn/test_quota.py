@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from time import time
 
 import pytest
 
@@ -16,7 +17,6 @@ from bot.turn.answer import Answerer, CommandStep
 from bot.turn.outbox import Outbox
 from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
-from config.settings import Settings
 from config.values import Price
 from memory.behaviors.context import AgentContext
 from memory.limits.billed import BilledCall, BillingSource, Tokens
@@ -25,12 +25,15 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
+from memory.store.keys import Scope
 from tests.bot.telegram import raw
 from tests.memory.conftest import memory
+from tests.quiet_chat import no_command
+from tests.settings import Settings
 
 __all__ = ["memory"]
 
-ANNA, BEN = 7, 8
+ANNA, BEN, GROUP = 7, 8, -100
 ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
 SENTENCES = Sentences(Catalogue())
 
@@ -72,7 +75,7 @@ def quota_step(memory: Memory, quota: Quota, exempt: frozenset[int] = frozenset(
 async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
     memory: Memory, kind: MessageKind, text: str, answered_times: int
 ) -> None:
-    commands = CommandStep({}, SENTENCES, Admission(Settings(), memory.access)).answer
+    commands = CommandStep(no_command, SENTENCES, Admission(Settings(), memory.members)).answer
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
     answerer = Answerer(steps, no_give_up, SENTENCES, memory.confirmations, lambda _: None)
     history = await history_of(memory)
@@ -109,3 +112,38 @@ async def test_beyond_the_budget_only_admins_are_answered_and_others_get_one_not
     await memory.usage.count([call])
     assert [await quota.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
     assert await quota.admit(BEN, "d") == "admitted"
+
+
+async def test_channels_and_hidden_admins_of_a_group_share_one_quota(memory: Memory) -> None:
+    quota, history = quota_step(memory, Quota(1, 0)), await history_of(memory)
+    noticed = []
+    for number, sender_id in enumerate((-1, -2, GROUP, ANNA)):
+        asked = request_of("text", "Hello", number)
+        update = replace(asked.last, chat_id=GROUP, is_group=True)
+        message = replace(asked.message, sender_id=sender_id)
+        asked = replace(asked, updates=(update,), message=message)
+        noticed.append(await quota.answer(asked, history) is not None)
+    assert noticed == [False, True, True, False]
+
+
+async def test_tokens_of_a_group_as_payer_count_in_the_group_too(memory: Memory) -> None:
+    here, source = Scope.of_chat(GROUP), BillingSource("answer", "m")
+    await memory.usage.count([BilledCall.now(source, Tokens(5), GROUP, here.tag)])
+    assert await memory.usage.of_conversation(here, time()) == {source: Tokens(5)}
+    assert await memory.quotas.spent_today(GROUP) == 5
+
+
+async def test_a_message_that_another_process_accepted_is_refused_with_a_notice(
+    memory: Memory,
+) -> None:
+    """Processes whose settings differ must not drop what intake has accepted."""
+    settings = Settings(allowed_user_ids=frozenset({BEN}))
+    step = CommandStep(no_command, SENTENCES, Admission(settings, memory.members))
+    history = await history_of(memory)
+    kinds: tuple[MessageKind, ...] = ("text", "command")
+    for kind in kinds:
+        request = request_of(kind, "Hello", 1)
+        notice = await step.answer(request, history)
+        assert notice is not None
+        assert notice.is_unread
+        assert notice.parts == SENTENCES.say(request.language, "error.not_served")

@@ -1,6 +1,7 @@
 """An edit, `/retry` and "ask again" change only what they may, and each only once."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -14,7 +15,8 @@ from bot.turn.outbox import Outbox
 from bot.turn.quota import QuotaStep
 from bot.turn.request import Request, unpack
 from bot.turn.revision import RevisionStep
-from config.settings import Settings
+from config.values import Price
+from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota
 from memory.memory import Memory
 from memory.message import Message
@@ -28,6 +30,7 @@ from tests.bot.telegram import raw
 from tests.memory.conftest import memory
 from tests.memory.turns import ANN, BOB, HERE, put, take, texts
 from tests.quiet_chat import QuietChat
+from tests.settings import Settings
 
 __all__ = ["memory"]
 
@@ -50,12 +53,17 @@ class Revising:
     turn: OpenTurn
     request: Request
 
-    def __init__(self, memory: Memory, quota: Quota | None = None) -> None:
+    def __init__(
+        self, memory: Memory, quota: Quota | None = None, budget_per_month: str = "0"
+    ) -> None:
         self.memory = memory
         self.learned: list[Scope] = []
         each = quota or Quota(0, 0)
         settings = Settings(
-            user_turns_per_minute=each.turns_per_minute, user_tokens_per_day=each.tokens_per_day
+            user_turns_per_minute=each.turns_per_minute,
+            user_tokens_per_day=each.tokens_per_day,
+            prices=(Price("m", Decimal(2), Decimal(1), Decimal(8)),),
+            budget_per_month=Decimal(budget_per_month),
         )
         budget = Budget(settings, memory.usage)
         counted = QuotaStep(memory.quotas, settings, budget, SENTENCES)
@@ -181,6 +189,33 @@ async def test_a_retry_counts_as_a_turn_and_beyond_the_quota_changes_nothing(
     assert notice
     assert notice.parts != ()
     assert await texts(memory) == ["old words", "another"]
+
+
+@pytest.mark.parametrize("way", ["edit", "retry", "again"])
+@pytest.mark.parametrize("bound", ["turns", "tokens", "budget"])
+@pytest.mark.parametrize("is_told", [False, True])
+async def test_beyond_a_quota_nothing_of_the_old_exchange_goes(
+    memory: Memory, way: str, bound: str, *, is_told: bool
+) -> None:
+    answer = "" if way == "again" else "yes"
+    await tell(memory, words(), answer=answer)
+    quota = Quota(1 if bound == "turns" else 0, 1 if bound == "tokens" else 0)
+    revising = Revising(memory, quota, "0.000001" if bound == "budget" else "0")
+    quotas = revising.step.quota
+    assert await quotas.admit(ANN, "before") == "admitted"
+    call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=9), ANN, HERE.tag)
+    await memory.usage.count([call])
+    if is_told:
+        assert await quotas.admit(ANN, "told") == bound
+    nonce = await memory.confirmations.ask(HERE, "again", ANN, f"11,{ANN}")
+    again = replace(EDIT, kind="again", text=nonce, replied_to=11, message_id=40, edited_at=0)
+    notice = await revising({"edit": EDIT, "retry": RETRY, "again": again}[way], 9)
+    assert notice is not None
+    assert (bool(notice.parts), notice.is_unread, notice.replaces) == (not is_told, True, ())
+    question = "new words" if way == "edit" else "old words"
+    assert await texts(memory) == [question, *filter(None, [answer])]
+    assert revising.request.replaces == ()
+    assert revising.learned == ([HERE] if way == "edit" else [])
 
 
 async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Memory) -> None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from bot.turn.save_claims import CheckedAgent, claims_to_have_saved
+from bot.turn.save_claims import NOTHING_KEPT, CheckedAgent, claims_to_have_saved
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_mode import Mode
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
@@ -17,59 +18,11 @@ from tests.bot.playground.bare_memory import bare_memory
 
 HERE = Scope.of_chat(7)
 
-CLAIMS = (
-    "I've saved that.",
-    "Sure! I have noted your birthday.",
-    "Nice. I’ve just stored this for later.",
-    "I'll remember that, Anna.",
-    "Got it, noted!",
-    "I've added it to my memory.",
-    "Ich habe mir das gemerkt.",
-    "Das habe ich mir gemerkt!",
-    "Gern. Ich habe deinen Geburtstag gespeichert.",
-    "Alles klar, notiert.",
-    "Ich merke mir das.",
-    "Lo he guardado.",
-    "Perfecto: he anotado que te gusta el té.",
-    "Vale, apuntado.",
-    "Queda guardado.",
-    "Я это запомнил.",
-    "Хорошо, записал!",
-    "Я сохранила ваш адрес.",
-    "Я запомнил, что вы живёте в Граце.",
-    "این را به خاطر سپردم.",
-    "تاریخ تولدتان را یادداشت کردم.",
-    "آن را در حافظه‌ام ذخیره کردم.",
-)
-NO_CLAIMS = (
-    "Have I saved that?",
-    "I haven't saved that.",
-    "If I saved that, I would tell you.",
-    "You saved 20 euros.",
-    "I saved you a seat.",
-    "Shall I remember that?",
-    "I can save that if you like.",
-    "Press Ctrl+S once you have saved it.",
-    "He wrote: “I've saved that.”",
-    '```\nprint("I\'ve saved that")\n```',
-    "> I've saved that.",
-    "You noted that yesterday.",
-    "Ich habe gemerkt, dass du müde bist.",
-    "Ich habe mir das nicht gemerkt.",
-    "Soll ich mir das merken?",
-    "Du hast das gespeichert.",
-    "Wenn ich das gespeichert habe, sage ich es.",
-    "No lo he guardado.",
-    "¿Lo he guardado?",
-    "Has guardado el archivo.",
-    "Si lo he guardado, te lo digo.",
-    "Я это не запомнил.",
-    "Вы сохранили файл.",
-    "Если я это сохранил, я скажу.",
-    "این را ذخیره نکردم.",
-    "آیا ذخیره کردم؟",
-    "می‌خواهید به خاطر بسپارم؟",
-)
+CLAIMS = Path(__file__).with_name("claims.txt").read_text("utf-8").splitlines()
+NO_CLAIMS = [
+    each.replace("\\n", "\n")
+    for each in Path(__file__).with_name("no_claims.txt").read_text("utf-8").splitlines()
+]
 
 
 @pytest.mark.parametrize("text", CLAIMS)
@@ -108,8 +61,9 @@ class Claiming:
         return await CheckedAgent(run_agent, mode_of).correction(context, says)
 
 
-def step(tool: str, *, failed: bool = False) -> CompletedStep:
-    return CompletedStep(Action((ToolCall("a", tool, "{}"),)), (ToolResult("a", "", failed),))
+def step(tool: str, *, failed: bool = False, reads: bool = False) -> CompletedStep:
+    result = ToolResult("a", "", failed, is_reader=reads)
+    return CompletedStep(Action((ToolCall("a", tool, "{}"),)), (result,))
 
 
 async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may_keep_it(
@@ -119,7 +73,7 @@ async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may
     agent = Claiming(await ChatHistory.read(memory.histories, HERE))
     assert await agent.correction() == "claims.explicit"
     assert await agent.correction(says="Hello.") == ""
-    assert await agent.correction(step("search_memory")) == "claims.explicit"
+    assert await agent.correction(step("search_memory", reads=True)) == "claims.explicit"
     assert await agent.correction(step("remember", failed=True)) == "claims.explicit"
     assert await agent.correction(step("remember")) == ""
     assert await agent.correction(step("notes__save")) == ""
@@ -129,6 +83,7 @@ async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may
     agent.mode = "ask"
     assert await agent.correction() == "claims.ask"
     agent.mode = "auto"
-    assert await agent.correction() == ""
+    assert await agent.correction() == NOTHING_KEPT, "learning will tell"
+    assert await agent.correction(step("remember")) == ""
     await memory.switch.turn_off(HERE)
     assert await agent.correction(step("remember")) == "claims.off"

@@ -11,23 +11,22 @@ from PIL import Image
 from structlog.testing import capture_logs
 
 from bot.commands.sentences import Sentences
+from bot.features.pictures.seeing import PictureStep
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
 from bot.telegram.errors import FloodWait
 from bot.telegram.packing import to_bytes
-from bot.turn.after import AfterTurn
 from bot.turn.answer import Answerer, AnswerStep
-from bot.turn.at_work import AtWork
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.deliver import Deliverer
+from bot.turn.hooks import AfterTurn
 from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
-from bot.turn.patience import Parked
 from bot.turn.permits import Permits, PersonLimits
-from bot.turn.pictures import PictureStep
 from bot.turn.request import Request
+from bot.turn.send_retries import Parked
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior
@@ -601,7 +600,7 @@ class SeesPictures:
 
     def __init__(self, tokens: TokenCounter) -> None:
         chat, sentences = ChatWithPhotos(), Sentences(Catalogue())
-        self._pictures = PictureStep(chat, tokens, AtWork(chat, 10), sentences, "low")
+        self._pictures = PictureStep(chat, "low", tokens, sentences)
         self.begun, self.gate = asyncio.Event(), asyncio.Event()
         self.asked: list[str] = []
 

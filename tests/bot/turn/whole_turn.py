@@ -4,20 +4,19 @@ import asyncio
 
 from bot.assistant import assistant_of
 from bot.behaviors import behaviors_of
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.model.models import open_models
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.packing import to_bytes
 from bot.turns import TurnBuilder
-from config.settings import Settings
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.text.tokens import TokenCounter
+from tests.bot.features.services import services_of
 from tests.bot.telegram import raw
 from tests.memory.turns import ANN, HERE
-from tests.quiet_chat import QuietChat
+from tests.quiet_chat import QuietChat, no_command
+from tests.settings import Settings
 
 
 class SignallingChat(QuietChat):
@@ -36,10 +35,11 @@ async def answer_hello(settings: Settings, memory: Memory, tokens: TokenCounter)
     """Return what is sent when Ann says hello."""
     async with open_models(settings) as models:
         behaviors = behaviors_of(settings, memory, models.internal)
-        assistant = assistant_of(settings, tokens, models.chat, behaviors)
+        assistant = assistant_of(settings, tokens, models.chats, behaviors)
         chat = SignallingChat()
-        turns = TurnBuilder(settings, memory, chat, Sentences(Catalogue()), lambda _: None)
-        worker = turns.worker(assistant, {}, lambda _: None)
+        services = services_of(memory, settings, chat, models=models)
+        turns = TurnBuilder(services, lambda _: None)
+        worker = turns.worker(assistant, no_command)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))
         await memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=said))

@@ -26,12 +26,13 @@ _PATIENCE_S = 30
 
 @dataclass(slots=True)
 class Day:
-    """When each update was accepted; when it was first answered, how often, and in what order."""
+    """When each update was accepted and first answered, how often, and which turns are closed."""
 
     accepted: dict[int, float] = field(default_factory=dict)
     sent: Counter[int] = field(default_factory=Counter)
     sent_at: dict[int, float] = field(default_factory=dict)
     order: list[tuple[str, int]] = field(default_factory=list)
+    closed: set[int] = field(default_factory=set)
 
     @property
     def lost(self) -> set[int]:
@@ -74,7 +75,9 @@ class EchoRunner:
             Message(0, 0, "user", text, now, turn.entries[0].sender_id, "Ann", (1,), 3),
             Message(0, 0, "assistant", f"answered {text}", now, tokens=3),
         ]
-        return await self._memory.turns.commit(turn, messages, Cursor())
+        committed = await self._memory.turns.commit(turn, messages, Cursor())
+        self._day.closed.update(updates)
+        return committed
 
 
 async def accept(memory: Memory, day: Day, update_id: int, conversation: Scope) -> None:

@@ -1,6 +1,7 @@
 """All faults, file by file."""
 
 from tests.lab.faults import (
+    announcing,
     clocks,
     processes,
     remembering,
@@ -17,6 +18,7 @@ FAULTS = (
     *streaming.FAULTS,
     *revising.FAULTS,
     *remembering.FAULTS,
+    *announcing.FAULTS,
     *store.FAULTS,
     *clocks.FAULTS,
     *wire_telegram.FAULTS,

@@ -28,7 +28,8 @@ but Telegram refused it or did not confirm it, and the answer or a part of it is
 End = Literal["answered", "lost"] | Closing
 
 _APOLOGIES = tuple(
-    sentence(key, reference="§").partition("§")[0] for key in ("error.turn", "error.apology")
+    sentence(key, reference="§").partition("§")[0]
+    for key in ("error.turn", "error.account", "error.apology")
 )
 
 

@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import orjson
 
-from memory.reminders.reminder import Reminder
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
+from memory.work.item import WorkItem
 from tests.acceptance.memory_model import Batch, gullible, is_internal
 from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import BotProcess
@@ -35,7 +35,6 @@ _PAUSE_S = 0.05
 _FIRST_MARKER = 600
 _PLACES = ("private", "group", "topic")
 _CRON = "0 9 * * *"
-_MAX_SENDS = 2
 
 
 class _Model(Echo):
@@ -215,12 +214,12 @@ async def _killed_while_reminding(scene: Scene, *, fault: str) -> None:
     """Kill a process before a step of a reminder, from the outbox that sets it to its close."""
     place = _Place.open(scene, 6000)
     is_daily = bool(scene.round % 2)
-    name = place.keys.scope(place.scope).reminders
+    name = place.keys.scope(place.scope).work
     was_due = False
 
-    async def stored(store: RedisClient) -> list[Reminder]:
+    async def stored(store: RedisClient) -> list[WorkItem]:
         found = await store.call("HGETALL", name)
-        return [Reminder.of_stored(id_.decode(), value) for id_, value in found.items()]
+        return [WorkItem.of_stored(id_.decode(), value) for id_, value in found.items()]
 
     async def is_closed(store: RedisClient) -> bool:
         nonlocal was_due

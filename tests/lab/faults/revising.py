@@ -157,10 +157,7 @@ async def _killed_in_a_stop(scene: Scene) -> None:
 
 FAULTS = tuple(
     Fault(f"kill -9 {when}{where}", strike, stage, 20, sample, texts=0)
-    for where, stage, sample in (
-        ("", Stage(), 1),
-        (", web and workers", Stage(roles=MANY), 0),
-    )
+    for where, stage, sample in (("", Stage(), 1), (", web and workers", Stage(roles=MANY), 0))
     for when, strike in (
         ("while an edited question is answered", _killed_in_an_edit),
         ("while a reply is stopped", _killed_in_a_stop),

@@ -54,8 +54,5 @@ def _asked_about(scene: Scene, wanted: frozenset[str]) -> int:
 
 FAULTS = tuple(
     Fault(f"kill -9 while an answer grows{where}", _killed, stage, 20, sample, 4)
-    for where, stage, sample in (
-        ("", Stage(), 1),
-        (", web and workers", Stage(roles=MANY), 0),
-    )
+    for where, stage, sample in (("", Stage(), 1), (", web and workers", Stage(roles=MANY), 0))
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from multiprocessing import Pool
 
+from tests.lab.simulator.mutants import MUTANTS
 from tests.lab.simulator.schedule import Protocol
 from tests.lab.simulator.simulator import simulator
 
@@ -28,6 +29,8 @@ Chunk = tuple[Counter[str], list[tuple[int, str]]]
 def main() -> int:
     """Run schedules and print a table; return 1 if a promise was broken."""
     options = _options()
+    if options.mutants:
+        return _find_mutants(options)
     if options.trace:
         return _trace(options.seed, reminds=options.reminders)
     began = time.monotonic()
@@ -51,6 +54,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--reminders", action="store_true", help="each message asks for a reminder")
+    parser.add_argument(
+        "--mutants", action="store_true", help="print the first seed that finds each mutant"
+    )
     parser.add_argument(
         "--trace", action="store_true", help="show everything that happens with one seed"
     )
@@ -79,6 +85,25 @@ def run_all(seeds: Iterable[int], *, reminds: bool = False) -> Chunk:
             if outcome.violation:
                 broken.append((seed, outcome.violation))
     return counts, broken
+
+
+def _find_mutants(options: argparse.Namespace) -> int:
+    """Print the first seed that finds each mutant; return 1 if one is not found."""
+    with Pool(options.jobs) as pool:
+        seeds = range(options.seed, options.seed + options.schedules)
+        found = pool.imap(partial(_first_found, seeds), range(len(MUTANTS)))
+        firsts = []
+        for mutant, first in zip(MUTANTS, found, strict=True):
+            firsts.append(first)
+            _say(f"{'not found' if first is None else first!s:>9}  {mutant.what}")
+    return int(None in firsts)
+
+
+def _first_found(seeds: Iterable[int], number: int) -> int | None:
+    mutant = MUTANTS[number]
+    with simulator(mutant.protocol()) as simulated:
+        finds = lambda seed: simulated.run(seed).violation.startswith(mutant.promise)  # noqa: E731
+        return next(filter(finds, seeds), None)
 
 
 def _trace(seed: int, *, reminds: bool) -> int:

@@ -7,7 +7,7 @@ from tests.lab.simulator.audit_store import StoreAuditor
 from tests.lab.simulator.process import Process
 from tests.lab.simulator.store.keyspace import Args, Hash, Reply
 
-_MAX_SENDS = 2
+_MAX_SENDS = 3
 
 
 class ReminderAuditor(StoreAuditor):
@@ -16,7 +16,7 @@ class ReminderAuditor(StoreAuditor):
     def before(self, script: str, keys: Args, args: Args) -> None:
         """Check that nobody takes a reminder which another worker still has."""
         super().before(script, keys, args)
-        if script != "take_reminder":
+        if script != "take_work":
             return
         request = orjson.loads(args[0])
         stored = (self._space.get(keys[0], Hash) or Hash()).get(request["id"].encode())
@@ -30,9 +30,9 @@ class ReminderAuditor(StoreAuditor):
         super().after(process, script, keys, args, reply)
         records = self.records.reminders
         if script == "commit" and isinstance(reply, list) and len(reply) > 1:
-            for id_, _, _, body in orjson.loads(args[0]).get("reminders", ((), ()))[0]:
+            for id_, _, _, body in orjson.loads(args[0]).get("work", ((), ()))[0]:
                 records.asked[id_] = orjson.loads(body)[0]
-        if script != "take_reminder" or not isinstance(reply, list) or reply[0] != b"taken":
+        if script != "take_work" or not isinstance(reply, list) or reply[0] != b"taken":
             return
         request = orjson.loads(args[0])
         token = request["token"]
@@ -52,12 +52,15 @@ class ReminderAuditor(StoreAuditor):
     def reminder_sent(self, text: str, token: str) -> None:
         """Check that a delivery has one message, and is not repeated when it has ended.
 
-        A worker that was stopped for longer than its lease may still send what it had begun.
+        A worker that was stopped for longer than its lease may still send what it had begun. If
+        Telegram did not answer, it is repeated.
         """
         records = self.records.reminders
-        sent = records.sent.setdefault(records.delivered[token], [])
+        id_ = records.delivered[token]
+        sent = records.sent.setdefault(id_, [])
         ended = [records.ended[each] for each in sent if each in records.ended]
         is_repeated = any(at < records.marked[token] for at in ended)
+        is_repeated = is_repeated and id_ not in records.troubled
         if token in sent or is_repeated or len(sent) >= _MAX_SENDS:
             self.violated("a reminder is sent once", repr(text))
         sent.append(token)

@@ -20,7 +20,7 @@ _FENCED = frozenset({"outbox", "sending", "park", "renew", "set_aside", "failed"
 _MARKING = frozenset({"outbox", "sending", "set_aside"})
 _ERASING = frozenset({"clear", "wipe", "erase_person", "revise", "drop_entry"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
-_REFUSALS = (b"refused", b"superseded")
+_REFUSALS = (b"refused", b"erased", b"superseded")
 _READING = frozenset({"read_scope", "read_unlearned"})
 _REMOVES_WAKE_UPS = frozenset(
     {"ack", "remove_consumers", "take_due", "DEL", "XACK", "XDEL", "ZREM"}
@@ -126,6 +126,8 @@ class StoreAuditor(EditAuditor):
         if script == "clear" and isinstance(reply, list) and reply[0] == b"done":
             request = orjson.loads(args[0])
             self._cleared(request["nonce"], int(request["last_update"]), reply[1], seen)
+        if script == "wipe":
+            self.records.stopped -= waiting  # what stays begins again
         for update_id in sorted(seen.waiting - waiting):
             self._closed(update_id, script, seen)
         seen.waiting = waiting
@@ -160,6 +162,7 @@ class StoreAuditor(EditAuditor):
     def _begins_again(self, update_id: int, seen: SeenConversation) -> None:
         """Note that a turn that was set aside is tried again, under the same id."""
         turn, written = (seen.tag, str(update_id)), self.records.written
+        self.records.stopped.discard(update_id)  # a person wants an answer after all
         self.records.written = {each: at for each, at in written.items() if each[:2] != turn}
         for reply in self.records.replies.values():
             reply.was_set_aside = reply.was_set_aside or (reply.tag, reply.turn) == turn

@@ -9,30 +9,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bot.commands.at_once import AtOnce
-from bot.commands.build import Running, build_commands
+from bot.command_set import Running, build_commands
 from bot.commands.buttons import Buttons
+from bot.commands.immediate import ImmediateActions
 from bot.commands.receipts import Receipts
 from bot.costs.budget import Budget
+from bot.feature import Services
+from bot.features.reminders.due import ReminderWork
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
-from bot.telegram.updates import Update
-from bot.turn.after import AfterTurn
+from bot.telegram.updates import Rewording, Update
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import CommandStep
-from bot.turn.at_work import AtWork
 from bot.turn.conversation_worker import ConversationWorker
+from bot.turn.hooks import AfterTurn
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.quota import QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import TurnRunner
+from bot.turn.typing_indicator import TypingIndicator
 from bot.turn.worker import TurnWorker
-from config.settings import Settings
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
 from memory.memory import Memory, MemoryOptions
@@ -41,12 +42,14 @@ from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
+from tests.bot.features.services import models_of
+from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.audit_turns import COALESCE_MS, MAX_COALESCE_MS
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, Process
-from tests.lab.simulator.reminding import NamingReminders
+from tests.lab.simulator.reminding import NamingWorkLoop
 from tests.lab.simulator.telegram import TelegramClient
 from tests.lab.simulator.turn import (
     NamingAnswerer,
@@ -57,6 +60,7 @@ from tests.lab.simulator.turn import (
     SimulatedModel,
     ignore,
 )
+from tests.settings import Settings
 
 BOT_ID = 42
 LEASE_S = 3.0
@@ -136,13 +140,15 @@ class SimulatedBot:
         behaviors = AIContextBehaviorManager([], time_limit_s=1)
         deleting = behaviors.on_conversation_deleting
         running = Running(_ME, CircuitBreaker(), deleting)
-        commands = build_commands(_SETTINGS, memory, telegram, sentences, running)
+        models = models_of(ScriptedInternalModel(Tape(lambda: 0), 0))
+        services = Services.of(_SETTINGS, memory, telegram, sentences, models)
+        commands = build_commands(services, running)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
         self._learner = BackgroundLearner(memory.learn)
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
-        at_work = AtWork(telegram, timeout_s=20)
+        at_work = TypingIndicator(telegram, timeout_s=20)
         model = SimulatedModel(
             connections.process, chance, connections.reminds, connections.has_edits
         )
@@ -151,7 +157,7 @@ class SimulatedBot:
         quota = QuotaStep(memory.quotas, _SETTINGS, budget, sentences)
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
-            CommandStep(commands.handlers, sentences, commands.strangers.admission).answer,
+            CommandStep(commands.answer, sentences, services.admission).answer,
             AgentStep(CheckedAgent(model.run), loader, sentences, at_work, ignore).answer,
         ]
         give_up = NamingGiveUp(memory.dead_letters, memory.confirmations, connections.auditor)
@@ -170,12 +176,13 @@ class SimulatedBot:
             self._ready_queue, memory.turns, memory.histories, permits, named.run
         )
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
-        self._reminders = NamingReminders(memory.reminders, deliverer, sentences, LEASE_S)
-        self._reminders.auditor = connections.auditor
+        kinds = [ReminderWork(sentences)]
+        self._work = NamingWorkLoop(memory.work, kinds, deliverer, LEASE_S)
+        self._work.auditor = connections.auditor
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
-        strangers = commands.strangers
-        at_once = AtOnce(buttons.press, memory, telegram, commands.edits.take, strangers)
+        acts = {Rewording: commands.edits.take}
+        at_once = ImmediateActions(buttons.press, memory.stopping, telegram, acts)
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
             value_of, memory.mailbox, at_once.act, memory.capacity.ballast, backpressure
@@ -185,7 +192,7 @@ class SimulatedBot:
         """Work until `stopping` is set, then finish or hand over running turns."""
         work = [self._worker.run(), self._maintenance.run()]
         if self._connections.reminds:
-            work.append(self._reminders.run())
+            work.append(self._work.run())
         tasks = list(map(asyncio.create_task, work))
         await stopping.wait()
         for task in tasks:

@@ -15,8 +15,8 @@ from memory.message import Message
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
-from memory.reminders.reminders import Reminders, TakenReminder
 from memory.store.keys import Scope
+from memory.work.items import TakenWork, WorkItems
 from tests.lab.simulator.bot import Connections, SimulatedBot
 from tests.lab.simulator.turn import NamingDeliverer, NamingGiveUp, ignore
 from tests.quiet_chat import no_export
@@ -130,7 +130,7 @@ class _NothingStored(Forgetting):
     def __init__(self, forgetting: Forgetting) -> None:
         vars(self).update(vars(forgetting))
 
-    async def find_exchange(self, *_: object) -> list[Message]:
+    async def find_exchange(self, *_: object, **__: object) -> list[Message]:
         return []
 
 
@@ -171,6 +171,7 @@ class FalselyLearningBot(SimulatedBot):
         super().__init__(connections)
         self.memory._vectors = None
         self.memory.enable_learning(LearningConfig())
+        self._learner._learn_from = self.memory.learn
 
 
 class RepeatingBot(SimulatedBot):
@@ -178,9 +179,10 @@ class RepeatingBot(SimulatedBot):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
-        self._reminders._reminders = _OpenReminders(self.memory.store)
+        self._work._items = _OpenItems(self.memory.store)
 
 
-class _OpenReminders(Reminders):
-    async def close(self, taken: TakenReminder, due: float) -> None:
-        del taken, due
+class _OpenItems(WorkItems):
+    async def close(self, taken: TakenWork, due: float, member: bytes = b"") -> bool:
+        del taken, due, member
+        return True

@@ -62,6 +62,10 @@ class SharedServer:
             self._observer.not_simulated(str(error))
             raise
 
+    def keys_like(self, pattern: str) -> list[bytes]:
+        """Return the keys that match a glob pattern."""
+        return self._redis.space.like(pattern)
+
     async def wait_for_entry(self, stream: Arg, until: float, loop: VirtualLoop) -> bool:
         """Wait until a stream has a new entry; return false if it has none at that time."""
         grown = loop.after(until - loop.now)
@@ -155,6 +159,12 @@ class SimulatedRedisClient(RedisClient):
                 await self._process.travel(self._chance.latency())
                 if not self._chance.fate("store"):
                     yield message
+
+    async def keys_like(self, pattern: str) -> AsyncIterator[str]:
+        """Yield the keys that match; they are found at once."""
+        await self._process.travel(self._chance.latency())
+        for key in self._server.keys_like(pattern):
+            yield key.decode()
 
     @property
     def is_cluster(self) -> bool:

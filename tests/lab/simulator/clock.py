@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from random import Random
 
 from bot.runtime import maintenance
-from bot.turn import patience
+from bot.turn import send_retries as patience
 from memory.erasure import jobs
 from memory.learning import learner
 from memory.queue import recovery as sweep
@@ -80,9 +80,7 @@ def simulated() -> Iterator[Time]:
             setattr(module, name, value)
 
 
-def _remembered(
-    named: Callable[[Keys, Scope], ScopeKeys],
-) -> Callable[[Keys, Scope], ScopeKeys]:
+def _remembered(named: Callable[[Keys, Scope], ScopeKeys]) -> Callable[[Keys, Scope], ScopeKeys]:
     """Build the key names of a scope only once: all processes are of the same bot."""
     names: dict[str, ScopeKeys] = {}
 

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 
 BEGAN = 1_767_603_600
 """When every schedule begins: 5 January 2026, 09:00 UTC."""
 
+T = TypeVar("T")
 _Call = tuple[Callable[..., object], tuple[Any, ...], Context]
 
 
@@ -137,6 +138,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
             elif waiting:
                 self._ready.append(waiting)
                 return
+
+    @classmethod
+    def play(cls, scene: Coroutine[Any, Any, T]) -> T:
+        """Run one scene in simulated time, from second 0 on."""
+        loop = cls(lambda *_: None)
+        try:
+            return loop.run_until_complete(scene)
+        finally:
+            loop.close()
 
     def _make_task(
         self,

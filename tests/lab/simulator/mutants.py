@@ -51,9 +51,12 @@ def _bot(make_bot: Callable[[Connections], SimulatedBot]) -> Callable[[], Protoc
     return lambda: Protocol(make_bot=make_bot)
 
 
-def _without_edits(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
-    """Return a protocol whose people only write, so that rare schedules are found sooner."""
-    return lambda: replace(protocol(), edits=False)
+def _acting(
+    protocol: Callable[[], Protocol], *acts: str, often: Collection[str] = (), alone: bool = False
+) -> Callable[[], Protocol]:
+    """Return a protocol whose people do only this, so that rare schedules are found sooner."""
+    edits = not {"edit", "retry"}.isdisjoint(acts)
+    return lambda: replace(protocol(), acts=acts, often=often, alone=alone, edits=edits)
 
 
 def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
@@ -84,12 +87,12 @@ MUTANTS = (
         "duplicate updates are not recognised",
         "an update is accepted once",
         _lua(("intake", _SEEN, _NOTED)),
-        since=8,
     ),
     Mutant(
         "an update is stored before duplicates are looked for",
         "an update is accepted once",
         _lua(("intake", _SEEN, _PUSHED + _SEEN)),
+        since=12,
     ),
     Mutant(
         "wake-ups are acknowledged first",
@@ -99,59 +102,65 @@ MUTANTS = (
     Mutant(
         "a wake-up is removed although the holder has lost its own",
         "waiting updates have a wake-up",
-        _without_edits(_lua(("ack", "if request.other then", "if false then"))),
-        since=4,
+        _acting(_lua(("ack", "if request.other then", "if false then")), "text", often=("late",)),
     ),
     Mutant(
         "intake does not check what a person had forgotten elsewhere",
         "forgotten messages are not accepted",
-        _without_edits(_lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",))),
-        since=540,
+        _acting(
+            _lua(("intake", "~= erasure then\n", "== '' then\n")),
+            *("text", "forget"),
+            often=("late", "pause"),
+            alone=True,
+        ),
+        since=60,
     ),
     Mutant(
         "a forgetting drops the index although newer messages need it",
         "what is forgotten is gone",
-        _without_edits(_lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",))),
-        since=151,
+        _acting(
+            _lua(("drop_unless_newer", "if id and", "if false and")),
+            *("text", "forget"),
+            often=("late",),
+            alone=True,
+        ),
     ),
     Mutant(
         "a refused holder deletes what others count as sent",
         "every update is answered",
-        _without_edits(
+        _acting(
             _lua(
                 *((step, "return 'superseded' end", "return 'refused' end") for step in _SENDING),
                 *((step, "and 'superseded' or", "and 'refused' or") for step in _SENDING),
-                often=("repeated", "pause"),
-            )
+            ),
+            *("text", "new"),
+            often=("repeated", "pause", "late"),
         ),
-        since=71,
+        since=130,
     ),
     Mutant(
         "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
     ),
-    Mutant(
-        "no outbox is stored",
-        "a turn has one reply",
-        _bot(broken_bots.ForgetfulBot),
-        since=26,
-    ),
+    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.ForgetfulBot), since=70),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
-        _without_edits(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], ""))),
-        since=140,
+        _acting(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")), "text", "clear"),
+        since=24,
     ),
     Mutant(
         "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
         _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
-        since=31,
     ),
     Mutant(
         "late updates from before a clear are accepted",
         "nothing from before a clear is accepted",
-        _lua(("intake", "if is_cut_off(cut_update, cut_at) or", "if false and")),
-        since=3,
+        _acting(
+            _lua(("intake", "if is_cut_off(cut_update, cut_at) or", "if false and")),
+            *("text", "clear"),
+            often=("late",),
+        ),
     ),
     Mutant(
         "learning does not check for erasures",
@@ -164,22 +173,27 @@ MUTANTS = (
             ),
             often=("hangs",),
         ),
-        since=48,
+        since=8,
     ),
     Mutant(
         "forgetting a person leaves the lease and raises nothing",
         "no send begins after a clear",
-        _lua(
-            *(
-                (script, old, "")
-                for script in ("erase_person", "revise")
-                for old in (
-                    "redis.call('DEL', LEASE)\n",
-                    "redis.call('HINCRBY', META, 'erasure', 1)\n",
+        _acting(
+            _lua(
+                *(
+                    (script, old, "")
+                    for script in ("erase_person", "revise")
+                    for old in (
+                        "redis.call('DEL', LEASE)\n",
+                        "redis.call('HINCRBY', META, 'erasure', 1)\n",
+                    )
                 )
-            )
+            ),
+            *("text", "delete_message"),
+            often=("late",),
+            alone=True,
         ),
-        since=127,
+        since=33,
     ),
     Mutant(
         "the newest updates are taken first",
@@ -211,13 +225,13 @@ MUTANTS = (
         "giving up sends no notice",
         "every update is answered",
         _bot(broken_bots.SilentBot),
-        since=27,
+        since=5,
     ),
     Mutant(
         "after an unknown part nothing more is sent",
         "every update is answered",
         _bot(broken_bots.DiscouragedBot),
-        since=10,
+        since=5,
     ),
     Mutant(
         "an exchange is appended twice",
@@ -254,9 +268,7 @@ MUTANTS = (
     Mutant(
         "a command is taken together with other updates",
         "a turn is one sender's messages or one command",
-        _lua(
-            *((script, "first_kind == 'c' or kind == 'c' or ", "") for script in _BEGINNING),
-        ),
+        _lua(*((script, "first_kind == 'c' or kind == 'c' or ", "") for script in _BEGINNING)),
     ),
     Mutant(
         "quick messages are answered one by one",
@@ -268,8 +280,13 @@ MUTANTS = (
     Mutant(
         "a turn that begins again takes messages that came late",
         "only quick messages join a turn",
-        _without_edits(_lua(("acquire", "or arrived >= until_ms then", "then"))),
-        since=1015,
+        _acting(
+            _lua(("acquire", "or arrived >= until_ms then", "then")),
+            "text",
+            often=("pause",),
+            alone=True,
+        ),
+        since=495,
     ),
     Mutant(
         "a lease is handed over by a former holder",
@@ -281,19 +298,22 @@ MUTANTS = (
     Mutant(
         "an edit leaves the turn to the worker that has read the old words",
         "no send begins after a clear",
-        _lua(("edit_entry", "redis.call('DEL', LEASE)", "")),
-        since=22,
+        _acting(_lua(("edit_entry", "redis.call('DEL', LEASE)", "")), "text", "edit"),
     ),
     Mutant(
         "an edit changes a message whose reply is stored",
         "no send begins after a clear",
-        _lua(("edit_entry", "redis.call('HEXISTS', TURN, 'outbox') == 1", "false")),
-        since=75,
+        _acting(
+            _lua(("edit_entry", "redis.call('HEXISTS', TURN, 'outbox') == 1", "false")),
+            *("text", "edit"),
+            often=("pause",),
+        ),
     ),
     Mutant(
         "a question that is answered again stays in the history",
         "what was answered is remembered once",
         _lua(("revise", "erase(LOG, wanted.messages, rewritten)", "0")),
+        since=8,
     ),
     Mutant(
         "an edit of an answered message is ignored",
@@ -304,11 +324,13 @@ MUTANTS = (
         "a reply that replaces another is sent below it",
         "a replaced reply leaves the chat",
         _bot(broken_bots.AppendingBot),
+        since=8,
     ),
     Mutant(
         "a stop marks nothing",
         "a stopped turn gets no answer",
         _lua(("stop", "redis.call('HSET', TURN, 'stopped', 1)", "")),
+        since=18,
     ),
     Mutant(
         "the outbox does not look for a stop",
@@ -317,18 +339,13 @@ MUTANTS = (
             ("outbox", "if why then return why end", ""),
             ("renew", "return interruption(request) or 'ok'", "return 'ok'"),
         ),
-    ),
-    Mutant(
-        "a reply replaces the one that is stored",
-        "a turn has one reply",
-        _lua(("outbox", "if stored then", "if false then")),
-        since=1_117_320,
+        since=66,
     ),
     Mutant(
         "an erased question may be asked again",
         "no send begins after a clear",
         _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
-        since=1_129_100,
+        since=1_855,
     ),
     Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
     Mutant(
@@ -344,12 +361,12 @@ MUTANTS = (
     Mutant(
         "several workers take one reminder",
         "one worker has a reminder",
-        _reminding(_lua(("take_reminder", "if tonumber(held_until) > now then", "if false then"))),
+        _reminding(_lua(("take_work", "if tonumber(held_until) > now then", "if false then"))),
     ),
     Mutant(
         "a clear leaves the reminders",
         "no send begins after a clear",
         _reminding(_lua(("clear", "return not kept or seq < first_kept", "return false"))),
-        since=13,
+        since=5,
     ),
 )

@@ -5,7 +5,7 @@ Telegram delivers each update until a bot has accepted it: late, twice, or out o
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -54,13 +54,17 @@ class Action:
     kind: str
 
 
-def draw_actions(chance: Chance, *, edits: bool) -> list[Action]:
-    """Draw what people do: bursts, pauses, and sometimes a command; no edits if not wanted."""
+def draw_kinds(chance: Chance, *, edits: bool) -> Sequence[str]:
+    """Draw the kinds of actions of a schedule; no edits if not wanted."""
+    return chance.random.choice(_KINDS if edits else [e for e in _KINDS if "edit" not in e])
+
+
+def draw_actions(chance: Chance, kinds: Sequence[str], *, alone: bool) -> list[Action]:
+    """Draw what people do: bursts, pauses, and sometimes a command."""
     draw = chance.random
-    kinds = draw.choice(_KINDS if edits else [each for each in _KINDS if "edit" not in each])
     done = []
     for _ in range(draw.randint(3, 9)):
-        sender = draw.choice((ANN, ANN, BOB))
+        sender = ANN if alone else draw.choice((ANN, ANN, BOB))
         chat_id = draw.choice((sender.id, GROUP, GROUP))
         done.append(
             Action(draw.choice((0.0, 0.1, 0.4, 1.5, 5.0)), sender, chat_id, draw.choice(kinds))

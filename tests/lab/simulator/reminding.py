@@ -3,10 +3,10 @@
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from bot.runtime.due_reminders import DueReminders
+from bot.runtime.work import WorkLoop
 from memory.behaviors.context import AgentContext
-from memory.reminders.reminder import Reminder
-from memory.reminders.reminders import TakenReminder
+from memory.work.item import WorkItem
+from memory.work.items import TakenWork
 from tests.lab.simulator.audit import Auditor
 
 SIGN = "⏰ w"
@@ -27,15 +27,15 @@ def remind(context: AgentContext) -> None:
     message = context.user_message
     due = context.now + _DELAYS_S[message.message_ids[0] % len(_DELAYS_S)]
     at = datetime.fromtimestamp(due, UTC).isoformat()
-    context.reminders.added.append(Reminder(message.sender_id, message.text, at, due=due))
+    context.work.added.append(WorkItem(message.sender_id, message.text, at=at, due=due))
 
 
-class NamingReminders(DueReminders):
+class NamingWorkLoop(WorkLoop):
     """Sends reminders so that each send knows its token, and the auditor which ones ended."""
 
     auditor: Auditor
 
-    async def _send(self, taken: TakenReminder) -> None:
+    async def _send(self, taken: TakenWork) -> None:
         token = _TOKEN.set(taken.token)
         try:
             await super()._send(taken)

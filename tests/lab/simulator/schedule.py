@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory.store.client import RedisClient
@@ -14,7 +14,7 @@ from tests.lab.simulator.bot import BOT_ID, Connections, SimulatedBot
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.client import SharedServer, SimulatedRedisClient, Texts
 from tests.lab.simulator.loop import VirtualLoop
-from tests.lab.simulator.people import People, Running, draw_actions
+from tests.lab.simulator.people import People, Running, draw_actions, draw_kinds
 from tests.lab.simulator.process import Process
 from tests.lab.simulator.store.keyspace import Keyspace
 from tests.lab.simulator.store.lua import Lua
@@ -36,7 +36,8 @@ class Protocol:
 
     `lua` replaces the texts of some scripts, by name. `often` names faults that are made frequent.
     With `reminds` each message asks for a reminder. People edit, stop and ask again if `edits`, but
-    never in schedules with reminders.
+    never in schedules with reminders. They do only what `acts` names, if it names anything; if
+    `alone`, all of them are one person.
     """
 
     lua: Mapping[str, str] = field(default_factory=dict)
@@ -44,6 +45,8 @@ class Protocol:
     often: Collection[str] = ()
     reminds: bool = False
     edits: bool = True
+    acts: Sequence[str] = ()
+    alone: bool = False
 
     @property
     def has_edits(self) -> bool:
@@ -99,9 +102,9 @@ class Schedule:
         """Run the schedule, then check every promise; `auditor.violation` has the result."""
         self._slots = [self._loop.create_task(self._keep_running(name)) for name in _SLOTS]
         try:
-            await self._people.act(
-                draw_actions(self._chance, edits=self._shared.protocol.has_edits)
-            )
+            protocol = self._shared.protocol
+            kinds = protocol.acts or draw_kinds(self._chance, edits=protocol.has_edits)
+            await self._people.act(draw_actions(self._chance, kinds, alone=protocol.alone))
             await asyncio.sleep(self._chance.random.uniform(0, 10))
             self._chance.is_calm = True
             self.note("chance", "no more faults from here on")
@@ -127,11 +130,11 @@ class Schedule:
         """Name the work that is not done yet, "" if everything is done."""
         left = [] if self._people.is_done else ["updates"]
         left += ["turns"] if self.auditor.records.running else []
-        names = [self._keys.due, self._keys.learning, self._keys.reminders]
+        names = [self._keys.due, self._keys.learning, self._keys.work]
         for tag in self.auditor.records.conversations:
             conversation = Scope(tag)
             keys = self._keys.scope(conversation)
-            names += [keys.mailbox, keys.lease, keys.reminders, self._keys.learner(conversation)]
+            names += [keys.mailbox, keys.lease, keys.work, self._keys.learner(conversation)]
         left += [name for name in names if self._space.exists(name.encode())]
         for name in (self._keys.ready_queue, self._keys.jobs):
             stream = self._space.get(name.encode(), Stream)

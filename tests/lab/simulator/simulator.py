@@ -94,9 +94,7 @@ class _Texts:
 
 
 @contextmanager
-def _report_logged_errors(
-    report: Callable[[BaseException | None, str], None],
-) -> Iterator[None]:
+def _report_logged_errors(report: Callable[[BaseException | None, str], None]) -> Iterator[None]:
     """Drop all log lines, but report those with a traceback."""
 
     def drop(_: Any, __: str, event: MutableMapping[str, Any]) -> NoReturn:

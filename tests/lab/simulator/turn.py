@@ -81,9 +81,9 @@ class NamingDeliverer(Deliverer):
         super().__init__(chat, timeout_s, no_export, ignore)
         self._records = records
 
-    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
+    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int) -> T:
         try:
-            return await super()._guarded(chat_id, in_doubt, step)
+            return await super()._guarded(chat_id, in_doubt, step, edited)
         except StoreError:
             self._records.unanswered.add(token_of_turn())
             raise

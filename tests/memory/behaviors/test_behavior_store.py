@@ -11,8 +11,7 @@ import pytest
 
 import memory.behaviors as behaviors_package
 from bot.behaviors import behaviors_of
-from bot.own_classes import UnusableClass
-from config.settings import Settings
+from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore
 from memory.behaviors.call_context import CallContext
@@ -29,6 +28,7 @@ from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import ScriptedModel, talk
 from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
+from tests.settings import Settings
 
 PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
 

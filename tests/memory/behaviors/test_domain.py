@@ -3,18 +3,19 @@
 import re
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from structlog.testing import capture_logs
 
 import memory.behaviors as behaviors_package
 from bot.behaviors import behaviors_of
-from config.settings import Settings
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore
+from memory.behaviors.domain import MAX_DOMAIN_BYTES, DomainRefused, updated_fields
 from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
 from memory.behaviors.learning_behavior import Cadence
 from memory.behaviors.running_state import RunningState
@@ -27,13 +28,15 @@ from memory.scopes.writes import SetDomain, ToolWrite, to_json
 from tests.memory.behaviors.test_behavior_store import Chat
 from tests.memory.learning.scripted import ScriptedModel, talk
 from tests.memory.turns import HERE
+from tests.settings import Settings
 
-PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
+PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "features.md"
 
 
 class Ticket(BaseModel):
     key: str
     text: str
+    labels: list[str] = []
 
 
 def state_with(**domain: object) -> dict[str, object]:
@@ -47,7 +50,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     refusals: list[str] = []
     state = RunningState(memory.scopes, Ticket, Cadence(every_turns=1), refusals.append)
     memory.enable_learning(LearningConfig([state], model, state.with_domain))
-    model.parts = {"running_state": state_with(key="A-1", text="secret " * 300)}
+    model.parts = {"running_state": state_with(key="A-1", labels=["secret" * 350])}
     await talk(memory, "one")
     with capture_logs() as logs:
         await memory.learn(HERE)
@@ -60,7 +63,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
         await memory.learn(HERE)
     (_, first), (_, second) = model.asked
     assert "not kept" not in first
-    assert "not kept: `domain` would take 2123 bytes, but at most 1200" in second
+    assert "not kept: `domain` would take 2127 bytes, but at most 1200" in second
     here = await memory.scopes.read(HERE)
     assert (here.watermark(state.name), here.get(Failures, state.name)) == (2, None)
     assert '"discussion_summary":"A ticket"' in here.state
@@ -80,14 +83,32 @@ async def test_an_erasure_takes_what_the_model_was_told_and_keeps_the_numbers(
     assert (await memory.scopes.read(HERE)).get(Failures, "own") == Failures("own", 2, 7)
 
 
-async def test_a_tool_sets_and_clears_fields_and_hears_why_they_are_refused(
-    memory: Memory,
-) -> None:
+def test_long_texts_lose_their_ends_and_all_else_is_kept_whole() -> None:
+    given = {"key": "A-1", "text": "It rains into the hall. " * 100, "labels": ["roof", "rain"]}
+    kept = updated_fields(Ticket, {}, given)
+    text = kept.pop("text")
+    assert kept == {"key": "A-1", "labels": ["roof", "rain"]}
+    assert isinstance(text, str)
+    assert text.startswith("It rains into the hall. It rains")
+    assert text.endswith("…")
+    assert 1_100 < len(orjson.dumps({**kept, "text": text})) <= MAX_DOMAIN_BYTES
+    assert updated_fields(Ticket, {}, {**kept, "text": text}) == {**kept, "text": text}
+
+
+def test_a_text_that_its_model_does_not_take_cut_is_refused() -> None:
+    class Whole(BaseModel):
+        text: str = Field(pattern=r"\.$")
+
+    with pytest.raises(DomainRefused, match=r"at most 1200 are kept; the longest field is text"):
+        updated_fields(Whole, {}, {"text": "It rains. " * 200 + "Yes."})
+
+
+async def test_a_tool_sets_and_clears_fields_and_hears_why_they_are_refused(memory: Memory) -> None:
     store = BehaviorStore(memory.scopes, "tickets", knowledge_base_model(Ticket))
     writes: list[ToolWrite] = []
     now = Chat.now(writes)
     await store.set_domain(now, {"key": "A-1"})
-    for bad, why in (({"text": 7}, "text: string_type"), ({"text": "x" * 1_200}, "at most 1200")):
+    for bad, why in (({"text": 7}, "string_type"), ({"labels": ["x" * 1_200]}, "at most 1200")):
         fields: dict[str, Any] = bad
         with pytest.raises(CannotStore, match=why):
             await store.set_domain(now, fields)
@@ -111,13 +132,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 async def test_the_example_of_the_page_clears_what_was_learned(memory: Memory, module: str) -> None:
-    settings = Settings(
-        _env_file=None,
-        learn="state",
-        behaviors=f"{module}:Tickets",
-        knowledge_base_model=f"{module}:Ticket",
-    )
-    behaviors = behaviors_of(settings, memory, ScriptedModel())
+    settings = Settings(_env_file=None, learn="state", behaviors=f"{module}:Tickets")
+    made = import_module(module).feature(None)
+    behaviors = behaviors_of(settings, memory, ScriptedModel(), [made])
     (state,) = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
     (tool,) = [each for each in behaviors.functions if each.name == "close_ticket"]
     memory.enable_learning(LearningConfig([], None, state.with_domain))

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
+from memory.behaviors.applies_to import reaches_of
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.manager import AIContextBehaviorManager
-from memory.behaviors.reach import reaches_of
 from memory.message import Message
 from memory.store.keys import Scope
 from tests.memory.behaviors.batches import call_context, said

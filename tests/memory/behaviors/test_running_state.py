@@ -274,12 +274,12 @@ def test_too_large_an_operators_part_is_refused_with_the_reason_and_the_rest_lea
 ) -> None:
     old = WITH_ISSUE.model_validate({"domain": {"id": "1", "key": "MOVE-1"}})
     answer = with_issue.part.model_validate(
-        {"domain": {"summary": "secret " * 900}, "current_goals": ["pack"]}
+        {"domain": {"labels": ["secret" * 900]}, "current_goals": ["pack"]}
     )
     reading = batch(*TALK, here=scope_memory(state=old.model_dump_json()))
     with pytest.raises(PartRejected) as refused:
         with_issue.learn(reading, answer)
-    assert "at most 1200 are kept; the longest field is summary with 6302" in refused.value.tell
+    assert "at most 1200 are kept; the longest field is labels with 5404" in refused.value.tell
     with capture_logs() as logs:
         again = with_issue.learn(replace(reading, refusal=refused.value.tell), answer)
     assert [line["event"] for line in logs] == ["domain refused"]
@@ -347,9 +347,7 @@ def test_without_an_operators_model_a_tool_sets_nothing(behavior: RunningState) 
     assert behavior.with_domain("", '{"id": "1"}') == ""
 
 
-def test_it_is_due_after_enough_turns_or_seconds_of_quiet_or_tokens(
-    scopes: Scopes,
-) -> None:
+def test_it_is_due_after_enough_turns_or_seconds_of_quiet_or_tokens(scopes: Scopes) -> None:
     cadence = Cadence(every_turns=2, after_s=30, max_tokens=100)
     behavior = RunningState(scopes, cadence=cadence)
     one, two = said(1, "a"), said(3, "b")

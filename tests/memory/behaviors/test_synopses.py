@@ -229,13 +229,18 @@ async def test_a_narrative_is_used_again_for_the_same_synopses(
     assert len(model.asked) == 1
 
 
+async def test_other_words_do_not_get_the_narrative_of_the_words_before(
+    scopes: Scopes, tokens: TokenCounter
+) -> None:
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel("A narrative.", "A new one.")
+    behavior = narrating(scopes, tokens, model, when="always")
+    assert "A narrative." in await shown(behavior, "Strong wind today!")
+    assert "A new one." in await shown(behavior, "Strong wind again!")
+
+
 @pytest.mark.parametrize(
-    ("when", "later", "calls"),
-    [
-        ("auto", DAY - 1, 1),
-        ("auto", DAY, 2),
-        ("always", 1, 2),
-    ],
+    ("when", "later", "calls"), [("auto", DAY - 1, 1), ("auto", DAY, 2), ("always", 1, 2)]
 )
 async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
     scopes: Scopes, tokens: TokenCounter, when: str, later: int, calls: int
@@ -271,10 +276,7 @@ async def test_deleting_a_conversation_drops_its_narratives(
 
 @pytest.mark.parametrize("trouble", [InternalModelUnavailable("down"), "  ", None])
 async def test_without_a_narrative_the_dated_list_is_shown(
-    scopes: Scopes,
-    tokens: TokenCounter,
-    behavior: Synopses,
-    trouble: str | Exception | None,
+    scopes: Scopes, tokens: TokenCounter, behavior: Synopses, trouble: str | Exception | None
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel(*([] if trouble is None else [trouble]))

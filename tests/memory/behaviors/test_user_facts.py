@@ -10,7 +10,7 @@ from memory.behaviors.learning_behavior import Batch
 from memory.behaviors.statements import Statement, Statements
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
-from memory.behaviors.user_facts import HEADING, UserFacts
+from memory.behaviors.user_facts import HEADING, LISTED, UserFacts
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.amendments import Again, Ended, Pinned
@@ -65,6 +65,14 @@ def test_a_statement_becomes_a_fact_with_its_message_and_date(behavior: UserFact
     assert learned(behavior, taught, Statement(text=" Is\nvegan. ", message=1)) == [
         Fact(0, "Is vegan.", (Source(PRIVATE.tag, 1, 3, ANNA.id),), said_at=NOW - 5)
     ]
+
+
+def test_a_fact_holds_only_what_the_person_sees(behavior: UserFacts) -> None:
+    taught = batch(said(1, "I'm a vegan", at=NOW - 5))
+    hidden = "".join(chr(0xE0100 + byte) for byte in b"PIN 4711")
+    [fact] = learned(behavior, taught, Statement(text=f"Is vegan.\u202e{hidden}", message=1))
+    assert isinstance(fact, Fact)
+    assert fact.text == "Is vegan."
 
 
 def test_a_lasting_wish_is_pinned_so_that_it_is_always_told(behavior: UserFacts) -> None:
@@ -154,23 +162,49 @@ def test_a_batch_gives_a_limited_number_of_facts(behavior: UserFacts) -> None:
     assert len(learned(behavior, batch(said(1, "cats")), *many)) == 8
 
 
+@pytest.mark.parametrize(
+    ("answered", "kept"),
+    [
+        ({"kind": " Inn!", "from": "2026-03-12", "to": None}, ("inn", "2026-03-12", "")),
+        ({"kind": "fine inn", "from": "2026-03", "to": "2026-05"}, ("fine", "2026-03", "2026-05")),
+        ({"kind": None, "from": "2026", "to": "2020"}, ("", "2026", "")),
+        ({"kind": 3, "from": "last summer", "to": "2026-13"}, ("", "", "")),
+        ({"kind": "x" * 99, "from": "2026-02-30", "to": 7}, ("x" * 24, "", "")),
+        ({}, ("", "", "")),
+    ],
+)
+def test_a_fact_has_a_kind_and_the_days_it_tells_about(
+    behavior: UserFacts, answered: dict[str, object], kept: tuple[str, str, str]
+) -> None:
+    said_so = {"text": "Ate at Nobu.", "message": 1, **answered}
+    answer = Statements.model_validate({"facts": [said_so]})
+    [new] = behavior.learn(batch(said(1, "I ate at Nobu")), answer).entries
+    assert isinstance(new, Fact)
+    assert (new.kind, new.from_day, new.to_day) == kept
+
+
 def test_the_same_statement_twice_in_a_batch_is_one_fact(behavior: UserFacts) -> None:
     twice = Statement(text="Is vegan.", message=1), Statement(text="is  VEGAN", message=1)
     assert len(learned(behavior, batch(said(1, "x")), *twice)) == 1
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "words"),
     [
-        Statement(text="is vegan", message=1),
-        Statement(text="Eats nothing of animals.", message=1, repeats=1),
-        Statement(text="Is vegan.", message=1, replaces=1),
+        (Statement(text="is vegan", message=1), ""),
+        (Statement(text="Eats no animals.", message=1, repeats=1), "Eats no animals."),
+        (Statement(text="Is vegan.", message=1, replaces=1), ""),
     ],
 )
-def test_a_repeated_statement_adds_a_source(behavior: UserFacts, statement: Statement) -> None:
+def test_a_repeated_statement_adds_a_source_with_its_other_words(
+    behavior: UserFacts, statement: Statement, words: str
+) -> None:
     taught = batch(said(1, "x"), facts=known(fact("Is vegan.")))
     again = Again(1, Source(PRIVATE.tag, 1, 3, ANNA.id), NOW)
-    assert learned(behavior, taught, statement) == [again]
+    [added] = learned(behavior, taught, statement)
+    assert added == again
+    assert isinstance(added, Again)
+    assert added.source.said == words
 
 
 def test_the_same_message_adds_no_source(behavior: UserFacts) -> None:
@@ -264,6 +298,17 @@ async def test_facts_of_a_private_chat_are_not_shown_in_a_group(
     text = await shown(behavior, "hello", call_context(GROUP))
     assert "boat" in text
     assert "vegan" not in text
+
+
+def test_in_a_group_nobody_strengthens_the_fact_of_another_person(behavior: UserFacts) -> None:
+    theirs = replace(fact("Bob rows."), sources=(Source(GROUP.tag, 91, 3, 8),))
+    here = scope_memory(theirs, scope=GROUP)
+    taught = batch(said(1, "Bob rows, he does"), facts=here, conversation=GROUP)
+    first, second = (Statement(text=text, message=1, repeats=1) for text in ("Bob rows.", "Rows."))
+    assert texts(learned(behavior, taught, first, second)) == ["Bob rows.", "Rows."]
+    own = replace(fact("Bob rows."), sources=(Source(GROUP.tag, 92, 3, ANNA.id),))
+    taught = replace(taught, facts=scope_memory(theirs, own, scope=GROUP))
+    assert [type(each) for each in learned(behavior, taught, first)] == [Again]
 
 
 def test_in_a_group_a_message_ends_no_fact_of_another_person(behavior: UserFacts) -> None:
@@ -388,6 +433,114 @@ async def test_forget_memory_does_not_reach_facts_of_another_scope(
         await use(behavior, "forget_memory", context, id=1)
 
 
+async def test_facts_of_a_kind_or_a_time_are_listed_by_date_with_their_ends(
+    behavior: UserFacts, scopes: Scopes, context: AgentContext
+) -> None:
+    def eaten(text: str, days: int, kind: str) -> Fact:
+        source = Source(PRIVATE.tag, 90 + days, 0, ANNA.id)
+        return Fact(0, text, (source,), NOW - days * DAY, kind=kind)
+
+    await store_entries(
+        scopes,
+        Scope.of_person(ANNA.id),
+        eaten("Ate at Nobu.", 3, "restaurant"),
+        eaten("Ate at Steirereck.", 40, "restaurant"),
+        eaten("Owns a boat.", 5, "boat"),
+        Ended(1, NOW),
+    )
+    all_of_kind = await use(behavior, "list_facts", context, kind="Restaurants")
+    assert all_of_kind.splitlines() == [
+        "#2 [12 October 2025] Ate at Steirereck.",
+        "#1 [18 November 2025, until 21 November 2025] Ate at Nobu.",
+    ]
+    of_time = await use(behavior, "list_facts", context, since="2025-11-01")
+    assert [line[:2] for line in of_time.splitlines()] == ["#3", "#1"]
+    assert (await use(behavior, "list_facts", context, kind="car")).startswith("No fact")
+
+
+async def test_facts_are_listed_by_the_days_they_tell_about(
+    behavior: UserFacts, scopes: Scopes, context: AgentContext
+) -> None:
+    trip = replace(fact("Was in Oslo."), from_day="2025-06-03", to_day="2025-06-05")
+    await store_entries(
+        scopes,
+        MINE,
+        replace(fact("Ran a marathon.", 91), from_day="2024"),
+        trip,
+        fact("Had a nosebleed.", 92, at=NOW - 90 * DAY),
+        Again(3, Source(PRIVATE.tag, 93, 3, ANNA.id), NOW - 30 * DAY),
+        replace(fact("Works nights.", 94), to_day="2025-12"),
+    )
+    lines = (await use(behavior, "list_facts", context)).splitlines()
+    assert lines == [
+        "#1 [2024] Ran a marathon.",
+        "#2 [3 June 2025 to 5 June 2025] Was in Oslo.",
+        "#3 [23 August 2025, 22 October 2025] Had a nosebleed.",
+        "#5 [until December 2025] Works nights.",
+    ]
+    of_june = await use(behavior, "list_facts", context, since="2025-06-05", until="2025-06-30")
+    assert of_june == lines[1]
+
+
+async def test_a_question_for_a_list_gets_all_facts_of_its_kind_by_date(
+    behavior: UserFacts, scopes: Scopes
+) -> None:
+    eaten = [
+        replace(fact(f"Ate at place {n}.", n, at=NOW - n * DAY), kind="restaurant")
+        for n in range(1, 13)
+    ]
+    await store_entries(scopes, MINE, *eaten, Ended(1, NOW), fact("Rows a boat.", 20))
+    asked = call_context()
+    shown_facts = await behavior.on_model_invoke(asked, [said(0, "Which restaurants did I try?")])
+    lines = shown_facts.splitlines()
+    assert lines[0] == LISTED
+    assert [line.partition(" ")[0] for line in lines[1:13]] == [f"#{n}" for n in range(12, 0, -1)]
+    assert "until" in lines[12]
+    assert {f"f{n}" for n in range(1, 13)} <= asked.used.keys()
+    one = await behavior.on_model_invoke(call_context(), [said(0, "Where is place 4?")])
+    assert LISTED not in one
+
+
+async def test_a_list_has_the_kind_of_the_best_fact_even_if_the_question_does_not_name_it(
+    behavior: UserFacts, scopes: Scopes
+) -> None:
+    paid = ("Paid 85 at the vet.", "Paid 40 for shoes.", "Gave 12 for a book.")
+    await store_entries(
+        scopes,
+        MINE,
+        *(replace(fact(text, n), kind="expense") for n, text in enumerate(paid, 1)),
+        *(fact(f"Likes flower number {n}.", n) for n in range(10, 50)),
+    )
+    question = said(0, "How many times was I at the vet?")
+    listed_facts = await behavior.on_model_invoke(call_context(), [question])
+    assert [text for text in paid if text in listed_facts] == [*paid]
+
+
+async def test_a_long_list_keeps_its_newest_lines(behavior: UserFacts, scopes: Scopes) -> None:
+    eaten = [
+        replace(fact(f"Ate at place {n}, which was good.", n, at=NOW - n * DAY), kind="restaurant")
+        for n in range(1, 201)
+    ]
+    await store_entries(scopes, MINE, *eaten)
+    listed_facts = await behavior.on_model_invoke(call_context(), [said(0, "All restaurants?")])
+    assert "place 1," in listed_facts
+    assert "place 200," not in listed_facts
+
+
+async def test_to_erase_several_facts_the_person_is_always_asked(
+    behavior: UserFacts, context: AgentContext, scopes: Scopes
+) -> None:
+    await store_entries(scopes, MINE, fact("Lives in Graz."), fact("Rows."), fact("Sails."))
+    answer = await use(behavior, "forget_memory", context, id=1, others=[3, 1])
+    assert "button" in answer
+    [write] = context.writes
+    assert write == ForgetRecord(1, asks_first=True, sender_id=ANNA.id, others=(3,))
+    assert isinstance(write, ForgetRecord)
+    assert write.old_text == "Lives in Graz.\nSails."
+    with pytest.raises(ToolError, match="no fact #9"):
+        await use(behavior, "forget_memory", context, id=1, others=[9])
+
+
 async def test_outside_a_turn_the_tools_change_nothing(
     behavior: UserFacts, context: AgentContext
 ) -> None:
@@ -397,17 +550,22 @@ async def test_outside_a_turn_the_tools_change_nothing(
 
 
 def test_the_functions_are_the_same_for_everybody(behavior: UserFacts) -> None:
-    assert [tool.name for tool in behavior.functions] == ["remember", "forget_memory"]
+    assert [tool.name for tool in behavior.functions] == [
+        *("remember", "forget_memory", "list_facts")
+    ]
     assert not any(tool.is_untrusted for tool in behavior.functions)
 
 
 def test_stored_tool_writes_are_read_back_unchanged() -> None:
     writes = (
         Remember("Is vegan.", 3, asks_first=True, sender_id=7),
+        Remember("Ate at Nobu.", kind="restaurant", from_day="2026-03", to_day="2026-04"),
         ForgetRecord(2),
+        ForgetRecord(2, asks_first=True, sender_id=7, others=(3, 4)),
         SetDomain("{}"),
     )
     assert from_json(to_json(writes)) == writes
+    assert to_json([ForgetRecord(2)]) == b'[["forget",2]]'  # as an earlier version reads it
     assert to_json(()) == b""
     assert from_json(b"") == ()
 

@@ -18,7 +18,6 @@ from memory.queue.open_turn import Closing
 from memory.scopes.amendments import Again
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
-from memory.scopes.field import name_of
 from memory.scopes.fields import STATE_LEARNER, Question, State, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.sources import Source
@@ -28,7 +27,7 @@ from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, BOB, GROUP, HERE, set_learned, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
 from tests.memory.words_embedder import WordsEmbedder
 
 ANNS = Scope.of_person(ANN)
@@ -220,9 +219,10 @@ async def test_a_declined_fact_is_removed_at_once(memory: Memory) -> None:
 
 
 async def test_an_unanswered_question_is_removed_after_an_hour(memory: Memory) -> None:
+    began = time.time()
     await ask(memory, HERE)
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
-    assert 3_590 < due - time.time() < 3_610
+    assert began - 1 <= due - 3_600 <= time.time() + 1
     scope_memory = await memory.scopes.read(HERE)
     question = scope_memory.get(Question, "abc")
     assert question is not None
@@ -280,16 +280,6 @@ async def test_domain_fields_are_set_only_after_the_person_has_agreed(memory: Me
     assert (await memory.scopes.read(HERE)).state == ""
     assert await answer(memory, HERE, agrees=True) == "kept"
     assert (await memory.scopes.read(HERE)).state == "{}"
-
-
-async def test_a_question_that_was_asked_before_an_update_is_still_answered(
-    memory: Memory,
-) -> None:
-    old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
-    await talk(memory, "one")
-    await set_learned(memory, HERE, {name_of(Question, "abc"): old})
-    assert await answer(memory, HERE, agrees=True) == "kept"
-    assert await known(memory, ANNS) == ["likes olives"]
 
 
 async def test_an_export_holds_the_newest_messages_that_fit_of_this_scope_only(

@@ -10,7 +10,7 @@ from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
 from memory.queue.mailbox import Outcome
-from memory.queue.open_turn import Nothing
+from memory.queue.open_turn import NoTurn
 from memory.scopes.changes import Receipt
 from memory.scopes.delta import Cursor
 from memory.store.errors import LeaseLost
@@ -44,12 +44,10 @@ async def test_a_turn_of_the_old_epoch_can_write_nothing(memory: Memory) -> None
     with pytest.raises(LeaseLost):
         await memory.turns.commit(old, exchange_of(old), Cursor())
     assert await texts(memory) == []
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("empty")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("empty")
 
 
-async def test_a_late_update_from_before_the_confirmation_is_dropped(
-    memory: Memory,
-) -> None:
+async def test_a_late_update_from_before_the_confirmation_is_dropped(memory: Memory) -> None:
     nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
@@ -179,9 +177,7 @@ async def test_messages_after_the_confirmation_are_kept(memory: Memory) -> None:
     assert await texts(memory, GROUP) == ["text 11", "yes"]
 
 
-async def test_a_private_conversation_keeps_messages_after_the_confirmation(
-    memory: Memory,
-) -> None:
+async def test_a_private_conversation_keeps_messages_after_the_confirmation(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, 2_000.0, b""))
@@ -256,9 +252,7 @@ async def test_the_next_forgetting_finds_what_was_written_while_one_began(memory
     assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
 
 
-async def test_an_older_forgetting_that_resumes_does_not_undo_a_newer_one(
-    memory: Memory,
-) -> None:
+async def test_an_older_forgetting_that_resumes_does_not_undo_a_newer_one(memory: Memory) -> None:
     elsewhere = Scope.of_chat(-8)
     await put(memory, 1, GROUP)
     await memory.jobs.start_job(Job("older", "forget", ANN, 10, time.time(), b""))
@@ -296,9 +290,7 @@ async def test_a_finished_job_that_was_not_reported_erases_nothing_again(memory:
     assert erased == [HERE]
 
 
-async def test_a_reported_job_reports_again_if_it_is_confirmed_again(
-    memory: Memory,
-) -> None:
+async def test_a_reported_job_reports_again_if_it_is_confirmed_again(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
     job = Job("job", "forget", ANN, 10, time.time(), b"")
@@ -352,4 +344,4 @@ async def test_a_moved_group_keeps_its_memory_and_its_waiting_messages(memory: M
     assert await memory.mailbox.resolve(new) == GROUP
     context = await AgentContext.get_or_create({"chat_id": -7}, memory.histories, now=0)
     assert [message.text for message in context.chat_history.messages] == ["text 1", "yes"]
-    assert await memory.turns.acquire(new, Cursor()) == Nothing("moved")
+    assert await memory.turns.acquire(new, Cursor()) == NoTurn("moved")

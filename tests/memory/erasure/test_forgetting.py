@@ -1,6 +1,8 @@
 """An erasure also takes what rests on the erased text, even if it is being learned from."""
 
 import time
+from dataclasses import replace
+from datetime import UTC
 
 import pytest
 
@@ -13,11 +15,12 @@ from memory.queue.open_turn import Closing
 from memory.scopes.amendments import Again, Ended
 from memory.scopes.changes import Receipt, Write
 from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry, Synopsis
+from memory.scopes.fact_lists import listed
 from memory.scopes.field import Field
 from memory.scopes.fields import STATE_LEARNER, Digest, Question, State, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.passages import Chunk
-from memory.scopes.sources import Source
+from memory.scopes.sources import Source, Wording
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -166,18 +169,14 @@ async def test_nothing_is_learned_from_a_message_that_is_forgotten_during_the_ca
     assert [await facts_of(memory, scope) for scope in (HERE, ANNS)] == [[], []]
 
 
-async def test_a_tool_write_is_not_kept_after_its_message_is_forgotten(
-    memory: Memory,
-) -> None:
+async def test_a_tool_write_is_not_kept_after_its_message_is_forgotten(memory: Memory) -> None:
     await talk(memory, "one", closing=Closing(writes=to_json([Remember(CANARY, sender_id=ANN)])))
     await forget(memory, 1, 2)
     await memory.learn(HERE)
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(
-    memory: Memory,
-) -> None:
+async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(memory: Memory) -> None:
     await talk(memory, "one")
     other = Scope.of_chat(ANN, 5)
     await write(
@@ -303,6 +302,17 @@ async def test_forgetting_a_person_erases_all_of_theirs_and_nothing_of_others(
     assert await texts(memory, GROUP) == ["Ben's own words"]
 
 
+async def test_a_job_that_is_started_again_keeps_its_cutoff(memory: Memory) -> None:
+    """A repeated call may come late, when the job is finished."""
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 1_000.0, b"first"))
+    await memory.jobs.run_job("job")
+    assert not await memory.jobs.start_job(Job("job", "forget", ANN, 20, 2_000.0, b"second"))
+    finished = await memory.jobs.run_job("job")
+    assert finished is not None
+    assert (finished.job.cut_update, finished.job.cut_at) == (10, 1_000.0)
+    assert finished.job.report == b"first"
+
+
 async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memory) -> None:
     manual = Scope.of_namespace("manual")
     await talk(memory, "one")
@@ -326,9 +336,7 @@ async def test_a_clear_of_a_private_chat_by_an_operator_erases_the_persons_facts
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_behaviors_are_called_before_a_job_erases_a_conversation(
-    memory: Memory,
-) -> None:
+async def test_behaviors_are_called_before_a_job_erases_a_conversation(memory: Memory) -> None:
     await talk(memory, "one")
     heard: list[tuple[str, list[str]]] = []
 
@@ -352,6 +360,74 @@ async def test_facts_of_a_person_do_not_expire_while_the_person_writes(
     await talk(memory, "two")
     await memory.learn(HERE)
     assert await store.call("TTL", keys.records) > 5
+
+
+async def test_a_merged_fact_loses_exactly_the_source_that_was_erased(
+    memory: Memory, valkey: str
+) -> None:
+    """The first source said the kind and the days. Without it nothing of them is left."""
+    first = Fact(
+        0, "Ann has been away", (source(1),), 1.0, kind=CANARY, from_day="1987-06-05", to_day="1987"
+    )
+    await talk(memory, "one", "two", "three")
+    await write(memory, ANNS, first, Again(1, source(3), 86_400.0), Again(1, source(5), 172_800.0))
+    await forget(memory, 3)
+    [left] = (await memory.scopes.read(ANNS)).facts
+    assert [(each.seq, each.at) for each in left.sources] == [(1, 0), (5, 172_800.0)]
+    assert (left.kind, left.from_day, left.to_day) == (CANARY, "1987-06-05", "1987")
+    undated = replace(left, from_day="", to_day="")
+    said = "1 January 1970, 3 January 1970"
+    assert listed(undated, UTC) == f"#{left.id} [{said}] Ann has been away"
+    await memory.forgetting.erase_messages(HERE, [1], "another")
+    [left] = (await memory.scopes.read(ANNS)).facts
+    assert [each.seq for each in left.sources] == [5]
+    assert (left.kind, left.from_day, left.to_day) == ("", "", "")
+    stored = await everything_stored(valkey)
+    assert CANARY.encode() not in stored
+    assert b"1987" not in stored
+    assert await facts_of(memory, ANNS) == [("Ann has been away", True, [5])]
+
+
+async def test_a_merged_fact_without_its_first_source_has_the_words_of_the_next_one(
+    memory: Memory, valkey: str, store: RedisClient
+) -> None:
+    await talk(memory, "one", "two")
+    again = Again(1, replace(source(3), said="Has a friend"), 86_400.0)
+    await write(memory, ANNS, Fact(0, f"Has a friend, {CANARY}", (source(1),), 1.0), again)
+    vectors = memory.keys.scope(ANNS).record_vectors
+    await store.call("XADD", vectors, "1-0", "v", CANARY)
+    memory.scopes.drop(ANNS)
+    await forget(memory, 1)
+    [left] = (await memory.scopes.read(ANNS)).facts
+    assert (left.id, left.text, left.said_at) == (1, "Has a friend", 86_400.0)
+    assert await store.call("XLEN", vectors) == 0
+    assert CANARY.encode() not in await everything_stored(valkey)
+
+
+async def test_words_that_a_merged_fact_has_from_its_next_source_go_with_that_source(
+    memory: Memory, valkey: str
+) -> None:
+    await talk(memory, "one", "two", "three")
+    other = Again(1, replace(source(3), said=f"Has a pal, {CANARY}"), 86_400.0)
+    same = Again(1, source(5), 172_800.0)
+    await write(memory, ANNS, Fact(0, "Has a friend", (source(1),), 1.0), other, same)
+    await memory.forgetting.erase_messages(HERE, [1], "first")
+    await memory.forgetting.erase_messages(HERE, [3], "second")
+    [left] = (await memory.scopes.read(ANNS)).facts
+    assert (left.text, left.said_at) == ("Has a friend", 172_800.0)
+    assert CANARY.encode() not in await everything_stored(valkey)
+
+
+async def test_a_former_wording_goes_with_the_message_that_said_it(
+    memory: Memory, valkey: str
+) -> None:
+    await talk(memory, "one", "two", "three")
+    wording = Wording(9, CANARY, (source(1), source(3)), 1.0, 2.0)
+    await write(memory, ANNS, Fact(0, "Edited", (source(5),), 3.0, replaced=(wording,)))
+    await forget(memory, 1)
+    [left] = (await memory.scopes.read(ANNS)).facts
+    assert (left.text, left.replaced) == ("Edited", ())
+    assert CANARY.encode() not in await everything_stored(valkey)
 
 
 async def test_files_that_a_person_sent_to_a_group_are_erased_with_the_person(

@@ -6,7 +6,6 @@ from statistics import median
 
 import pytest
 
-from config.settings import Settings
 from memory.learning.learner import LearningRound
 from memory.scopes.fields import ToolWrites
 from memory.scopes.writes import Remember
@@ -16,6 +15,7 @@ from tests.lab.sessions import conversation, made_up_topics
 from tests.lab.talking import HERE, talking
 from tests.lab.wire_tap import WireTap
 from tests.memory.turns import set_learned
+from tests.settings import Settings
 from tests.valkey import ValkeyServer
 
 TURNS, WARM_FROM, WRITES_EVERY = 24, 8, 5
@@ -47,7 +47,6 @@ def commands_of(server: ValkeyServer) -> int:
     return calls.total() - calls["cmdstat_info"]
 
 
-@pytest.mark.timeout(60)
 async def test_a_round_takes_few_round_trips_bytes_and_commands(
     valkey_server: ValkeyServer, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,7 +58,7 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
         WireTap(valkey_server.port) as tap,
         talking(settings, tokens, tap.url) as (talk, tape),
     ):
-        learn, keys = talk.memory.learn, talk.memory.keys.scope(HERE.facts_scope).of_writes
+        learn, keys = talk.memory._learner.learn, talk.memory.keys.scope(HERE.facts_scope).of_writes
         # A process sends the text of a script with its first call. This one is called once an hour.
         await talk.memory.scripts["touch"](keys, {"ttl_s": 1})
 
@@ -78,7 +77,7 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
                 costs.append(Cost(done.calls > 0, has_writes, len(trips), nbytes, used))
             return done
 
-        monkeypatch.setattr(talk.memory, "learn", counted)
+        monkeypatch.setattr(talk.memory._learner, "learn", counted)
         for each in conversation(TURNS, "brisk", made_up_topics()):
             await talk.exchange(each)
     asked = [each for each in costs if each.is_asked and not each.has_writes]

@@ -7,18 +7,17 @@ from time import time
 import pytest
 
 from bot.model.circuit_breaker import CircuitBreaker
+from bot.model.condition import ModelCondition, Part
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.fallback import ModelPair
-from bot.model.guarded import (
+from bot.model.openai_client import ModelClient, open_client
+from bot.model.resilience import (
     FIRST_REST_S,
     MAX_REST_S,
     Guard,
-    GuardedEmbedder,
     InternalCalls,
-    ModelCondition,
-    Part,
+    Resilient,
+    ResilientEmbedder,
 )
-from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from memory.learning import learner, progress
 from memory.learning.learner import LearningConfig
@@ -58,9 +57,9 @@ class Day:
 
     def start(self, client: ModelClient, *, embeds: bool = False, model: str = "m") -> None:
         """Begin a process: it knows nothing of what failed before."""
-        models = ModelPair(StructuredModel(client, "m", timeout_s=10))
-        internal = InternalCalls(models, self._guard("learning"))
-        embedder = GuardedEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
+        model_ = StructuredModel(client, "m", timeout_s=10)
+        internal = InternalCalls(Resilient(model_, guard=self._guard("learning")))
+        embedder = ResilientEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
         self.memory.enable_learning(

@@ -11,8 +11,7 @@ import pytest
 
 import memory.behaviors as behaviors_package
 from bot.behaviors import behaviors_of, learning_config
-from bot.own_classes import UnusableClass
-from config.settings import Settings
+from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.knowledge_base import KnowledgeBase
 from memory.behaviors.manager import AIContextBehaviorManager
@@ -23,6 +22,7 @@ from memory.store.keys import Scope
 from tests.memory.behaviors.batches import call_context
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import GROUP, HERE
+from tests.settings import Settings
 
 PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
 OTHER_TOPIC = Scope.of_chat(HERE.chat_id, HERE.topic_id + 1)

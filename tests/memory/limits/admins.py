@@ -16,7 +16,3 @@ class Admins:
         if not self.are_away:
             self.told.append(news)
         return not self.are_away
-
-    @property
-    def kinds(self) -> list[str]:
-        return [news.kind for news in self.told]

@@ -1,14 +1,15 @@
 """A memory on a Redis of 8 MB, on a server and on a Cluster."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
 from memory.memory import Memory
+from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.limits.old_days import OldDays
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import OneNodeCluster, ValkeyServer
 
@@ -49,9 +50,5 @@ def embedder() -> WordsEmbedder:
 
 @pytest.fixture
 def memory(small_store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
-    return Memory(small_store, 42, tokens, embedder, OPTIONS)
-
-
-@pytest.fixture
-def old_days(memory: Memory) -> OldDays:
-    return OldDays(memory)
+    times = TurnTimes(60_000, 0, 0)  # a Redis is filled up within a lease
+    return Memory(small_store, 42, tokens, embedder, replace(OPTIONS, times=times))

@@ -5,9 +5,8 @@ from time import time
 
 import pytest
 
-from memory.limits.alerts import AlertLog, CapacityAlert, Level
+from memory.limits.alerts import AlertLog, Level
 from memory.limits.capacity import CapacityMonitor
-from memory.limits.dropping import Dropped
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull
@@ -17,11 +16,8 @@ from tests.memory.conftest import OPTIONS
 from tests.memory.limits.admins import Admins
 from tests.memory.limits.conftest import REDIS_BYTES
 from tests.memory.limits.filling import empty, fill, fill_up
-from tests.memory.limits.old_days import DAY_S, OldDays
 from tests.memory.turns import close, put, take, texts
 from tests.valkey import ValkeyServer
-
-ANN = Scope.of_chat(7)
 
 
 @pytest.fixture
@@ -38,9 +34,9 @@ async def test_without_a_known_limit_nothing_is_done(
     assert await monitor.check(admins.tell) is Level.NORMAL
     assert (admins.told, await memory.client.call("DBSIZE")) == ([], 1)
 
-    told = CapacityMonitor(memory.store, REDIS_BYTES, OPTIONS.tail)
+    told = CapacityMonitor(memory.store, REDIS_BYTES)
     assert await told.check(admins.tell) is Level.FULL_SOON
-    assert admins.kinds == ["filling"]
+    assert admins.told == ["filling"]
 
 
 async def test_admins_are_told_once_for_a_crossing(
@@ -51,33 +47,20 @@ async def test_admins_are_told_once_for_a_crossing(
         await empty(memory)
         await fill(memory, share)
         assert await monitor.check(admins.tell) is level
-    assert admins.told == [CapacityAlert("filling", Dropped())]
+    assert admins.told == ["filling"]
 
 
 async def test_admins_are_told_again_after_a_fall_but_not_on_the_same_day(memory: Memory) -> None:
     alert_log, now = AlertLog(memory.store), time()
-    filling = [CapacityAlert("filling", Dropped())]
-    hours = {0: (Level.FULL_SOON, filling), 1: (Level.NORMAL, []), 2: (Level.FULL_SOON, [])}
-    hours |= {3: (Level.NORMAL, []), 30: (Level.FULL_SOON, filling), 31: (Level.FULL_SOON, [])}
+    hours = {0: (Level.FULL_SOON, "filling"), 1: (Level.NORMAL, None), 2: (Level.FULL_SOON, None)}
+    hours |= {3: (Level.NORMAL, None), 30: (Level.FULL_SOON, "filling")}
+    hours |= {31: (Level.FULL_SOON, None)}
     for hour, (level, expected) in hours.items():
         at = now + hour * 3600
         news = await alert_log.due(level, at)
         assert (hour, news) == (hour, expected)
-        for each in news:
-            await alert_log.mark_reported(each, level, at)
-
-
-async def test_later_drops_are_reported_a_day_later(memory: Memory) -> None:
-    alert_log, now = AlertLog(memory.store), time()
-    await alert_log.add(Dropped(vectors=5))
-    first = CapacityAlert("dropped", Dropped(vectors=5))
-    assert await alert_log.due(Level.NORMAL, now) == [first]
-    await alert_log.mark_reported(first, Level.NORMAL, now)
-    await alert_log.add(Dropped(vectors=1, messages=7))
-    assert await alert_log.due(Level.NORMAL, now + DAY_S - 1) == []
-    second = CapacityAlert("dropped", Dropped(1, 7))
-    assert await alert_log.due(Level.NORMAL, now + DAY_S) == [second]
-    assert await alert_log.dropped() == Dropped(6, 7)
+        if news:
+            await alert_log.mark_reported(news, level, at)
 
 
 async def test_one_of_several_processes_sends_the_alert(
@@ -88,7 +71,7 @@ async def test_one_of_several_processes_sends_the_alert(
     others = [Memory(small_store, 42, tokens, None, OPTIONS) for _ in range(5)]
     for _ in range(2):
         await asyncio.gather(*(each.capacity.check(admins.tell) for each in others))
-    assert admins.kinds == ["filling"]
+    assert admins.told == ["filling"]
 
 
 async def test_an_alert_that_reached_no_admin_is_sent_later(
@@ -101,7 +84,7 @@ async def test_an_alert_that_reached_no_admin_is_sent_later(
     admins.are_away = False
     await monitor.check(admins.tell)
     await monitor.check(admins.tell)
-    assert admins.kinds == ["filling"]
+    assert admins.told == ["filling"]
 
 
 async def test_the_ballast_lets_a_turn_finish_when_redis_is_full(
@@ -119,7 +102,7 @@ async def test_the_ballast_lets_a_turn_finish_when_redis_is_full(
     with pytest.raises(StoreFull):
         await put(memory, 3)
     assert await monitor.check(admins.tell) is Level.FULL
-    assert (monitor.ballast.is_released, admins.kinds) == (True, ["full"])
+    assert (monitor.ballast.is_released, admins.told) == (True, ["full"])
     await close(memory, turn, "done")
     assert await texts(memory) == ["text 1", "done"]
     await close(memory, await take(memory, Scope.of_chat(8)))
@@ -144,15 +127,3 @@ async def test_every_process_sees_that_the_ballast_is_released(
 async def test_without_ballast_there_is_nothing_to_release(memory: Memory) -> None:
     await memory.capacity.ballast.release()
     assert not memory.capacity.ballast.is_released
-
-
-async def test_data_is_dropped_in_a_redis_that_was_full_at_the_start(
-    memory: Memory, old_days: OldDays, monitor: CapacityMonitor
-) -> None:
-    since = time() - DAY_S
-    await old_days.talk(ANN, 1000, since=since, until=since + 100, fingerprint="words:512")
-    await fill_up(memory)
-    admins = Admins()
-    assert await monitor.check(admins.tell) < Level.FULL
-    assert admins.kinds == ["filling", "dropped"]
-    assert monitor.ballast.is_allocated

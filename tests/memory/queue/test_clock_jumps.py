@@ -5,7 +5,7 @@ Here these times are written; `tests.faults.clocks` has the clock itself jump un
 
 from memory.limits.quotas import Quota, Verdict
 from memory.memory import Memory
-from memory.queue.open_turn import Nothing, OpenTurn
+from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.delta import Cursor
 from tests.memory.turns import ANN, HERE, put, take
 
@@ -18,7 +18,7 @@ async def test_a_lease_from_the_future_is_cut_to_the_usual_length(memory: Memory
     await take(memory)
     lease = memory.keys.scope(HERE).lease
     await memory.client.call("PEXPIRE", lease, HOURS_MS)
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
     assert 0 < await memory.client.call("PTTL", lease) <= LEASE_MS
 
 
@@ -26,9 +26,9 @@ async def test_a_wake_up_is_kept_when_the_lease_is_from_the_future(memory: Memor
     """If the holder is dead, nobody reclaims its own wake-up before the clock has caught up."""
     await put(memory, 1)
     await memory.turns.acquire(HERE, Cursor(), wake_up="1-1|1")
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held", "1-1|1")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held", "1-1|1")
     await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
 
 
 async def test_a_sweep_wakes_a_conversation_whose_lease_is_from_the_future(memory: Memory) -> None:
@@ -62,7 +62,7 @@ async def test_a_parked_turn_that_is_woken_up_too_early_is_woken_up_again(memory
     await memory.turns.park(turn.lease, 60_000)
     await memory.client.call("ZADD", memory.keys.due, 1, HERE.tag)
     assert await memory.sweep.wake_due() == 1
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("parked")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("parked")
     assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [HERE.tag.encode()]
 
 

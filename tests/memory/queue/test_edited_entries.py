@@ -6,7 +6,7 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
-from memory.queue.open_turn import Nothing
+from memory.queue.open_turn import NoTurn
 from memory.queue.stopping import Stop
 from memory.scopes.delta import Cursor
 from memory.store.errors import LeaseLost
@@ -98,7 +98,7 @@ async def test_a_dropped_message_is_not_answered(memory: Memory, *, is_open: boo
     if turn:
         with pytest.raises(LeaseLost):
             await memory.turns.write_outbox(turn, b"[]")
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("empty")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("empty")
 
 
 async def test_an_entry_that_is_not_the_bots_own_is_left_alone(memory: Memory) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
-from memory.queue.open_turn import Interrupted, Nothing, OpenTurn
+from memory.queue.open_turn import Interrupted, NoTurn, OpenTurn
 from memory.queue.stopping import Stop
 from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
@@ -115,6 +115,46 @@ async def test_a_message_that_overtook_an_earlier_one_lets_it_come_first(memory:
 
 
 @either_step
+@pytest.mark.parametrize("is_command", [True, False])
+async def test_a_turn_that_was_overtaken_over_another_connection_comes_first(
+    memory: Memory, step: Step, *, is_command: bool
+) -> None:
+    """A command, or the message of somebody else, is not joined with the turn."""
+    await put(memory, 2)
+    turn = await take(memory)
+    earlier = Entry(1, ANN if is_command else BOB, is_command, b"earlier")
+    await memory.mailbox.put(HERE, earlier)
+    await arrived(memory, {2: 0, 1: 5})
+    assert await why(step, memory, turn) == "again"
+    first = await begin_again(memory, turn)
+    assert (ids(first), first.attempts) == ([1], 1)
+    assert await why(renew, memory, first) == ""
+    then = (await close(memory, first)).then
+    assert isinstance(then, OpenTurn)
+    assert (ids(then), then.attempts) == ([2], 1)
+
+
+@pytest.mark.parametrize("state", ["late", "shown", "failed", "stopped", "stored", "older"])
+async def test_a_turn_goes_on_although_it_has_overtaken_another(memory: Memory, state: str) -> None:
+    """What came before the turn began was set aside or put back: it has not been overtaken."""
+    await put(memory, 2)
+    turn = await take(memory)
+    await memory.mailbox.put(HERE, Entry(1, BOB, is_command=False, body=b"earlier"))
+    await arrived(memory, {2: 0, 1: {"late": COALESCE_MS, "older": -5}.get(state, 5)})
+    name = memory.keys.scope(HERE).turn
+    if state == "shown":
+        turn.run.shown = "Well"
+    elif state == "stored":
+        await memory.client.call("HSET", name, "outbox", "[]")
+    elif state in ("failed", "stopped"):
+        await memory.client.call("HSET", name, {"failed": "failures"}.get(state, state), 1)
+    expected = "stopped" if state == "stopped" else ""
+    assert await why(renew, memory, turn) == expected
+    if state != "shown":
+        assert ids(await begin_again(memory, turn)) == [2]
+
+
+@either_step
 async def test_a_run_goes_on_if_a_part_of_its_reply_is_shown(memory: Memory, step: Step) -> None:
     await put(memory, 1)
     turn = await take(memory)
@@ -189,7 +229,7 @@ async def test_a_turn_that_was_cleared_is_not_begun_again(memory: Memory) -> Non
     turn = await take(memory)
     await put(memory, 2)
     await memory.client.call("DEL", memory.keys.scope(HERE).lease, memory.keys.scope(HERE).turn)
-    assert await memory.turns.acquire(HERE, Cursor(), turn.lease.token) == Nothing("lost")
+    assert await memory.turns.acquire(HERE, Cursor(), turn.lease.token) == NoTurn("lost")
 
 
 async def test_another_process_hears_at_once_that_a_message_followed(
@@ -248,7 +288,7 @@ async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> No
     await memory.turns.renew(stopped)  # does not end the run that stores what was shown
     await memory.turns.write_outbox(stopped, b"shown")
     committed = await memory.turns.commit(stopped, [], Cursor())
-    assert committed.then == Nothing("empty")
+    assert committed.then == NoTurn("empty")
     await put(memory, 3)
     await take(memory)
     assert [await stop(memory, 2), await stop(memory, 4)] == ["answered", "stopped"]

@@ -107,9 +107,7 @@ async def test_a_parked_turn_is_woken_up_when_it_is_due(memory: Memory) -> None:
     assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [b"c:9:0"]
 
 
-async def test_overdue_learning_is_given_to_one_process_at_a_time(
-    memory: Memory,
-) -> None:
+async def test_overdue_learning_is_given_to_one_process_at_a_time(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
     assert await memory.sweep.take_late_learning(5) == []
@@ -152,9 +150,7 @@ async def test_idle_consumers_are_removed_unless_they_have_a_pending_wake_up(
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 0
 
 
-async def test_only_recently_active_consumers_are_counted(
-    memory: Memory,
-) -> None:
+async def test_only_recently_active_consumers_are_counted(memory: Memory) -> None:
     queues = [memory.ready_queue() for _ in range(3)]
     assert await queues[0].count_consumers(60_000) == 0  # before there is a stream
     await queues[0].read(1, 1)

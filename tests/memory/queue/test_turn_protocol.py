@@ -6,7 +6,7 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Outcome
-from memory.queue.open_turn import Closing, Nothing, OpenTurn, Superseded
+from memory.queue.open_turn import Closing, NoTurn, OpenTurn, QuestionErased, Superseded
 from memory.scopes.delta import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
@@ -24,9 +24,7 @@ async def test_a_new_message_sends_no_wake_up_while_the_lease_is_held(memory: Me
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
 
-async def test_messages_are_answered_in_the_order_of_their_update_ids(
-    memory: Memory,
-) -> None:
+async def test_messages_are_answered_in_the_order_of_their_update_ids(memory: Memory) -> None:
     for update_id in (3, 1, 2):
         await put(memory, update_id)
     turn = await take(memory)
@@ -55,16 +53,14 @@ async def test_a_turn_takes_consecutive_messages_of_one_sender_only(memory: Memo
 async def test_a_second_worker_learns_that_the_lease_is_held(memory: Memory) -> None:
     await put(memory, 1)
     await take(memory)
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
 
 
 async def test_an_empty_mailbox_gives_no_lease(memory: Memory) -> None:
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("empty")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("empty")
 
 
-async def test_commit_appends_both_messages_and_removes_only_the_taken_ones(
-    memory: Memory,
-) -> None:
+async def test_commit_appends_both_messages_and_removes_only_the_taken_ones(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     await put(memory, 2)
@@ -77,7 +73,7 @@ async def test_commit_appends_both_messages_and_removes_only_the_taken_ones(
 async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) -> None:
     await put(memory, 1)
     committed = await close(memory, await take(memory))
-    assert committed.then == Nothing("empty")
+    assert committed.then == NoTurn("empty")
     assert not await memory.client.call("EXISTS", memory.keys.scope(HERE).lease)
 
 
@@ -103,7 +99,7 @@ async def test_a_commit_repeated_without_the_lease_does_not_say_that_nothing_wai
     await close(memory, turn)
     await _expire(memory)
     again = await memory.turns.commit(turn, exchange_of(turn), Cursor())
-    assert again.then == Nothing("lost")
+    assert again.then == NoTurn("lost")
 
 
 async def test_a_repeated_commit_is_recognized_after_later_turns(memory: Memory) -> None:
@@ -119,7 +115,7 @@ async def test_a_repeated_commit_is_recognized_after_later_turns(memory: Memory)
         await memory.turns.commit(turns[1], exchange_of(turns[1]), Cursor())
     with pytest.raises(LeaseLost) as refusal:
         await memory.turns.commit(turns[0], exchange_of(turns[0]), Cursor())
-    assert refusal.type is LeaseLost
+    assert refusal.type is QuestionErased
 
 
 async def test_a_dead_holders_turn_is_taken_over_with_its_outbox(memory: Memory) -> None:
@@ -184,9 +180,7 @@ async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
     assert await texts(memory) == []
 
 
-async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(
-    memory: Memory,
-) -> None:
+async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: Memory) -> None:
     """The refused step may repeat one that was carried out, whose answer was lost."""
     await put(memory, 1)
     stale = await take(memory)
@@ -209,7 +203,27 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(
     assert await refusals() == [Superseded, Superseded, Superseded]
     nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
-    assert await refusals() == [LeaseLost, LeaseLost, LeaseLost]
+    assert await refusals() == [QuestionErased, QuestionErased, QuestionErased]
+
+
+async def test_a_refused_step_says_whether_the_question_was_erased(memory: Memory) -> None:
+    """If it still waits, another worker will show a reply to it. Then a former reply may stay."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn, b"reply")
+
+    async def refusals() -> list[object]:
+        steps = (
+            memory.turns.mark_sending(turn, 0, ()),
+            memory.turns.commit(turn, exchange_of(turn), Cursor()),
+        )
+        return [type(each) for each in await gather(*steps, return_exceptions=True)]
+
+    await memory.client.call("HINCRBY", memory.keys.scope(HERE).meta, "erasure", 1)
+    assert await refusals() == [LeaseLost, LeaseLost]
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 5, as_admin=False)
+    assert await refusals() == [QuestionErased, QuestionErased]
 
 
 async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memory) -> None:
@@ -217,15 +231,13 @@ async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memor
     turn = await take(memory)
     await memory.turns.write_outbox(turn, b"reply")
     await memory.turns.park(turn.lease, 60_000)
-    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("parked")
+    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("parked")
     keys = memory.keys.scope(HERE)
     await memory.client.call("HSET", keys.turn, "due", 1)
     assert (await take(memory)).outbox == b"reply"
 
 
-async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(
-    memory: Memory,
-) -> None:
+async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(memory: Memory) -> None:
     """If it stopped between two parts, the part just sent would be sent again."""
     await put(memory, 1)
     turn = await take(memory)
@@ -275,9 +287,7 @@ async def _expire(memory: Memory) -> None:
     await memory.client.call("DEL", memory.keys.scope(HERE).lease)
 
 
-async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(
-    memory: Memory,
-) -> None:
+async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(memory: Memory) -> None:
     await put(memory, 1)
     deferred = await take(memory)
     await memory.turns.defer(deferred.lease, 60_000)
@@ -290,9 +300,7 @@ async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(
     assert ([entry.update_id for entry in turn.entries], turn.attempts) == ([1, 2], 1)
 
 
-async def test_a_deferred_turn_keeps_its_failures(
-    memory: Memory,
-) -> None:
+async def test_a_deferred_turn_keeps_its_failures(memory: Memory) -> None:
     await put(memory, 1)
     await memory.turns.note_failure(await take(memory), "ValueError")
     await memory.turns.defer((await take(memory)).lease, 60_000)

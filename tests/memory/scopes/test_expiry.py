@@ -40,9 +40,7 @@ async def test_a_second_write_within_an_hour_leaves_the_expiry_as_it_is(memory: 
     assert await _lives_ms(memory, meta) > whole_ms - _HALF_AN_HOUR_MS
 
 
-async def test_a_key_that_is_new_or_was_gone_gets_an_expiry_within_the_hour(
-    memory: Memory,
-) -> None:
+async def test_a_key_that_is_new_or_was_gone_gets_an_expiry_within_the_hour(memory: Memory) -> None:
     keys = memory.keys.scope(HERE)
     await memory.scripts["touch"](keys.all, {"ttl_s": OPTIONS.ttl_s})
     await _write(memory, 1)

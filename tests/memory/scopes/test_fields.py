@@ -6,13 +6,9 @@ import orjson
 import pytest
 
 from memory.behaviors.behavior_store import BehaviorState, Kept
-from memory.behaviors.chat_instructions import Instructions
 from memory.behaviors.learning_mode import LearningMode
-from memory.behaviors.other_topics import RecallTopics
 from memory.memory import Memory
-from memory.queue.audience import Mute
 from memory.queue.open_turn import Closing
-from memory.reminders.time_zone import PersonsZone
 from memory.scopes.amendments import Again, Checked, Ended, Pinned
 from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Fact, Hidden, ScopeEntry, Synopsis, read, written
@@ -28,7 +24,7 @@ from memory.scopes.fields import (
     Watermark,
     Written,
 )
-from memory.scopes.looked import Looked
+from memory.scopes.looked import ClaimsChecked, Looked
 from memory.scopes.passages import Chunk, Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
@@ -52,21 +48,16 @@ THAT_REST_ON_THE_FIRST_MESSAGE = [
     BehaviorState("diary", "a | b", 1, is_untrusted=True),
     Document("abc", "a.txt", "0f", 1, added_at=1_000, sender_id=ANN),
 ]
-THAT_REST_ON_THE_PERSON = [
-    Instructions("Be brief.\nNo | emoji.", ANN, 1_000),
-]
 NUMBERS_ONLY = [
     Watermark("facts", 1),
     Looked(12, 3, 4),
+    ClaimsChecked(7),
     Failures("facts", 2, 1_000),
     LearningPause("vectors", 1, 1_000, "a model"),
     Written(GROUP.tag, "31"),
-    PersonsZone("Europe/Berlin"),
     LearningMode("ask"),
-    RecallTopics(is_on=True),
-    Mute(is_muted=True, by_update=7),
 ]
-FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *THAT_REST_ON_THE_PERSON, *NUMBERS_ONLY]
+FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *NUMBERS_ONLY]
 ENTRIES = [
     Fact(1, "sails", (SOURCE,), 1_000, replaced=(Wording(0, "rows", (SOURCE,), 1, 1_000),)),
     Ended(1, 2_000, THE_ONE_BEFORE),
@@ -80,7 +71,8 @@ ENTRIES = [
 
 
 def test_the_examples_here_are_of_every_kind() -> None:
-    assert {type(field) for field in FIELDS} == set(Field.KINDS.values())
+    core = {kind for kind in Field.KINDS.values() if not kind.__module__.startswith("bot.")}
+    assert {type(field) for field in FIELDS} == core
     assert {type(entry) for entry in ENTRIES} == set(ScopeEntry.KINDS.values())
 
 

@@ -229,25 +229,10 @@ async def test_a_hit_brings_its_whole_exchange(memory: Memory) -> None:
     assert not found.is_boosted
 
 
-async def test_the_nearest_comes_first_and_what_is_unrelated_finds_nothing(
-    memory: Memory,
-) -> None:
-    history = await remembering(
-        memory,
-        ("A boat needs paint, brushes, tar and patience", "Yes"),
-        ("The oven is broken", "Oh"),
-        ("boat Aurora", "Nice"),
-    )
-    found = await history.search("boat Aurora", 8)
-    assert [recollection.seq for recollection in found][:2] == [5, 1]
-    assert found[0].score > found[1].score
-    assert await history.search("Which giraffe lives in the zoo?", 8) == []
-
-
 async def test_question_and_answer_are_found_by_themselves(memory: Memory) -> None:
     said = [(f"lighthouse {name}", f"The lighthouse {name}!") for name in "abcde"]
     history = await remembering(memory, *said)
-    found = await history.search("lighthouse", 20)
+    found = await history.search("Which lighthouse?", 20)
     assert sorted(result.seq for result in found) == list(range(1, 11))
     assert {len(result.messages) for result in found} == {2}
 
@@ -276,6 +261,33 @@ async def test_without_an_embedding_model_words_are_searched(
     assert history.is_searchable
     found, *_ = await history.search("boat", 8)
     assert (texts(found.messages), found.dense) == ([BOAT, "Nice"], 0.0)
+
+
+async def test_the_first_thing_said_needs_no_word_of_the_question(memory: Memory) -> None:
+    history = await remembering(memory, ("My boat is blue", "I see"), *varied(40))
+    found = await history.search("What was the first thing I told you?", 4)
+    assert texts([each.hit for each in found])[0] == "My boat is blue"
+    seq = found[0].seq
+    again = await history.search("What was the first thing I told you?", 4, exclude={seq})
+    assert seq not in [each.seq for each in again]
+
+
+async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    memory = Memory(store, 1, tokens, None, OPTIONS)
+    said = [(f"Good soup again, number {n % 4}", "Yes") for n in range(40)]
+    said[3] = ("The museum in Bonn was open", "Good")
+    said[30] = ("Half of the Prado was shut", "A pity")
+    history = await remembering(memory, *said)
+    question = "Which museums have I seen?"
+    results = await history.search(question, 8)
+    found = [each.hit.text for each in results]
+    assert found[0] == "The museum in Bonn was open"
+    assert "Half of the Prado was shut" in found
+    assert len(results) == len({each.seq for each in results})
+    rows = {hit.row for hit in await history.find(question, 8)}  # people look for words
+    assert "Half of the Prado was shut" not in {history.messages[row].text for row in rows}
 
 
 async def test_an_embedding_model_out_of_order_leaves_the_words(

@@ -5,33 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from memory.search.growing import Flags, Floats
+from memory.search.arrays import Flags, Floats
 from memory.search.hybrid import Hit, HybridIndex, IndexRecord
 
 WIDTH = 12
 
-_VOCABULARY = [
-    "lisbon",
-    "harbour",
-    "bakery",
-    "violin",
-    "volcano",
-    "orchard",
-    "ferry",
-    "kettle",
-    "lantern",
-    "compass",
-    "saddle",
-    "marble",
-    "pepper",
-    "anchor",
-    "blanket",
-    "thunder",
-    "meadow",
-    "cabinet",
-    "guitar",
-    "puzzle",
-]
+_WORDS = (
+    "lisbon harbour bakery violin volcano orchard ferry kettle lantern compass saddle marble "
+    "pepper anchor blanket thunder meadow cabinet guitar puzzle"
+)
+_VOCABULARY = _WORDS.split()
 
 
 def unit(vector: Floats) -> Floats:

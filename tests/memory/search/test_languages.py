@@ -1,49 +1,14 @@
 """Words alone find the right message in every script, and a greeting finds nothing."""
 
+import tomllib
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from memory.search.hybrid import HybridIndex, IndexRecord
 
-SAID = {
-    "English": (
-        "My sister Maria lives in Lisbon with two cats",
-        "I started a new job at the bakery on Monday",
-        "We watched a film about volcanoes yesterday",
-        "My brother's car broke down near Porto",
-    ),
-    "Russian": (
-        "Моя сестра Марина живёт в Лиссабоне с двумя кошками",
-        "В понедельник я начал работать в пекарне",
-        "Вчера мы смотрели фильм про вулканы",
-        "У брата сломалась машина возле Порту",
-    ),
-    "Persian": (
-        "خواهرم مریم با دو گربه در لیسبون زندگی می‌کند",
-        "دوشنبه کار جدیدم را در نانوایی شروع کردم",
-        "دیروز فیلمی درباره آتشفشان‌ها دیدیم",
-        "ماشین برادرم نزدیک پورتو خراب شد",
-    ),
-    "Chinese": (
-        "我姐姐玛丽亚住在里斯本，养了两只猫",
-        "星期一我开始在面包店上班",
-        "昨天我们看了一部关于火山的电影",
-        "我哥哥的车在波尔图附近坏了",
-    ),
-    "Japanese": (
-        "姉のマリアは猫二匹とリスボンに住んでいます",
-        "月曜日にパン屋で新しい仕事を始めました",
-        "昨日火山についての映画を見ました",
-        "兄の車がポルトの近くで故障しました",
-    ),
-    "Thai": (
-        "พี่สาวของฉันอาศัยอยู่ที่ลิสบอนกับแมวสองตัว",
-        "วันจันทร์ฉันเริ่มงานใหม่ที่ร้านเบเกอรี่",
-        "เมื่อวานเราดูหนังเกี่ยวกับภูเขาไฟ",
-        "รถของพี่ชายเสียใกล้ปอร์โต",
-    ),
-}
+SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text("utf-8"))
 ASKED = (
     ("English", "Where does my sister live?", 0),
     ("English", "What about the film on the volcano?", 2),

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given
 
-from memory.search.growing import Floats
+from memory.search.arrays import Floats
 from memory.search.hybrid import HybridIndex, IndexRecord
 from tests.memory.search.conversations import (
     conversations,

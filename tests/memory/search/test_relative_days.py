@@ -47,6 +47,31 @@ def test_a_season_that_is_not_over_is_not_the_last_one() -> None:
             "2026-05-31",
         ),
         ("last winter|letzten Winter", "2025-12-01", "2026-02-28"),
+        (
+            (
+                "O que eu fiz ontem?|Qu'est-ce que j'ai fait hier ?|Che cosa ho fatto ieri?"
+                "|Apa yang aku lakukan kemarin?|Dün ne yaptım?|Що я робив учора?"
+            ),
+            "2026-11-21",
+            "2026-11-21",
+        ),
+        (
+            (
+                "O que eu disse há duas semanas?|Qu'est-ce que j'ai dit il y a deux semaines ?"
+                "|Che cosa ho detto due settimane fa?|Apa yang aku katakan dua minggu lalu?"
+                "|İki hafta önce ne dedim?|Що я сказав два тижні тому?"
+            ),
+            "2026-11-05",
+            "2026-11-11",
+        ),
+        (
+            (
+                "Onde eu estava na semana passada?|Où étais-je la semaine dernière ?"
+                "|Dove ero la settimana scorsa?|Geçen hafta neredeydim?|Де я був минулого тижня?"
+            ),
+            "2026-11-09",
+            "2026-11-15",
+        ),
         ("last December", "2025-12-01", "2025-12-31"),
         ("last month", "2026-10-01", "2026-10-31"),
         ("last year", "2025-01-01", "2025-12-31"),

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.search.asked import tells_time
+from memory.search.question import tells_time
 from memory.search.vocabulary import ABSENT, CODES, SCRIPTS, UNCLEAR, Vocabulary
 from memory.search.words import UNKNOWN, languages_of, words_of
 

@@ -81,9 +81,7 @@ async def test_the_store_can_be_opened_at_its_address(valkey: EmbeddedValkey) ->
     ids=["exit", "SIGINT", "SIGTERM", "SIGKILL"],
 )
 def test_the_server_ends_with_the_bot_and_keeps_the_data(
-    data_dir: Path,
-    valkey: EmbeddedValkey,
-    end: Callable[[subprocess.Popen[bytes]], None],
+    data_dir: Path, valkey: EmbeddedValkey, end: Callable[[subprocess.Popen[bytes]], None]
 ) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", BOT, str(data_dir)],

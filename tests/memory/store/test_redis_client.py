@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from typing import TypeAlias
+from contextlib import suppress
+from typing import Any, Self, TypeAlias
 
 import pytest
 
 from memory.store import client as redis_client
 from memory.store.client import MAX_BLOCK_MS, RedisClient
-from memory.store.connections import SOCKET_TIMEOUT_S
+from memory.store.connections import SOCKET_TIMEOUT_S, published
 from memory.store.errors import StoreRefused, StoreUnavailable
 from tests.valkey import ValkeyServer
 
@@ -312,3 +313,43 @@ async def test_a_refused_call_does_not_lose_its_cancellation(valkey: str) -> Non
             lost.append(steps)
         await client.close()
     assert lost == []
+
+
+class LosesACancellation:
+    """A subscription whose first call swallows a cancellation, as may happen on Python 3.11."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def pubsub(self) -> Self:
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def subscribe(self, _: str) -> None:
+        return None
+
+    async def get_message(self, timeout: float) -> dict[str, object]:  # noqa: ASYNC109 - the SDK's
+        del timeout
+        self.calls += 1
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return {"type": "subscribe"}
+
+
+async def test_a_listener_ends_even_if_the_sdk_loses_its_cancellation() -> None:
+    sdk: Any = LosesACancellation()
+
+    async def listen() -> bytes:
+        return await anext(published(sdk, "channel"))
+
+    listening = asyncio.create_task(listen())
+    await asyncio.sleep(0)
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+    assert sdk.calls == 1

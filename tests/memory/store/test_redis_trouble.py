@@ -21,45 +21,22 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused, StoreUnavailable
 from tests.valkey import HOST, OneNodeCluster, ValkeyServer, free_port
 
+_UNAVAILABLE = (
+    "AskError BusyLoadingError ClusterDownError ClusterError ConnectionError "
+    "ExternalAuthProviderError InvalidResponse MasterDownError MaxConnectionsError "
+    "MovedError ReadOnlyError SlotNotCoveredError TimeoutError TryAgainError"
+)
+_REFUSED = (
+    "AuthenticationError AuthenticationWrongNumberOfArgsError AuthorizationError "
+    "ClusterCrossSlotError CrossSlotTransactionError DataError ExecAbortError "
+    "InvalidPipelineStack LockError LockNotOwnedError ModuleError NoPermissionError "
+    "NoScriptError NoSuchFieldsetError PubSubError RedisClusterException RedisError "
+    "ResponseError WatchError"
+)
 MEANINGS = {
     StoreFull: {"OutOfMemoryError"},
-    StoreUnavailable: {
-        "AskError",
-        "BusyLoadingError",
-        "ClusterDownError",
-        "ClusterError",
-        "ConnectionError",
-        "ExternalAuthProviderError",
-        "InvalidResponse",
-        "MasterDownError",
-        "MaxConnectionsError",
-        "MovedError",
-        "ReadOnlyError",
-        "SlotNotCoveredError",
-        "TimeoutError",
-        "TryAgainError",
-    },
-    StoreRefused: {
-        "AuthenticationError",
-        "AuthenticationWrongNumberOfArgsError",
-        "AuthorizationError",
-        "ClusterCrossSlotError",
-        "CrossSlotTransactionError",
-        "DataError",
-        "ExecAbortError",
-        "InvalidPipelineStack",
-        "LockError",
-        "LockNotOwnedError",
-        "ModuleError",
-        "NoPermissionError",
-        "NoScriptError",
-        "NoSuchFieldsetError",
-        "PubSubError",
-        "RedisClusterException",
-        "RedisError",
-        "ResponseError",
-        "WatchError",
-    },
+    StoreUnavailable: {*_UNAVAILABLE.split()},
+    StoreRefused: {*_REFUSED.split()},
 }
 IN_REDIS_6_SCRIPT = "Error running script (call to f_ab): @user_script:1: @user_script: 1:"
 # Programming errors of the SDK's own: after a fork, and in a plugin that we do not use.

@@ -139,7 +139,7 @@ class Chat(chats.LocalChat):
         after: chats.ChatMessage | None = None,
         *,
         topic: Topic | None = None,
-        timeout_s: float = 10,
+        timeout_s: float = 60,
     ) -> chats.ChatMessage:
         """Return the bot's first message after `after`: by default after the last by a person.
 

@@ -43,15 +43,7 @@ RICH_BLOCKS = RICH_MEDIA | {
 }
 """The types of blocks in rich messages, except `thinking`, which only drafts have."""
 
-_QUOTABLE = {
-    "bold",
-    "italic",
-    "underline",
-    "strikethrough",
-    "spoiler",
-    "custom_emoji",
-    "date_time",
-}
+_QUOTABLE = {"bold", "italic", "underline", "strikethrough", "spoiler", "custom_emoji", "date_time"}
 """Entities that a quote must have exactly as the message has them."""
 
 

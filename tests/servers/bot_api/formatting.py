@@ -174,9 +174,7 @@ def _trimmed(text: str, entities: list[Entity]) -> FormattedText:
     start = min([blanks, *(entity.offset for entity in inside)])
     moved = [
         replace(
-            entity,
-            offset=entity.offset - start,
-            length=min(entity.length, end - entity.offset),
+            entity, offset=entity.offset - start, length=min(entity.length, end - entity.offset)
         )
         for entity in inside
     ]

@@ -32,10 +32,14 @@ def read_keyboard(given: Parameters) -> Keyboard:
 def _button(value: object) -> Button:
     with while_reading("inline keyboard button"):
         fields = fields_of(value, "InlineKeyboardButton must be an Object")
+        copied = fields.fields("copy_text") if "copy_text" in fields.values else None
         button = Button(
-            fields.required_text("text"), fields.text("callback_data"), fields.text("url")
+            fields.required_text("text"),
+            fields.text("callback_data"),
+            fields.text("url"),
+            copied.required_text("text") if copied else "",
         )
-        if not button.callback_data and not button.url:
+        if not (button.callback_data or button.url or button.copies):
             raise BadRequestError("Text buttons are unallowed in the inline keyboard")
     if len(button.callback_data.encode()) > _MAX_CALLBACK_BYTES:
         raise BadRequestError("BUTTON_DATA_INVALID")

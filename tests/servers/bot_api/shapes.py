@@ -20,11 +20,7 @@ def full_chat_shape(chat: Chat, available_reactions: Iterable[str] | None) -> Sh
     return (
         chat_shape(chat)
         | limited
-        | {
-            "accent_color_id": 0,
-            "max_reaction_count": 11,
-            "accepted_gift_types": accepted,
-        }
+        | {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": accepted}
     )
 
 

@@ -8,19 +8,22 @@ from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     EmbeddingsRequest,
+    ImageRequest,
     SpeechRequest,
     TranscriptionRequest,
     is_chat,
     is_embeddings,
+    is_image,
     is_responses,
     is_speech,
     is_transcription,
 )
 from tests.servers.model_api.rules import Dialect
-from tests.servers.model_api.server import OPUS_HEAD, ModelApiServer
+from tests.servers.model_api.server import OPUS_HEAD, PICTURE, ModelApiServer
 
 __all__ = [
     "OPUS_HEAD",
+    "PICTURE",
     "ApiError",
     "ApiRequest",
     "Break",
@@ -28,6 +31,7 @@ __all__ = [
     "ChatRequest",
     "Dialect",
     "EmbeddingsRequest",
+    "ImageRequest",
     "ModelApiServer",
     "Quirk",
     "Reply",
@@ -39,6 +43,7 @@ __all__ = [
     "content_filtered",
     "is_chat",
     "is_embeddings",
+    "is_image",
     "is_responses",
     "is_speech",
     "is_transcription",

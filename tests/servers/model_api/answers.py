@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
-from bot.playground.offline_embedder import embed
 from memory.behaviors.steps import ToolCall
 from tests.servers.model_api.faults import Fault, Quirk
 from tests.servers.model_api.replies import Reply
 from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest
+from tests.servers.word_vectors import embed
 
 Json = dict[str, object]
 

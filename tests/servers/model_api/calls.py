@@ -60,7 +60,7 @@ class CallLog:
             self._added.notify_all()
 
     async def wait_for(
-        self, fits: Callable[[Call], bool], *, count: int = 1, timeout_s: float = 10
+        self, fits: Callable[[Call], bool], *, count: int = 1, timeout_s: float = 60
     ) -> Call:
         """Return the `count`-th call that fits, also an earlier one; raise `TimeoutError`."""
         async with asyncio.timeout(timeout_s), self._added:

@@ -65,6 +65,12 @@ def content_filtered() -> ApiError:
     )
 
 
+def moderation_blocked() -> ApiError:
+    """Return the 400 for a picture that OpenAI's filter refuses."""
+    message = "Your request was rejected by the safety system. safety_violations=[violence]."
+    return ApiError(400, message, "image_generation_user_error", code="moderation_blocked")
+
+
 def wrong_key(key: str) -> ApiError:
     """Return the 401 for a missing or wrong key, which it quotes in part as the real one does."""
     if not key:

@@ -64,11 +64,7 @@ class Faults:
         self._rules: list[_Rule] = []
 
     def add(
-        self,
-        fault: Fault,
-        *,
-        times: int | None = 1,
-        when: Callable[[ApiRequest], bool] = is_chat,
+        self, fault: Fault, *, times: int | None = 1, when: Callable[[ApiRequest], bool] = is_chat
     ) -> None:
         """Let the next `times` requests that `when` fits meet `fault`; None is every one.
 

@@ -90,7 +90,21 @@ class SpeechRequest:
     raw: Mapping[str, object] = field(default_factory=dict)
 
 
-ApiRequest = ChatRequest | EmbeddingsRequest | TranscriptionRequest | SpeechRequest
+@dataclass(frozen=True, slots=True)
+class ImageRequest:
+    """A request for a picture."""
+
+    model: str
+    prompt: str
+    raw: Mapping[str, object] = field(default_factory=dict)
+
+
+ApiRequest = ChatRequest | EmbeddingsRequest | TranscriptionRequest | SpeechRequest | ImageRequest
+
+
+def is_image(request: ApiRequest) -> bool:
+    """Tell a request for a picture from all others."""
+    return isinstance(request, ImageRequest)
 
 
 def is_speech(request: ApiRequest) -> bool:

@@ -12,17 +12,23 @@ from operator import ne
 import orjson
 
 from bot.model.call import PromptMessage
-from bot.playground.offline_embedder import DIMENSIONS
-from tests.servers.model_api.errors import ApiError, bad_request, content_filtered
+from tests.servers.model_api.errors import (
+    ApiError,
+    bad_request,
+    content_filtered,
+    moderation_blocked,
+)
 from tests.servers.model_api.faults import Quirk
 from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     EmbeddingsRequest,
+    ImageRequest,
     SpeechRequest,
     TranscriptionRequest,
 )
 from tests.servers.model_api.responses_rules import check_responses
+from tests.servers.word_vectors import DIMENSIONS
 
 _OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's cookbook counts
 
@@ -93,6 +99,8 @@ def check_request(request: ApiRequest, dialect: Dialect) -> int:
         return _check_sound(request)
     if isinstance(request, SpeechRequest):
         return _check_speech(request)
+    if isinstance(request, ImageRequest):
+        return _check_image(request, dialect)
     return _check_chat(request, dialect)
 
 
@@ -120,6 +128,23 @@ def _check_speech(request: SpeechRequest) -> int:
         raise bad_request("Missing required parameter: 'voice'.", "voice")
     if request.response_format not in _SPEECH_FORMATS:
         raise bad_request(f"Input should be one of {_SPEECH_FORMATS}", "response_format")
+    return 0
+
+
+def always_sends_image(model: str) -> bool:
+    """Return whether a model sends the image itself and refuses to be asked for it."""
+    return model.startswith("gpt-image")
+
+
+def _check_image(request: ImageRequest, dialect: Dialect) -> int:
+    """Return no tokens; refuse what OpenAI refuses."""
+    if not 0 < len(request.prompt) <= 4_000:
+        raise bad_request("Invalid 'prompt': string of a wrong length.", "prompt")
+    if "response_format" in request.raw and always_sends_image(request.model):
+        name = "response_format"
+        raise bad_request(f"Unknown parameter: '{name}'.", name, "unknown_parameter")
+    if any(word in request.prompt for word in dialect.filtered):
+        raise moderation_blocked()
     return 0
 
 

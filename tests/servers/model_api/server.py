@@ -5,6 +5,7 @@ say, and logs every request.
 """
 
 import asyncio
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
 from secrets import compare_digest
@@ -36,6 +37,7 @@ from tests.servers.model_api.replies import Responder
 from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
+    ImageRequest,
     SpeechRequest,
     TranscriptionRequest,
 )
@@ -46,7 +48,13 @@ from tests.servers.model_api.responses_answers import (
     response_stream,
 )
 from tests.servers.model_api.responses_bodies import read_responses
-from tests.servers.model_api.rules import Dialect, check_request, cut_front, prompt_tokens
+from tests.servers.model_api.rules import (
+    Dialect,
+    always_sends_image,
+    check_request,
+    cut_front,
+    prompt_tokens,
+)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -62,6 +70,10 @@ _NO_EVENTS = {
     StreamBreak.MISSHAPEN: b'{"type": ["response.output_text.delta"], "delta": 3}',
 }
 OPUS_HEAD = b"OggS" + bytes(24) + b"OpusHead" + bytes(11)
+PICTURE = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQAAAABazTCJAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC"
+)
+"""A PNG of two by two pixels."""
 _MODELS = frozenset({"local", "local-embedder"})
 
 
@@ -82,6 +94,7 @@ class ModelApiServer:
             self._route("POST", "/v1/embeddings", self._embeddings),
             self._route("POST", "/v1/audio/transcriptions", self._transcriptions),
             self._route("POST", "/v1/audio/speech", self._speech),
+            self._route("POST", "/v1/images/generations", self._images),
             self._route("GET", "/v1/models", self._models),
         ]
         handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
@@ -113,7 +126,7 @@ class ModelApiServer:
         await self.stop()
 
     async def wait_for(
-        self, fits: Callable[[Call], bool], *, count: int = 1, timeout_s: float = 10
+        self, fits: Callable[[Call], bool], *, count: int = 1, timeout_s: float = 60
     ) -> Call:
         """Return the `count`-th logged call that fits; raise `TimeoutError`."""
         return await self.log.wait_for(fits, count=count, timeout_s=timeout_s)
@@ -192,6 +205,21 @@ class ModelApiServer:
         if broken := await _broken(request, faults):
             return broken
         return Response(OPUS_HEAD + asked.text.encode(), media_type="audio/ogg")
+
+    async def _images(self, request: Request) -> Response:
+        """Answer with `PICTURE`, or with an address, which DALL·E sends if it is not asked."""
+        body = orjson.loads(await request.body())
+        asked = ImageRequest(str(body.get("model", "")), str(body.get("prompt", "")), body)
+        _, faults = await self._judge(request, asked)
+        if broken := await _broken(request, faults):
+            return broken
+        data = b64encode(PICTURE).decode()
+        if always_sends_image(asked.model):
+            usage = {"input_tokens": 20, "output_tokens": 1056, "total_tokens": 1076}
+            return JSONResponse({"created": 1, "data": [{"b64_json": data}], "usage": usage})
+        is_whole = body.get("response_format") == "b64_json"
+        drawn = {"b64_json": data} if is_whole else {"url": f"{self.url}/picture.png"}
+        return JSONResponse({"created": 1, "data": [drawn | {"revised_prompt": asked.prompt}]})
 
     async def _models(self, request: Request) -> Response:
         await self.log.add(Call(request.url.path))

@@ -4,7 +4,7 @@ for _, key in ipairs(KEYS) do key_of[string.match(key, '[%a_]+$')] = key end
 local META, LEASE, TURN, MAILBOX, SEEN = key_of.meta, key_of.lease, key_of.turn, key_of.mailbox, key_of.seen
 local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_of.learned
 local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
-local REMINDERS, OFF_RECORD, ALBUMS = key_of.reminders, key_of.off_record, key_of.albums
+local WORK, OFF_RECORD, ALBUMS = key_of.reminders, key_of.off_record, key_of.albums
 
 -- The fields of META that `touch` needs, as they were read last; nil if they must be read again.
 local expiry
@@ -31,25 +31,20 @@ end
 
 -- Answers a refused step of a turn. 'superseded' means that the part sent last counts as sent, or may count:
 -- this very step may have been carried out before, and only its answer was lost. `sent` lists the message ids
--- that the step marks as sent; the last one is the part in question. A commit marks none.
+-- that the step marks as sent; the last one is the part in question. A commit marks none. 'erased' means that the turn's
+-- question was erased before anybody closed the turn, so no worker will show a reply to it.
 -- If the turn is gone, the store no longer knows which parts count.
 local function refusal(step, sent)
-  local epoch, erasure = versions()
-  if epoch ~= step.epoch or erasure ~= step.erasure then return 'refused' end
+  local epoch, erasure, _, _, closed = read_meta('closed')
+  if (epoch or '0') ~= step.epoch or (erasure or '0') ~= step.erasure then
+    local is_closed = string.find(closed or '', ',' .. step.turn .. '|', 1, true)
+    local waits = redis.call('ZCOUNT', MAILBOX, step.turn, step.turn) > 0
+    return (is_closed or waits) and 'refused' or 'erased'
+  end
   local open = redis.call('HMGET', TURN, 'id', 'sent')
   if open[1] ~= step.turn then return 'superseded' end
   local marked, last = ',' .. (open[2] or '') .. ',', string.match(sent, '%d+$')
   return last and string.find(marked, ',' .. last .. ',', 1, true) and 'superseded' or 'refused'
-end
-
--- After an erasure the holder of the lease must load the conversation again, because it has read what is now
--- erased. This does not count as a failed attempt.
-local function begin_again()
-  redis.call('DEL', LEASE)
-  redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
-  if redis.call('HEXISTS', TURN, 'attempts') == 1 then redis.call('HSET', TURN, 'attempts', 0) end
-  redis.call('HINCRBY', META, 'erasure', 1)
-  expiry = nil
 end
 
 -- Returns whether each of these keys got an expiry after the last erasure.
@@ -232,6 +227,17 @@ local function drop_letter(id)
   return members
 end
 
+-- After an erasure the holder of the lease must load the conversation again, because it has read what is now
+-- erased. This does not count as a failed attempt. If the turn was being given up, it is tried again instead.
+local function begin_again()
+  redis.call('DEL', LEASE)
+  drop_letter(redis.call('HGET', TURN, 'id') or '')
+  redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
+  if redis.call('HEXISTS', TURN, 'attempts') == 1 then redis.call('HSET', TURN, 'attempts', 0) end
+  redis.call('HINCRBY', META, 'erasure', 1)
+  expiry = nil
+end
+
 -- Removes the dead letters up to an update, of one sender or of everybody; returns the number of messages.
 local function drop_letters(last_update, sender)
   local dropped = 0
@@ -251,15 +257,15 @@ local function cut_person(person, update)
   redis.call('HSET', META, 'cut:' .. person, update .. '|' .. whole(now_ms()))
 end
 
--- A reminder is `<person>|<sequence of the request>|<due, in ms>|<times that sending was begun>|<leased until, in ms>|
+-- A work item is `<person>|<sequence of the request>|<due, in ms>|<times that sending was begun>|<leased until, in ms>|
 -- <token of the lease>|<JSON>`. `due` is 0 until the person has agreed to it. It does not expire with the conversation.
-local function read_reminder(stored) return string.match(stored, '^(%-?%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') end
+local function read_work(stored) return string.match(stored, '^(%-?%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') end
 
--- Erases the reminders for which `goes(person, sequence)` is true.
-local function drop_reminders(goes)
-  for _, id in ipairs(redis.call('HKEYS', REMINDERS)) do
-    local person, seq = read_reminder(redis.call('HGET', REMINDERS, id))
-    if goes(person, tonumber(seq)) then redis.call('HDEL', REMINDERS, id) end
+-- Erases the work items for which `goes(person, sequence)` is true.
+local function drop_work(goes)
+  for _, id in ipairs(redis.call('HKEYS', WORK)) do
+    local person, seq = read_work(redis.call('HGET', WORK, id))
+    if goes(person, tonumber(seq)) then redis.call('HDEL', WORK, id) end
   end
 end
 
@@ -299,7 +305,7 @@ local function wipe(last_update, kept)
   end_look()
   drop_questions_with_words()
   local first_kept = kept and tonumber(string.match(kept, '^%d+'))
-  drop_reminders(function(_, seq) return not kept or seq < first_kept end)
+  drop_work(function(_, seq) return not kept or seq < first_kept end)
   redis.call('DEL', LEASE, TURN)
   counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
   redis.call('HINCRBY', META, 'epoch', 1)

@@ -1,6 +1,7 @@
 """Keys with their values and expiry, on the caller's clock; it does not know the commands."""
 
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import TypeAlias, TypeVar
 
 Reply: TypeAlias = "int | bytes | list[Reply] | None"
@@ -88,6 +89,11 @@ class Keyspace:
     def exists(self, key: bytes) -> bool:
         """Tell whether a key exists."""
         return self.get(key, object) is not None
+
+    def like(self, pattern: str) -> list[bytes]:
+        """Return the living keys that match a glob pattern, in order."""
+        names = [key for key in self._values if fnmatchcase(key.decode(), pattern)]
+        return sorted(filter(self.exists, names))
 
     def expiry(self, key: bytes) -> int | None:
         """Return when a key expires, in Unix milliseconds."""

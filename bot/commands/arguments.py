@@ -1,0 +1,89 @@
+"""Reads what stands behind a command, for all commands; nothing of it is ignored in silence."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from difflib import get_close_matches
+
+import structlog
+
+from bot.commands.access import Operators
+from bot.commands.bot_command import Answer, BotCommand, Handler
+from bot.commands.general import LISTED
+from bot.commands.sentences import Sentences
+from bot.reply.utf16 import utf16_slice
+from bot.telegram.updates import IncomingMessage
+from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
+
+_MAX_SHOWN_UNITS = 40
+_MAX_WORD_CHARS = 40
+"""A longer text is none of our words, and is not compared with them."""
+
+
+class CommandWords:
+    """Reads the words behind commands, and names what comes nearest to a wrong one."""
+
+    def __init__(self, operators: Operators, sentences: Sentences) -> None:
+        self._operators = operators
+        self._sentences = sentences
+
+    def checked(self, command: BotCommand) -> BotCommand:
+        """Return a command whose handler gets one of its `words`, what it `takes`, or nothing."""
+
+        async def answer(asked: IncomingMessage, conversation: Scope) -> Answer:
+            said = " ".join(asked.text.lower().split())
+            if word := self._word(said, command.words):
+                asked = replace(asked, text=word)
+            elif said and not command.takes.fullmatch(asked.text.strip()):
+                log.info("argument not understood", command=command.name)
+                return self._not_understood(asked, command, said)
+            return await command.handler(asked, conversation)
+
+        return replace(command, handler=answer)
+
+    def unknown(self, commands: Iterable[BotCommand]) -> Handler:
+        """Return what answers a command that does not exist: it names the nearest one here."""
+        listed = tuple(commands)
+
+        async def answer(asked: IncomingMessage, _: Scope) -> Answer:
+            audiences = LISTED["group" if asked.is_group else "private"]
+            if not asked.is_group and asked.sender in self._operators:
+                audiences = (*audiences, "operators")
+            names = [each.name for each in listed if each.audience in audiences]
+            near = nearest(asked.command, names)
+            key = "error.near_command" if near else "error.unknown_command"
+            return Answer(self._sentences.say(asked.sender.language, key, command=near))
+
+        return answer
+
+    def _word(self, said: str, words: tuple[str, ...]) -> str:
+        """Return which of our words was said, in any of our languages; "" for none."""
+        if said in words:
+            return said
+        meant = self._sentences.meaning(said)
+        return meant if meant in words else ""
+
+    def _not_understood(self, asked: IncomingMessage, command: BotCommand, said: str) -> Answer:
+        near = nearest(said, command.words)
+        keys = ["arguments.unknown"]
+        if near:
+            keys.append("arguments.did_you_mean")
+        elif command.words:
+            keys.append("arguments.words")
+        return Answer(
+            self._sentences.say(
+                asked.sender.language,
+                *keys,
+                said=utf16_slice(said, 0, _MAX_SHOWN_UNITS),
+                command=command.name,
+                word=near,
+                words=self._sentences.joined(asked.sender.language, command.words),
+            )
+        )
+
+
+def nearest(said: str, words: Iterable[str]) -> str:
+    """Return the word that somebody may have meant, "" if none is near."""
+    near = get_close_matches(said, [*words], n=1) if len(said) <= _MAX_WORD_CHARS else []
+    return near[0] if near else ""

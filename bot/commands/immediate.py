@@ -1,0 +1,88 @@
+"""What acts at once, without a turn: buttons, `/stop`, and what features do at intake."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from bot.commands.access import asker_of
+from bot.commands.bot_command import Answer
+from bot.commands.sentences import Sentences
+from bot.telegram.chat import Chat
+from bot.telegram.updates import (
+    AtOnceUpdate,
+    ButtonPress,
+    IncomingMessage,
+    Rewording,
+    StoppedDraft,
+)
+from memory.queue.stopping import Stop, Stopping
+from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
+
+Act = Callable[[Any], Awaitable[IncomingMessage | None]]
+"""Acts on an update at intake; a repeated call changes nothing.
+
+Returns a message that still has to be answered in its turn. Raises `StoreError` or `TelegramError`.
+"""
+
+_NOT_YOURS = "not_yours"
+
+
+@dataclass(frozen=True, slots=True)
+class ImmediateActions:
+    """`press` acts on a button; `acts` on the other updates, by their type: see `Feature.arrivals`.
+
+    The person who asked can stop an answer, and so can a group's admins.
+    """
+
+    press: Callable[[ButtonPress], Awaitable[None]]
+    stopping: Stopping
+    chat: Chat
+    acts: Mapping[type[Any], Act]
+
+    async def act(self, update: AtOnceUpdate) -> IncomingMessage | None:
+        """Act on an update; return a message that still has to be answered.
+
+        Raise `StoreError` or `TelegramError` so that Telegram sends the update again.
+        """
+        match update:
+            case ButtonPress():
+                await self.press(update)
+            case StoppedDraft():
+                here = Scope.of_chat(update.chat_id, update.topic_id)
+                stop = Stop(update.update_id, update.chat_id, update.draft_id)
+                outcome = await self.stopping.stop(here, stop)
+                log.info("stop", conversation=here.tag, outcome=outcome)
+            case IncomingMessage():
+                return await self._stop(update)
+            case _ if act := self.acts.get(type(update)):
+                return await act(update)
+            case Rewording():
+                return update.message
+        return None
+
+    async def _stop(self, asked: IncomingMessage) -> IncomingMessage | None:
+        here = Scope.of_chat(asked.chat_id, asked.topic_id)
+        stop = Stop(asked.update_id, asked.sender.id)
+        outcome = await self.stopping.stop(here, stop, as_admin=asked.is_anonymous_admin)
+        if outcome == _NOT_YOURS and await asker_of(asked, self.chat).is_admin():
+            outcome = await self.stopping.stop(here, stop, as_admin=True)
+        log.info("stop", conversation=here.tag, outcome=outcome)
+        if outcome in ("stopped", "answered"):
+            return None
+        return replace(asked, text=outcome)
+
+
+class StopCommand:
+    """Says why `/stop` stopped nothing."""
+
+    def __init__(self, sentences: Sentences) -> None:
+        self._sentences = sentences
+
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Return the sentence for what `ImmediateActions` left in the text."""
+        key = "stop.not_yours" if asked.text == _NOT_YOURS else "stop.nothing"
+        return Answer(self._sentences.say(asked.sender.language, key))

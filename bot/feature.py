@@ -1,0 +1,184 @@
+"""`Feature`: what one folder adds to the bot. Features of an operator are made in the same way."""
+
+import argparse
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+from starlette.routing import BaseRoute
+
+from bot.commands.access import Access, Operators
+from bot.commands.bot_command import BotCommand, ButtonHandler
+from bot.commands.immediate import Act
+from bot.commands.memory_entries import MemoryLine
+from bot.commands.memory_settings import MemoryWords
+from bot.commands.notices import AdminNotices
+from bot.commands.privacy import PrivacyPart
+from bot.commands.sentences import Sentences
+from bot.costs.budget import Budget
+from bot.metrics.monitoring import Watcher
+from bot.model.models import Models
+from bot.telegram.admission import Admission
+from bot.telegram.bot_account import BotIdentity
+from bot.telegram.chat import Chat
+from bot.telegram.updates import IncomingMessage
+from bot.turn.answer import AnswerStep, FileFetcher
+from bot.turn.notes import Finish, Note
+from bot.turn.outbox import Outbox
+from bot.turn.permits import Permits, PersonLimits
+from bot.turn.save_claims import RunAgent
+from bot.turn.typing_indicator import TypingIndicator
+from config.settings import Settings
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.tool import Tool
+from memory.erasure.export import ExportPart
+from memory.erasure.jobs import Job
+from memory.memory import Memory
+from memory.scopes.passages import Chunk
+from memory.store.keys import Scope
+from memory.work.item import WorkItem
+
+S = TypeVar("S", bound=Settings)
+Subcommands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
+"""The commands of `python -m bot`, to which the `command_line.py` of a feature adds its own."""
+
+
+def _not_serving() -> BotIdentity:
+    raise RuntimeError("asked for the account of a bot that does not serve yet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacements:
+    """What stands in the place of ours; docs/features.md has an example of each.
+
+    A class whose constructor requires an argument gets ours.
+    """
+
+    selector: type[Any] | None = None  # selects the messages of the window
+    agent: type[Any] | None = None  # decides on the next step of an answer
+    knowledge_base: type[BaseModel] | None = None  # further fields of the running state
+    document_prompt: str = ""  # what the model is to do with passages
+    document_tool_prompt: str = ""  # what `search_documents` is for
+    document_passage: Callable[[Chunk], str] | None = None  # shows one passage with its source
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services from which features and commands are built, once, at the start.
+
+    A feature gives each of its classes only the two or three services that the class uses. `learn`
+    starts learning from a conversation. `me` returns the bot's account as soon as the bot serves.
+    `name_of` gives a conversation a name that tells nobody its id. What must be closed at the end
+    is entered into `closing`. `replaced` is what the features of the operator replace together.
+    """
+
+    settings: Settings
+    memory: Memory
+    chat: Chat
+    sentences: Sentences
+    models: Models
+    operators: Operators
+    access: Access
+    budget: Budget
+    permits: Permits
+    at_work: TypingIndicator
+    files: FileFetcher
+    admission: Admission
+    notices: AdminNotices
+    learn: Callable[[Scope], None] = lambda _: None
+    me: Callable[[], BotIdentity] = _not_serving
+    name_of: Callable[[Scope], str] = str
+    takes_in: bool = True  # whether this process takes updates in
+    works: bool = True  # whether this process runs turns and learns
+    closing: ExitStack = field(default_factory=ExitStack)
+    replaced: Replacements = Replacements()
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        memory: Memory,
+        chat: Chat,
+        sentences: Sentences,
+        models: Models,
+    ) -> "Services":
+        """Return the services of one bot."""
+        operators = Operators(memory.store, settings)
+        limits = PersonLimits(settings.max_turns_per_person)
+        return cls(
+            settings=settings,
+            memory=memory,
+            chat=chat,
+            sentences=sentences,
+            models=models,
+            operators=operators,
+            access=Access(chat, sentences, operators, memory.off_record.is_open),
+            budget=Budget(settings, memory.usage),
+            permits=Permits(limits, memory.mailbox.wake),
+            at_work=TypingIndicator(chat, settings.turn_timeout_s),
+            files=FileFetcher(chat, memory.scopes, int(settings.max_document_mb * 2**20)),
+            admission=Admission(settings, memory.members),
+            notices=AdminNotices(operators, chat, sentences),
+        )
+
+    def own(self, kind: type[S]) -> S:
+        """Return the settings as those of a feature; raise `TypeError` if they are not loaded."""
+        if not isinstance(self.settings, kind):
+            raise TypeError(kind.__module__)
+        return self.settings
+
+
+class Work(Protocol):
+    """One kind of work, made by a feature."""
+
+    kind: str
+
+    async def message(self, item: WorkItem) -> Outbox | IncomingMessage | None:
+        """Return what is sent when an item is due, or the message that a turn is to answer.
+
+        None sends nothing, and the item is done. An item that is not open waited for a button, and
+        its time has passed. Raise `StoreError`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What one folder adds to the bot; built once, by its function `feature(services)`.
+
+    `tasks` run while the bot serves. `learned` is called with each conversation from which was
+    learned; it returns false if the chat had no permit for all that there is to send. `erasing` is
+    called before a conversation is erased.
+
+    `sentences` are those of a feature of an operator, by language and key; English is required.
+    Sentences of our own features stand in `bot/language`, because a translator wants one file.
+    """
+
+    name: str
+    commands: Sequence[BotCommand] = ()  # in the order of the menus, behind our own
+    buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)  # of no command, by verb
+    switches: Sequence[MemoryWords] = ()  # settings of memory: words behind `/memory`
+    arrivals: Mapping[type[Any], Act] = field(default_factory=dict)  # done at intake
+    steps: Sequence[AnswerStep] = ()  # read what a message brings, behind commands and quotas
+    tools: Sequence[Tool[Any]] = ()  # of the model, behind our own
+    behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
+    around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run
+    notes: Sequence[Note] = ()  # lines and questions below an answer
+    finishes: Sequence[Finish] = ()  # change an answer before it is stored
+    work: Sequence[Work] = ()  # what it does when its work items are due
+    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # what runs all the time
+    learned: Sequence[Callable[[Scope], Awaitable[bool]]] = ()  # what follows learning
+    erasing: Sequence[Callable[[CallContext], Awaitable[None]]] = ()  # what precedes erasing
+    forgets: Sequence[Callable[[Job], Awaitable[None]]] = ()  # erases what is outside of scopes
+    watchers: Sequence[Watcher] = ()  # of steps and of calls to models
+    routes: Sequence[BaseRoute] = ()  # web pages
+    ways: Sequence[str] = ()  # what people can send beside text: keys in the table `start`
+    privacy: Sequence[PrivacyPart] = ()  # what `/privacy` says and asks of it
+    memory_lines: Sequence[MemoryLine] = ()  # what `/memory` says below its list
+    exports: Sequence[ExportPart] = ()  # what `/export` shows of what it stores
+    says_unasked: bool = False  # sends what nobody asked for: then `/mute` is of use
+    sentences: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    replaces: Replacements = Replacements()

@@ -1,0 +1,138 @@
+"""The list of our features, and the loading of all features, ours and the operator's.
+
+A feature that is off is not imported, apart from its settings. Nothing else in the bot imports a
+feature.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import isawaitable
+from typing import Any
+
+from bot.commands.bot_command import BotCommand
+from bot.feature import Feature, Services, Subcommands
+from bot.operator_classes import UnusableClass, built_by, found_at, replaced_by
+from bot.probe import Probe, StoreProbe
+from config.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One of our features: the folder `bot/features/<name>`.
+
+    Its `feature.py` makes it, if `is_on` says so of the settings. The folder may have three more
+    files: `settings.py` with the class `SETTINGS`, `probes.py` with `PROBES`, and `command_line.py`
+    with `add_commands`.
+    """
+
+    name: str
+    is_on: Callable[[Any], object] = lambda _: True
+
+
+FEATURES = (
+    Listed("voice"),
+    Listed("links", lambda s: s.web == "read"),
+    Listed("pictures"),
+    Listed("reminders"),
+    Listed("imports", lambda s: getattr(s, "documents", "off") != "off"),
+    Listed("documents", lambda s: s.documents != "off"),
+    Listed("topics"),
+    Listed("why"),
+    Listed("instructions"),
+    Listed("off_record"),
+    Listed("usage"),
+    Listed("mcp", lambda s: s.mcp_servers),
+    Listed("broadcast"),
+    Listed("access"),
+    Listed("inspector", lambda s: s.inspector_token),
+    Listed("traces", lambda s: s.otel_exporter_otlp_endpoint),
+    Listed("backup", lambda _: False),  # only commands of the command line
+    Listed("attached", lambda s: s.attachable_behaviors),
+    Listed("hints", lambda s: s.hints == "on"),
+    Listed("drawing", lambda s: s.openai_image_model),
+)
+"""Our features, in the order of their steps, their commands and their texts in the prompt."""
+
+
+@cache
+def all_settings() -> type[Settings]:
+    """Return the class of all settings: ours, and those of each of our features."""
+    kinds = [module.SETTINGS for module in reversed(_modules("settings"))]
+    return type("AllSettings", (*kinds, Settings), {"__module__": __name__})
+
+
+def all_probes() -> tuple[Probe | StoreProbe, ...]:
+    """Return what `check` tests for our features, also for those that are off."""
+    return tuple(probe for module in _modules("probes") for probe in module.PROBES)
+
+
+def add_all_commands(commands: Subcommands) -> None:
+    """Add what our features add to the command line, also those that are off."""
+    for module in _modules("command_line"):
+        module.add_commands(commands)
+
+
+def _modules(name: str) -> list[Any]:
+    """Import the modules of this name that our features have."""
+    paths = (f"{__name__}.{each.name}.{name}" for each in FEATURES)
+    return [import_module(path) for path in paths if find_spec(path)]
+
+
+async def open_features(services: Services) -> tuple[Feature, ...]:
+    """Return the features that are on, ours and those of `FEATURES`, with their sentences added.
+
+    Raise `UnusableClass` if a feature of the operator cannot be used; the text says why.
+    """
+    settings = services.settings
+    theirs = [await _feature_at(path, services) for path in settings.features]
+    services = replace(services, replaced=replaced_by(theirs))
+    on = [each.name for each in FEATURES if each.is_on(settings)]
+    modules = [import_module(f"{__name__}.{name}.feature") for name in on]
+    made = [module.feature(services) for module in modules]
+    ours = [await each if isawaitable(each) else each for each in made]
+    for feature in theirs:
+        _add_sentences(feature, services)
+    features = (*ours, *theirs)
+    _check_names(features)
+    return features
+
+
+async def _feature_at(path: str, services: Services) -> Feature:
+    feature = built_by("FEATURES", path, lambda: found_at("FEATURES", path)(services))
+    if isawaitable(feature):
+        try:
+            feature = await feature
+        except Exception as error:  # the operator's code may raise anything
+            why = type(error).__name__
+            raise UnusableClass(f"FEATURES: {path} cannot be built ({why})") from error
+    if not isinstance(feature, Feature):
+        raise UnusableClass(f"FEATURES: {path} returns no `Feature`; see docs/features.md")
+    return feature
+
+
+def _add_sentences(feature: Feature, services: Services) -> None:
+    listed = {f"commands.{each.name}" for each in feature.commands if each.audience != "unlisted"}
+    if missing := sorted(listed - feature.sentences.get("en", {}).keys()):
+        raise UnusableClass(f"FEATURES: {feature.name} has no English sentence {missing[0]}")
+    try:
+        services.sentences.add(feature.sentences)
+    except ValueError as error:
+        raise UnusableClass(f"FEATURES: {feature.name}: {error}") from None
+
+
+def check_commands(commands: Sequence[BotCommand]) -> None:
+    """Raise `UnusableClass` if two commands or two buttons have one name."""
+    names = [command.name for command in commands]
+    verbs = [verb for command in commands for verb in command.buttons]
+    for kind, found in (("commands", names), ("buttons", verbs)):
+        if doubled := sorted({name for name in found if found.count(name) > 1}):
+            raise UnusableClass(f"FEATURES: two {kind} have the name {doubled[0]}")
+
+
+def _check_names(features: Sequence[Feature]) -> None:
+    names = [feature.name for feature in features]
+    if doubled := sorted({name for name in names if names.count(name) > 1}):
+        raise UnusableClass(f"FEATURES: two features have the name {doubled[0]}")

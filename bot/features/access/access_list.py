@@ -1,0 +1,226 @@
+"""Who may use the bot besides the people and groups in its settings.
+
+Admins let people and groups in, refuse them and remove them; an id below 0 is a group. If somebody
+asks to be let in, only the id, the name, the language and the time are stored.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from memory.erasure.jobs import Job
+from memory.limits.members import Members
+from memory.store.scripts import Scripts
+from memory.store.store import Store
+
+LUA = Path(__file__).parent / "lua"
+MAX_ASKING = 100
+"""Requests that may wait for a decision at once, so that many accounts cannot fill the store."""
+_ASKING_S = 7 * 86_400
+_MAX_REFUSED = 10_000
+_MAX_LANGUAGE_CHARS = 16
+
+AskOutcome = Literal["asked", "waiting", "refused", "full"]
+"""What became of a request: noted now, noted before, refused before, or too many wait."""
+Way = Literal["asked", "link", "group"]
+"""How somebody came in: by asking, by an invitation, or as a group that an admin brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Somebody who asks to be let in, since `at` (Unix seconds); `name` is "" once forgotten."""
+
+    id: int
+    name: str
+    at: float
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Somebody who is in: since when (Unix seconds), in which way, and by which admin."""
+
+    id: int
+    name: str
+    at: float
+    way: Way
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The result of an admin's decision.
+
+    `is_new`: it counts, because nobody had decided before. `is_in`: the person or group is in now.
+    `by` is the admin who decided, 0 if there was nothing to decide. `language` is that of the
+    request, if the decision counts.
+    """
+
+    is_new: bool
+    is_in: bool
+    by: int
+    language: str = "en"
+
+
+class AccessList:
+    """The list in Redis; `members` has the ids of it that this process has read."""
+
+    def __init__(self, store: Store, members: Members) -> None:
+        self.members = members
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = Scripts(store.client, LUA)
+        self._ttl_s = store.ttl_s
+
+    async def ask_in(self, id_: int, name: str, language: str) -> AskOutcome:
+        """Note that somebody wants to come in."""
+        keys = [self._keys.access(part) for part in ("asking", "untold", "refused")]
+        request = {
+            "id": str(id_),
+            "language": language[:_MAX_LANGUAGE_CHARS],
+            "max": MAX_ASKING,
+            "keep_ms": _ASKING_S * 1000,
+        }
+        answer = await self._scripts["ask_in"]([*keys, self._name(id_)], request, name)
+        outcome: AskOutcome = answer.decode()
+        return outcome
+
+    async def decide(self, id_: int, by: int, *, lets_in: bool) -> Decision:
+        """Let in or refuse somebody who asks. The first decision counts."""
+        return await self._decide(id_, by, "admit" if lets_in else "refuse")
+
+    async def remove(self, id_: int, by: int) -> Decision:
+        """Remove somebody who is in; they count as refused from now on."""
+        return await self._decide(id_, by, "remove")
+
+    async def _decide(
+        self, id_: int, by: int, decision: Literal["admit", "refuse", "remove"]
+    ) -> Decision:
+        parts = ("asking", "untold", "admitted", "refused", "version")
+        request = {
+            "id": str(id_),
+            "decision": decision,
+            "by": str(by),
+            "ttl_s": self._ttl_s,
+            "max_refused": _MAX_REFUSED,
+        }
+        keys = [*map(self._keys.access, parts), self._name(id_)]
+        outcome, _, rest = (await self._scripts["decide_access"](keys, request)).partition(b"|")
+        await self.members.refresh()
+        if outcome != b"done":
+            return Decision(is_new=False, is_in=outcome == b"in", by=int(rest or 0))
+        language = "en" if decision == "remove" else rest.partition(b"|")[2].decode()
+        return Decision(is_new=True, is_in=decision == "admit", by=by, language=language)
+
+    async def admit_group(self, id_: int, name: str, by: int) -> None:
+        """Let a group in without asking, because an admin wants it there; safe to repeat."""
+        key, id_text = self._keys.access, str(id_)
+        now = int(await self._client.server_time())
+        await self._client.pipeline(
+            [
+                ("HSET", key("admitted"), id_text, f"{now}000|group|{by}"),
+                ("HDEL", key("refused"), id_text),
+                ("HDEL", key("asking"), id_text),
+                ("ZREM", key("untold"), id_text),
+                ("SET", self._name(id_), name, "EX", self._ttl_s),
+                ("INCR", key("version")),
+            ]
+        )
+        await self.members.refresh()
+
+    async def list_admitted(self) -> list[Admitted]:
+        """Return who is in, the newest first."""
+        found = await self._client.call("HGETALL", self._keys.access("admitted"))
+        names = await self._names(found)
+        listed = []
+        for id_, stored in found.items():
+            at, way, by = stored.decode().split("|")
+            listed.append(Admitted(int(id_), names[id_], int(at) / 1000, way, int(by)))
+        return sorted(listed, key=lambda each: (-each.at, each.id))
+
+    async def list_asking(self, *, untold: bool = False) -> list[Asking]:
+        """Return who asks to be let in, the oldest first.
+
+        With `untold`, only those about whom no admin has been told.
+        """
+        key = self._keys.access
+        if untold:
+            ids = await self._client.call("ZRANGE", key("untold"), 0, -1)
+            if not ids:
+                return []
+        found = await self._client.call("HGETALL", key("asking"))
+        names = await self._names(found)
+        listed = []
+        for id_, stored in found.items():
+            at, _, language = stored.decode().partition("|")
+            if not untold or id_ in ids:
+                listed.append(Asking(int(id_), names[id_], int(at) / 1000, language))
+        return sorted(listed, key=lambda each: (each.at, each.id))
+
+    async def mark_told(self, id_: int) -> None:
+        """Note that admins were told about somebody who asks."""
+        await self._client.call("ZREM", self._keys.access("untold"), id_)
+
+    async def count_this_hour(self, what: str) -> int:
+        """Count something, and return how often it was counted in this hour."""
+        hour = int(await self._client.server_time()) // 3600
+        key = self._keys.access(f"hour:{what}:{hour}")
+        count, _ = await self._client.pipeline([("INCR", key), ("EXPIRE", key, 7200)])
+        return int(count)
+
+    async def may_tell(self, what: str, every_s: int) -> bool:
+        """Return whether something may be said now; after a yes, it may not for `every_s`."""
+        key = self._keys.access(f"said:{what}")
+        return bool(await self._client.call("SET", key, 1, "NX", "EX", every_s))
+
+    async def knows(self, person: int) -> bool:
+        """Return whether anything is stored of a person: messages, a name, a decision."""
+        key = self._keys.access
+        found = await self._client.pipeline(
+            [
+                ("EXISTS", self._keys.person(person)),
+                *(("HEXISTS", key(part), person) for part in ("asking", "admitted", "refused")),
+            ]
+        )
+        return any(found)
+
+    async def stored_of(self, person: int) -> dict[str, str] | None:
+        """Return what is stored of a person, for their export; None if nothing is."""
+        key, parts = self._keys.access, ("asking", "admitted", "refused")
+        commands = [("HGET", key(part), person) for part in parts]
+        *found, name = await self._client.pipeline([*commands, ("GET", self._name(person))])
+        states = zip(parts, found, strict=True)
+        state, at = next(
+            ((part, stored.partition(b"|")[0]) for part, stored in states if stored), ("", b"")
+        )
+        if not state:
+            return None
+        since = datetime.fromtimestamp(int(at) / 1000, UTC).isoformat(timespec="seconds")
+        return {"state": state, "since": since, "name": (name or b"").decode()}
+
+    async def forget(self, job: Job) -> None:
+        """Erase the name of a forgotten person and their request to come in.
+
+        The id of somebody who is in or was refused stays, so that the decision holds.
+        """
+        if job.kind != "forget":
+            return
+        key, person = self._keys.access, job.target
+        await self._client.pipeline(
+            [
+                ("HDEL", key("asking"), person),
+                ("ZREM", key("untold"), person),
+                ("DEL", self._name(person), key(f"said:{person}"), key(f"said:{person}:link")),
+            ]
+        )
+
+    def _name(self, id_: int) -> str:
+        return self._keys.access(f"name:{id_}")
+
+    async def _names(self, ids: dict[bytes, bytes]) -> dict[bytes, str]:
+        """Return the names of ids, "" for a name that is gone."""
+        if not ids:
+            return {}
+        names = await self._client.call("MGET", *(self._name(int(id_)) for id_ in ids))
+        return {id_: (name or b"").decode() for id_, name in zip(ids, names, strict=True)}

@@ -1,0 +1,215 @@
+"""Meets people and groups whom the bot does not serve: says one sentence, and asks the admins.
+
+Nothing of what a stranger writes is stored. Intake does not wait until sentences are sent, so
+many strangers delay nobody else.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import NamedTuple
+
+import structlog
+
+from bot.commands.general import LET_IN
+from bot.commands.notices import AdminNotices
+from bot.commands.sentences import Sentences
+from bot.features.access.access_list import AccessList, Asking
+from bot.features.access.invitations import INVITATION, Invitations
+from bot.reply.parts import Button, with_buttons
+from bot.telegram.admission import Admission, is_own_right
+from bot.telegram.chat import Chat, Destination
+from bot.telegram.errors import TelegramError
+from bot.telegram.updates import ChatMigration, IncomingMessage, Stranger
+from memory.store.errors import StoreError
+from memory.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+_DAY_S = 86_400
+_HOUR_S = 3_600
+_MAX_NOTICES_AN_HOUR = 20
+_MAX_WAITING = 200
+"""Sentences that may wait to be sent. While so many wait, further strangers get none."""
+_LEAVE_AFTER_S = 1.0
+"""When a group becomes a supergroup, Telegram reports a new group and the move, in either order."""
+_TELLING_MS = 60_000
+_GIVES_NUMBER = "error.stranger"
+
+
+class _Saying(NamedTuple):
+    """A sentence for a chat. With `leaves_at` (time of the loop) the bot leaves the group then."""
+
+    chat_id: int
+    language: str
+    key: str
+    leaves_at: float = 0
+
+
+class Strangers:
+    """Decides about messages of strangers; `run` sends sentences, `tell_admins` asks the admins."""
+
+    def __init__(
+        self,
+        store: Store,
+        admission: Admission,
+        chat: Chat,
+        sentences: Sentences,
+        notices: AdminNotices,
+    ) -> None:
+        self.admission = admission
+        self.access = AccessList(store, admission.members)
+        self.invitations = Invitations(store, admission.members)
+        self._chat = chat
+        self._sentences = sentences
+        self._notices = notices
+        self._telling = store.lease(store.keys.access("telling"), _TELLING_MS)
+        self._sayings: asyncio.Queue[_Saying] = asyncio.Queue(_MAX_WAITING)
+
+    async def meet(self, stranger: Stranger) -> IncomingMessage | None:
+        """Return the message if it may be answered after all; raise `StoreError`."""
+        message = stranger.message
+        if is_own_right(message) and await self.access.knows(message.sender.id):
+            return replace(message, text="")
+        if await self.admission.admits(message):
+            return message
+        log.info("stranger", user=message.sender.id, chat=message.chat_id)
+        if message.is_group:
+            return await self._meet_group(stranger)
+        if message.command == "start" and message.text.startswith(INVITATION):
+            return await self._invited(message)
+        await self._say_once(message, await self._answer(message))
+        return None
+
+    async def follow(self, moved: ChatMigration) -> None:
+        """If a group that was in has become a supergroup, let the supergroup in."""
+        old, new = moved.old_chat_id, moved.new_chat_id
+        if not self.admission.limits_groups:
+            return
+        await self.admission.members.refresh()
+        if self.admission.serves_group(old) and not self.admission.serves_group(new):
+            listed = await self.access.list_admitted()
+            name, by = next(((each.name, each.by) for each in listed if each.id == old), ("", 0))
+            await self.access.admit_group(new, name, by)
+
+    async def run(self) -> None:
+        """Send the planned sentences to strangers, until cancelled."""
+        while True:
+            saying = await self._sayings.get()
+            try:
+                await self._say(saying)
+            except (TelegramError, StoreError) as error:
+                log.warning("stranger not told", reason=type(error).__name__)
+
+    async def tell_admins(self) -> None:
+        """Tell admins about new requests to come in; raise `StoreError`.
+
+        One process at a time does so, with at most `_MAX_NOTICES_AN_HOUR`.
+        """
+        if self.admission.mode != "ask" or not await self.access.list_asking(untold=True):
+            return
+        if not await self._telling.hold():
+            return
+        try:
+            for asking in await self.access.list_asking(untold=True):
+                if await self.access.count_this_hour("notices") > _MAX_NOTICES_AN_HOUR:
+                    await self._tell_how_many()
+                    return
+                await self._telling.hold()
+                if await self._tell_of(asking):
+                    await self.access.mark_told(asking.id)
+        finally:
+            await self._telling.release()
+
+    def welcome(self, id_: int, language: str) -> None:
+        """Plan to tell somebody that they are in now."""
+        self._plan(_Saying(id_, language, "access.welcome" if id_ > 0 else "access.group_welcome"))
+
+    def say_goodbye(self, id_: int, language: str) -> None:
+        """Plan to leave a group that was refused or removed; a person is told nothing."""
+        if id_ < 0:
+            now = asyncio.get_running_loop().time()
+            self._plan(_Saying(id_, language, "access.group_refused", now))
+
+    async def _meet_group(self, stranger: Stranger) -> IncomingMessage | None:
+        message, admission = stranger.message, self.admission
+        group, language = message.chat_id, message.sender.language
+        if not admission.limits_groups or admission.serves_group(group):
+            return None
+        is_admin = message.sender.is_person and message.sender.id in admission.admins
+        if is_admin and admission.mode != "open":
+            await self.access.admit_group(group, stranger.place, message.sender.id)
+            return message
+        if admission.mode == "ask":
+            outcome = await self.access.ask_in(group, stranger.place or str(group), language)
+            if outcome in ("asked", "waiting"):
+                await self._say_once(message, "access.group_asked")
+                return None
+        leaves_at = asyncio.get_running_loop().time() + _LEAVE_AFTER_S
+        self._plan(_Saying(group, language, "access.group_refused", leaves_at))
+        return None
+
+    async def _invited(self, message: IncomingMessage) -> IncomingMessage | None:
+        """Let a person in by the code in their link, or say that it is not valid any more."""
+        sender, mode = message.sender, self.admission.mode
+        code = message.text.removeprefix(INVITATION)
+        if mode != "open" and await self.invitations.use(code, sender.id, sender.name):
+            log.info("person let in", user=sender.id, way="link")
+            return replace(message, text=LET_IN)
+        key = _GIVES_NUMBER if mode == "open" else "access.bad_link"
+        await self._say_once(message, key, ":link")
+        return None
+
+    async def _answer(self, message: IncomingMessage) -> str:
+        """Return the key of what a person in private is told, after asking for them."""
+        if self.admission.mode != "ask":
+            return _GIVES_NUMBER if self.admission.mode == "open" else "access.invited_only"
+        sender = message.sender
+        outcome = await self.access.ask_in(sender.id, sender.name, sender.language)
+        return f"access.{'asked' if outcome == 'waiting' else outcome}"
+
+    async def _say_once(self, message: IncomingMessage, key: str, about: str = "") -> None:
+        """Say a sentence, at most once a day in a chat."""
+        if await self.access.may_tell(f"{message.chat_id}{about}", _DAY_S):
+            self._plan(_Saying(message.chat_id, message.sender.language, key))
+
+    def _plan(self, saying: _Saying) -> None:
+        try:
+            self._sayings.put_nowait(saying)
+        except asyncio.QueueFull:
+            log.warning("stranger not told", reason="TooManyStrangers")
+
+    async def _say(self, saying: _Saying) -> None:
+        chat_id = saying.chat_id
+        if saying.leaves_at:
+            await asyncio.sleep(saying.leaves_at - asyncio.get_running_loop().time())
+            await self.admission.members.refresh()
+            if self.admission.serves_group(chat_id):
+                return
+        is_leaving = saying.leaves_at > 0
+        try:
+            if not is_leaving or await self.access.may_tell(f"{chat_id}:leave", _HOUR_S):
+                await self._send(saying)
+        finally:
+            if is_leaving:
+                await self._chat.leave(chat_id)
+                log.info("group left", chat=chat_id)
+
+    async def _send(self, saying: _Saying) -> None:
+        async for wait_s in self._chat.waits(saying.chat_id):
+            await asyncio.sleep(wait_s)
+        said = self._sentences.say(saying.language, saying.key, id=saying.chat_id)
+        if saying.key == _GIVES_NUMBER:
+            label = self._sentences.text(saying.language, "buttons.copy_number")
+            said = with_buttons(said, Button(label, copies=str(saying.chat_id)))
+        for part in said:
+            await self._chat.send(Destination(saying.chat_id), part)
+
+    async def _tell_of(self, asking: Asking) -> bool:
+        key = "access.wants_in" if asking.id > 0 else "access.group_wants_in"
+        buttons = {"buttons.let_in": f"let_in:{asking.id}", "buttons.refuse": f"refuse:{asking.id}"}
+        return await self._notices.say(key, {"name": asking.name, "id": asking.id}, buttons)
+
+    async def _tell_how_many(self) -> None:
+        if await self.access.may_tell("how_many", _HOUR_S):
+            count = len(await self.access.list_asking())
+            await self._notices.say("access.more_want_in", {"count": count})

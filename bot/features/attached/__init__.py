@@ -1,0 +1,1 @@
+"""Behaviors that people attach to a conversation while the bot runs."""

@@ -1,0 +1,1 @@
+"""Backup: what one bot remembers as a file, and restored without what was erased since."""

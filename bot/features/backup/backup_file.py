@@ -1,0 +1,250 @@
+"""The file of a backup: a header, then chunks of records. A changed or moved chunk is refused.
+
+    RICORDO BACKUP
+    {"format": 1, "id": …, "bot_id": …, "layout": …, "created_at": …, …}
+    length (4 bytes) | chunk …
+
+A chunk is compressed records, each a JSON object after its length. The check of a chunk covers the
+header, the position of the chunk and whether it is the last one (the STREAM construction of Hoang,
+Reyhanitabar, Rogaway and Vizár, 2015). So a changed, swapped or missing chunk is found. Without a
+passphrase the check is a BLAKE2b digest; with one, chunks are AES-256-GCM under a key from scrypt.
+"""
+
+import hmac
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b, scrypt, sha256
+from pathlib import Path
+from secrets import token_hex
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+FORMAT = 1
+_MAGIC = b"RICORDO BACKUP\n"
+_MAX_HEADER_BYTES = 4_096
+_MAX_SEALED_BYTES = 64 * 2**20
+_MAX_OPEN_BYTES = 256 * 2**20
+_CHUNK_BYTES = 2**20
+_LENGTH_BYTES = 4
+_SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**27, "dklen": 64}
+
+FileRecord = dict[str, Any]
+"""One JSON object of a file."""
+
+
+class BackupRefused(Exception):
+    """Raised if a backup cannot be made or restored; the text tells the operator why."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupHeader:
+    """What a file says of itself; it holds no secret.
+
+    `layout` is the layout of names in the store (`memory.store.layout`). `salt` and
+    `passphrase_check` are "" if the file is not encrypted. `prefix` is the first part of all
+    nonces. `created_at` is in Unix seconds.
+    """
+
+    bot_id: int
+    layout: int
+    created_at: float
+    is_journal_only: bool = False
+    salt: str = ""
+    passphrase_check: str = ""
+    format: int = FORMAT
+    id: str = field(default_factory=lambda: token_hex(16))
+    prefix: str = field(default_factory=lambda: token_hex(7))
+
+
+class _Seal:
+    """Seals and opens the chunks of one file."""
+
+    def __init__(self, line: bytes, prefix: str, key: bytes) -> None:
+        self._line = line
+        self._prefix = bytes.fromhex(prefix)
+        self._cipher = AESGCM(key) if key else None
+        self._digest_key = sha256(line).digest()
+
+    def seal(self, content: bytes, number: int, *, is_last: bool) -> bytes:
+        nonce = self._nonce(number, is_last=is_last)
+        if self._cipher:
+            return self._cipher.encrypt(nonce, content, self._line)
+        return content + self._digest(nonce + content)
+
+    def open(self, sealed: bytes, number: int, *, is_last: bool) -> bytes:
+        nonce = self._nonce(number, is_last=is_last)
+        if self._cipher:
+            try:
+                return self._cipher.decrypt(nonce, sealed, self._line)
+            except InvalidTag:
+                raise damaged() from None
+        content, digest = sealed[:-16], sealed[-16:]
+        if not hmac.compare_digest(self._digest(nonce + content), digest):
+            raise damaged()
+        return content
+
+    def _nonce(self, number: int, *, is_last: bool) -> bytes:
+        return self._prefix + number.to_bytes(4, "big") + bytes([is_last])
+
+    def _digest(self, content: bytes) -> bytes:
+        return blake2b(content, digest_size=16, key=self._digest_key).digest()
+
+
+class BackupWriter:
+    """Writes a file under a temporary name; it gets its own name when the block ends without error.
+
+    Only the operator may read it (mode 0600). A crash leaves the temporary file, which the next
+    backup to the same name replaces.
+    """
+
+    def __init__(self, path: Path, header: BackupHeader, passphrase: str = "") -> None:
+        self._path = path
+        self._partial = path.with_name(path.name + ".partial")
+        key = b""
+        if passphrase:
+            salt = token_hex(16)
+            key, check = _derived(passphrase, salt)
+            header = BackupHeader(**asdict(header) | {"salt": salt, "passphrase_check": check})
+        line = orjson.dumps(asdict(header)) + b"\n"
+        self._seal = _Seal(line, header.prefix, key)
+        self._number = 0
+        self._waiting = bytearray()
+        self._partial.unlink(missing_ok=True)
+        created = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._file: BinaryIO = os.fdopen(created, "wb")
+        self._file.write(_MAGIC + line)
+
+    def write(self, record: FileRecord) -> None:
+        """Append a record."""
+        content = orjson.dumps(record)
+        self._waiting += len(content).to_bytes(_LENGTH_BYTES, "big") + content
+        if len(self._waiting) > _CHUNK_BYTES:
+            self._write_chunk(is_last=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        with self._file:
+            if kind is None:
+                self._write_chunk(is_last=True)
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        if kind is not None:
+            self._partial.unlink(missing_ok=True)
+            return
+        self._partial.replace(self._path)
+
+    def _write_chunk(self, *, is_last: bool) -> None:
+        content = zlib.compress(bytes(self._waiting), 6)
+        sealed = self._seal.seal(content, self._number, is_last=is_last)
+        self._file.write(len(sealed).to_bytes(_LENGTH_BYTES, "big") + sealed)
+        self._number += 1
+        self._waiting.clear()
+
+
+class BackupReader:
+    """Reads a file; every record that it yields was checked. Raise `BackupRefused`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._key = b""
+        try:
+            with path.open("rb") as file:
+                self.header, self._line = _header_of(file)
+        except OSError as error:
+            raise BackupRefused(f"{path}: {error.strerror}") from None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether `unlock` is needed before `records`."""
+        return bool(self.header.salt)
+
+    def unlock(self, passphrase: str) -> None:
+        """Use a passphrase; raise `BackupRefused` if it is not the right one."""
+        self._key, check = _derived(passphrase, self.header.salt)
+        if not hmac.compare_digest(check, self.header.passphrase_check):
+            raise BackupRefused(f"{self._path}: the passphrase is wrong")
+
+    def records(self) -> Iterator[FileRecord]:
+        """Yield all records in order."""
+        seal, number = _Seal(self._line, self.header.prefix, self._key), 0
+        with self._path.open("rb") as file:
+            file.seek(len(_MAGIC) + len(self._line))
+            sealed = _chunk_of(file)
+            while sealed is not None:
+                following = _chunk_of(file)
+                opened = seal.open(sealed, number, is_last=following is None)
+                yield from _records_of(_inflated(opened))
+                sealed, number = following, number + 1
+        if not number:
+            raise damaged()
+
+
+def _header_of(file: BinaryIO) -> tuple[BackupHeader, bytes]:
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise BackupRefused("this file is not a backup of Ricordo")
+    line = file.readline(_MAX_HEADER_BYTES)
+    try:
+        described = orjson.loads(line)
+        if described["format"] != FORMAT:
+            raise BackupRefused(
+                f"the file has format {described['format']}, and this version reads format "
+                f"{FORMAT}: restore it with the version that wrote it, or a newer one"
+            )
+        header = BackupHeader(**described)
+        bytes.fromhex(header.salt + header.prefix)
+    except (ValueError, TypeError, KeyError):
+        raise damaged() from None
+    return header, line
+
+
+def _chunk_of(file: BinaryIO) -> bytes | None:
+    """Return the next sealed chunk, None at the end."""
+    length = file.read(_LENGTH_BYTES)
+    if not length:
+        return None
+    size = int.from_bytes(length, "big")
+    sealed = file.read(size) if size <= _MAX_SEALED_BYTES else b""
+    if len(length) < _LENGTH_BYTES or len(sealed) != size or size < 16:
+        raise damaged()
+    return sealed
+
+
+def _inflated(content: bytes) -> bytes:
+    inflating = zlib.decompressobj()
+    try:
+        opened = inflating.decompress(content, _MAX_OPEN_BYTES)
+    except zlib.error:
+        raise damaged() from None
+    if not inflating.eof:
+        raise damaged()
+    return opened
+
+
+def _records_of(content: bytes) -> Iterator[FileRecord]:
+    at = 0
+    while at < len(content):
+        size = int.from_bytes(content[at : at + _LENGTH_BYTES], "big")
+        at += _LENGTH_BYTES
+        yield orjson.loads(content[at : at + size])
+        at += size
+
+
+def _derived(passphrase: str, salt: str) -> tuple[bytes, str]:
+    """Return the key of a passphrase, and a check value that finds a wrong passphrase."""
+    both = scrypt(passphrase.encode(), salt=bytes.fromhex(salt), **_SCRYPT)
+    return both[:32], sha256(both[32:]).hexdigest()
+
+
+def damaged() -> BackupRefused:
+    """Return the error for a file that is not as it was written."""
+    return BackupRefused("the file is damaged or cut off: use another copy of it")

@@ -1,0 +1,180 @@
+"""Takes from a scope of a backup what was erased after the backup was made.
+
+Nothing is read or written here. The rules are those by which an erasure itself decides
+(`memory.scopes.provenance`), so what rested on an erased message does not come back either.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bot.features.backup.saving import Row, StoredScope
+from memory.scopes.changes import Revision, new_values
+from memory.scopes.delta import Delta, StreamDelta
+from memory.scopes.entries import Fact, written
+from memory.scopes.fields import STATE_LEARNER, State, Watermark
+from memory.scopes.passages import Document
+from memory.scopes.provenance import without
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import Erased, Source
+from memory.store.journal import ErasedParts, Erasures, Version
+from memory.store.keys import Scope
+from memory.work.item import WorkItem
+
+_ANY_VERSION = -1
+_PERSON, _SEQ = 0, 1
+"""The first parts of a stored work item (`shared/scope.lua`)."""
+
+
+def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> StoredScope | None:
+    """Return what may be restored of a scope, None for nothing; `now` is in Unix seconds.
+
+    If the running state is erased, it is learned again from the newest `tail` messages.
+    """
+    scope = Scope(stored.tag)
+    taken = erasures.of_scope(scope, stored.version)
+    owner = _owner(scope)
+    if taken.is_cleared or (owner and erasures.forgotten_until(owner, stored.version.read_at)):
+        return None
+    left = stored
+    for erased in _erasures_of(stored, scope, taken, erasures):
+        left = _apply(left, without(_read(left), erased))
+        if erased.tag == stored.tag:
+            left = _without_messages(left, set(erased.seqs))
+    left = _without_parts(left, scope, taken, erasures)
+    left = replace(left, work=_work(left, taken, erasures, now))
+    if State.PREFIX.encode() in stored.learned and State.PREFIX.encode() not in left.learned:
+        newest = int(stored.meta.get(b"next_seq", 0))
+        mark = Watermark(STATE_LEARNER, max(0, newest - tail))
+        learned = {**left.learned, mark.name.encode(): mark.stored.encode()}
+        left = replace(left, learned=learned, is_due=True)
+    return left
+
+
+def people_in(stored: StoredScope) -> set[int]:
+    """Return the people who wrote here, are the source of a memory, or wait for work."""
+    found = {int(row[b"i"]) for _, row in stored.log}
+    found |= {int(each.split(b"|")[_PERSON]) for each in stored.work.values()}
+    here = _read(stored)
+    found |= {source.sender_id for fact in here.facts for source in fact.sources}
+    found |= {document.sender_id for document in here.all(Document)}
+    return found - {0}
+
+
+def _owner(scope: Scope) -> int:
+    """Return the person to whom all of a scope belongs, 0 if there is none."""
+    if scope.is_person:
+        return int(scope.tag.partition(":")[2])
+    return scope.chat_id if scope.is_private else 0
+
+
+def _erasures_of(
+    stored: StoredScope, scope: Scope, taken: ErasedParts, erasures: Erasures
+) -> Iterator[Erased]:
+    """Yield what was erased since, here and in the conversations that memories here rest on."""
+    if taken.messages:
+        yield Erased(stored.tag, taken.messages)
+    if not _owner(scope):
+        for person in sorted(people_in(stored)):
+            until = erasures.forgotten_until(person, stored.version.read_at)
+            if until:
+                seqs = _said_by(stored, person, until)
+                oldest = stored.log[0][0] if stored.log else float("inf")
+                yield Erased(stored.tag, seqs, oldest, sender_id=person, until=until)
+    elsewhere = Version(_ANY_VERSION, _ANY_VERSION, stored.version.read_at)
+    sources = {source.tag for fact in _read(stored).facts for source in _sources(fact)}
+    for tag in sorted(sources - {stored.tag}):
+        there = erasures.of_scope(Scope(tag), elsewhere)
+        if there.messages or there.epoch:
+            yield Erased(tag, there.messages, epoch=there.epoch)
+
+
+def _sources(fact: Fact) -> Iterator[Source]:
+    yield from fact.sources
+    for wording in fact.replaced:
+        yield from wording.sources
+
+
+def _said_by(stored: StoredScope, person: int, until: float) -> set[int]:
+    """Return the sequences of a person's messages up to a time, and of their answers."""
+    exchanges = {
+        row[b"x"] for _, row in stored.log if int(row[b"i"]) == person and float(row[b"s"]) <= until
+    }
+    return {seq for seq, row in stored.log if row[b"x"] in exchanges}
+
+
+def _read(stored: StoredScope) -> ScopeMemory:
+    """Return a scope as a process would have read it, without its messages."""
+    version = str(stored.version.epoch), str(stored.version.erasure)
+    fields = {name.decode(): value.decode() for name, value in stored.learned.items()}
+    records = StreamDelta(stored.records, len(stored.records))
+    delta = Delta(version, int(stored.meta.get(b"generation", 0)), 0, fields, records)
+    return ScopeMemory(Scope(stored.tag)).join(delta, len(stored.records) + 1)
+
+
+def _apply(stored: StoredScope, revision: Revision) -> StoredScope:
+    """Return a scope after a revision of its fields and records."""
+    learned = dict(stored.learned)
+    for name, value in new_values(revision).items():
+        learned.pop(name.encode(), None)
+        if value:
+            learned[name.encode()] = value.encode()
+    instead = {record.id: written(record) for record in revision.instead}
+    stored = replace(stored, learned=learned)
+    stored = _without_records(stored, set(revision.records) - instead.keys())
+    changed: list[Row] = []
+    for number, row in stored.records:
+        if number in instead:
+            kind, content = instead[number]
+            changed.append((number, {b"k": kind.encode(), b"j": content}))
+        else:
+            changed.append((number, row))
+    return replace(stored, records=changed)
+
+
+def _without_messages(stored: StoredScope, seqs: set[int]) -> StoredScope:
+    work = {
+        id_: value for id_, value in stored.work.items() if int(value.split(b"|")[_SEQ]) not in seqs
+    }
+    log, vectors = _rows(stored.log, seqs), _rows(stored.vectors, seqs)
+    return replace(stored, log=log, vectors=vectors, work=work)
+
+
+def _without_records(stored: StoredScope, ids: set[int]) -> StoredScope:
+    records, vectors = _rows(stored.records, ids), _rows(stored.record_vectors, ids)
+    return replace(stored, records=records, record_vectors=vectors)
+
+
+def _rows(rows: Sequence[Row], gone: set[int]) -> list[Row]:
+    return [row for row in rows if row[0] not in gone]
+
+
+def _without_parts(
+    stored: StoredScope, scope: Scope, taken: ErasedParts, erasures: Erasures
+) -> StoredScope:
+    """Return a scope without the records and fields that were erased one by one."""
+    learned = {
+        name: value
+        for name, value in stored.learned.items()
+        if not erasures.is_taken(scope, name.decode(), taken)
+    }
+    return _without_records(replace(stored, learned=learned), set(taken.records))
+
+
+def _work(
+    stored: StoredScope, taken: ErasedParts, erasures: Erasures, now: float
+) -> dict[bytes, bytes]:
+    """Return the work items that are still wanted.
+
+    An item whose time has passed is left out: most likely it was done, and a repeat would
+    confuse. An item with a rule waits for its next time.
+    """
+    left: dict[bytes, bytes] = {}
+    for id_, value in stored.work.items():
+        item = WorkItem.of_stored(id_.decode(), value)
+        due = item.due if item.due > now else item.due_after(now)
+        is_forgotten = erasures.forgotten_until(item.person, stored.version.read_at)
+        if item.is_open and due and not is_forgotten and item.id not in taken.work:
+            seq = int(value.split(b"|")[_SEQ])
+            when = f"{item.person}|{seq}|{round(due * 1000)}|0|0||{item.body}"
+            left[id_] = when.encode()
+    return left

@@ -1,0 +1,159 @@
+"""`python -m bot backup` and `restore`: the memory of one bot as a file, while the bot may run."""
+
+import argparse
+import asyncio
+import getpass
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from bot.features.backup.backup_file import BackupReader, BackupRefused, BackupWriter
+from bot.features.backup.restoring import Outcome, Restoring, check_files
+from bot.features.backup.saving import SavedCounts, Saving
+from bot.features.backup.settings import BackupSettings
+from bot.runtime.process import memory_options, open_store, redis_address
+from memory.store.client import RedisClient
+from memory.store.embedded import EmbeddedBusy
+from memory.store.keys import Keys, Scope
+from memory.store.layout import take_layout
+from memory.store.scripts import Scripts
+from memory.store.store import Store
+
+_SENTENCES: dict[Outcome, str] = {
+    "restored": "restored",
+    "done": "restored already by an earlier run",
+    "kept": "left as they are: they have content of their own, or were cleared since",
+    "forgotten": "not restored: all of it was erased since",
+    "expired": "not restored: older than MEMORY_TTL_DAYS",
+}
+_PROGRESS_S = 1.0
+NOTHING_THERE = 3
+"""The exit status of restoring files without memory; 1 is a refusal, and 2 a wrong command."""
+
+
+def run_backup(settings: BackupSettings, options: argparse.Namespace) -> int:
+    """Write a backup, or the journal of erasures alone; return the exit status."""
+    bot_id = _bot_id(settings)
+    try:
+        passphrase = _new_passphrase(settings)
+        with redis_address(settings) as redis:
+            counts = asyncio.run(_save(settings, redis, bot_id, options, passphrase))
+    except (BackupRefused, EmbeddedBusy, OSError) as error:
+        return _refused(settings, error)
+    sealed = "encrypted" if passphrase else "not encrypted: set BACKUP_PASSPHRASE to encrypt it"
+    sys.stdout.write(
+        f"{options.file}: {counts.scopes} conversations, people and namespaces, "
+        f"{counts.messages} messages, {counts.erasures} erasures; {sealed}\n"
+    )
+    return 0
+
+
+def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
+    """Restore files; return the exit status, `NOTHING_THERE` if they hold no memory.
+
+    Nothing is written before all of them were checked.
+    """
+    bot_id = _bot_id(settings)
+    try:
+        readers = [BackupReader(path) for path in options.files]
+        _unlock([reader for reader in readers if reader.is_encrypted], settings)
+        total = check_files(readers, bot_id, is_other_bot=options.other_bot)
+        with redis_address(settings) as redis:
+            counts = asyncio.run(_restore(settings, redis, bot_id, readers, total))
+    except (BackupRefused, EmbeddedBusy, OSError) as error:
+        return _refused(settings, error)
+    if not total:
+        sys.stdout.write("nothing to restore: no conversation, person or namespace is in there\n")
+        return NOTHING_THERE
+    for outcome, sentence in _SENTENCES.items():
+        if counts[outcome]:
+            sys.stdout.write(f"{counts[outcome]} {sentence}\n")
+    return 0
+
+
+class _Progress:
+    """Says at most once a second how far the work is."""
+
+    def __init__(self) -> None:
+        self._said_at = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self._said_at >= _PROGRESS_S or done == total:
+            self._said_at = time.monotonic()
+            sys.stderr.write(f"{done} of {total}\n")
+
+
+async def _save(
+    settings: BackupSettings, redis: str, bot_id: int, options: argparse.Namespace, passphrase: str
+) -> SavedCounts:
+    is_journal = options.journal
+    async with open_store(redis, settings) as client:
+        saving = Saving(_store(client, bot_id, settings), bot_id, _shared(settings))
+        header = await saving.header(is_journal_only=is_journal)
+        with BackupWriter(options.file, header, passphrase) as writer:
+            counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
+        if not is_journal:
+            await saving.note_done(counts)
+    return counts
+
+
+async def _restore(
+    settings: BackupSettings, redis: str, bot_id: int, readers: Sequence[BackupReader], total: int
+) -> Counter[Outcome]:
+    async with open_store(redis, settings) as client:
+        store = _store(client, bot_id, settings)
+        await take_layout(client, store.keys)
+        restoring = Restoring(store, memory_options(settings).tail)
+        return await restoring.restore(readers, total, _Progress())
+
+
+def _store(client: RedisClient, bot_id: int, settings: BackupSettings) -> Store:
+    ttl_s = memory_options(settings).ttl_s
+    return Store(client, Keys(bot_id), Scripts(client), asyncio.Event(), ttl_s)
+
+
+def _shared(settings: BackupSettings) -> list[Scope]:
+    return [Scope.of_namespace(each) for each in settings.namespaces]
+
+
+def _bot_id(settings: BackupSettings) -> int:
+    if settings.telegram_bot_token is None:
+        sys.exit("TELEGRAM_BOT_TOKEN is not set: it names the bot that the memory belongs to")
+    return int(settings.telegram_bot_token.get_secret_value().partition(":")[0])
+
+
+def _is_asked(settings: BackupSettings) -> bool:
+    return settings.backup_passphrase is None and sys.stdin.isatty()
+
+
+def _passphrase(settings: BackupSettings, question: str) -> str:
+    """Return the passphrase, "" for none; ask for it only at a terminal."""
+    if settings.backup_passphrase is not None:
+        return settings.backup_passphrase.get_secret_value()
+    return getpass.getpass(question) if _is_asked(settings) else ""
+
+
+def _new_passphrase(settings: BackupSettings) -> str:
+    passphrase = _passphrase(settings, "Passphrase for the backup (empty: not encrypted): ")
+    if passphrase and _is_asked(settings) and getpass.getpass("Once more: ") != passphrase:
+        raise BackupRefused("the two passphrases differ")
+    return passphrase
+
+
+def _unlock(readers: Sequence[BackupReader], settings: BackupSettings) -> None:
+    passphrase = _passphrase(settings, "Passphrase of the backup: ") if readers else ""
+    for reader in readers:
+        if not passphrase:
+            raise BackupRefused("the backup is encrypted, and BACKUP_PASSPHRASE is not set")
+        reader.unlock(passphrase)
+
+
+def _refused(settings: BackupSettings, error: Exception) -> int:
+    text = str(error)
+    if isinstance(error, EmbeddedBusy):
+        text = f"a running bot uses the embedded Valkey in {settings.data_dir}: stop it first"
+    elif isinstance(error, OSError) and error.filename:
+        text = f"{str(error.filename).removesuffix('.partial')}: {error.strerror}"
+    sys.stderr.write(f"{text}\n")
+    return 1

@@ -1,0 +1,306 @@
+"""Writes a backup of one bot while the bot may be running.
+
+Each scope is read as it was at one moment: first, in one step, its fields and how far its streams
+go, then the streams up to there. Streams only grow at their end. If something was erased meanwhile,
+or vectors of another model came, the scope is read again.
+
+Keys are read as fields and entries, not with DUMP: Redis ties a DUMP to its own version, so that
+it cannot be restored into an older server or from Redis into Valkey. And what was erased since the
+backup can be left out only if the scope can be read.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from bot.features.backup.backup_file import BackupHeader, BackupRefused, BackupWriter, FileRecord
+from memory.scopes.log import paired, seq_of
+from memory.store.client import RedisClient
+from memory.store.journal import Version
+from memory.store.keys import Keys, Scope
+from memory.store.layout import LAYOUT
+from memory.store.scope_index import count_scopes, pages_of_scopes
+from memory.store.scripts import Scripts
+from memory.store.store import Store
+
+LUA = Path(__file__).parent / "lua"
+"""Our scripts."""
+
+HASHES = ("meta", "learned", "work")
+STREAMS = ("log", "vectors", "records", "record_vectors")
+"""The keys of a scope that a backup holds. They are content, or say how it is numbered."""
+SCOPE_KEYS_LEFT_OUT = (
+    *("lease", "turn", "mailbox", "seen", "confirm", "dead_letters", "off_record", "albums"),
+)
+"""The other keys: turns that run or wait, questions, and words that end with a session."""
+
+BOT_KEYS = ("conversations", "scopes", "work", "learning", "person", "topic_name")
+"""Keys of the whole bot that a restore writes again from what it restores."""
+BOT_KEYS_OF_JOURNAL = ("erasures", "erasure_secrets", "access")
+"""Keys that a file with only the journal holds too. Of `access` it holds `ACCESS_PARTS`."""
+ACCESS_PARTS = ("admitted", "refused")
+BOT_KEYS_LEFT_OUT = (
+    # Work that runs, and who does it.
+    *("ready_queue", "jobs", "job", "job_lease", "due", "learner", "poller", "sweeper", "signals"),
+    *("off_record", "dead_letters", "person_epoch", "erased", "layout", "restoring"),
+    # What belongs to this server or this month.
+    *("capacity", "capacity_lease", "ballast", "admins", "models", "send_rate"),
+    *("usage", "turns_of", "refused_turn_of", "spent_of"),
+    *("looks", "of_feature", "reloads"),
+)
+
+META_LEFT_OUT = (
+    *("wake_up", "committed", "committed_exchange", "committed_first", "closed", "stopped_by"),
+    *(
+        "off_record",
+        "off_record_said",
+        "off_record_ended",
+        "met:",
+        "sent:",
+        "newest:",
+        "lexical_only",
+        "look",
+    ),
+)
+"""Fields of `meta` about turns that run, or prefixes of such fields."""
+
+_ROWS = 200
+
+Row = tuple[int, dict[bytes, bytes]]
+"""One entry of a stream: its number and its fields."""
+
+_PAGE = 200
+_VERSIONS = ("epoch", "erasure", "vector_fingerprint", "record_vector_fingerprint")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScope:
+    """All that a backup keeps of a scope, as it was at one moment (`version.read_at`).
+
+    `ttl_s` is how long it still had to live, 0 for ever. `active_at` is its place in the index.
+    `is_due`: something waits to be learned.
+    """
+
+    tag: str
+    version: Version
+    ttl_s: float
+    active_at: float
+    is_due: bool
+    topic_named_by: str
+    meta: Mapping[bytes, bytes]
+    learned: Mapping[bytes, bytes]
+    work: Mapping[bytes, bytes]
+    log: Sequence[Row] = ()
+    vectors: Sequence[Row] = ()
+    records: Sequence[Row] = ()
+    record_vectors: Sequence[Row] = ()
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything is worth being stored again."""
+        return bool(self.log or self.records or self.learned or self.work)
+
+    def to_file(self) -> Iterator[FileRecord]:
+        """Yield the records of a file; `from_file` puts them together again."""
+        yield {
+            "kind": "scope",
+            "tag": self.tag,
+            "epoch": self.version.epoch,
+            "erasure": self.version.erasure,
+            "read_at": self.version.read_at,
+            "ttl_s": self.ttl_s,
+            "active_at": self.active_at,
+            "is_due": self.is_due,
+            "topic_named_by": self.topic_named_by,
+            "meta": _texts(self.meta),
+            "learned": _texts(self.learned),
+            "reminders": _texts(self.work),
+        }
+        for name in STREAMS:
+            rows = getattr(self, name)
+            for first in range(0, len(rows), _ROWS):
+                page = [(number, _texts(row)) for number, row in rows[first : first + _ROWS]]
+                yield {"kind": name, "rows": page}
+        yield {"kind": "scope_end"}
+
+
+def from_file(head: FileRecord, rest: Iterator[FileRecord]) -> StoredScope:
+    """Return the scope that begins with `head`; take its other records from `rest`."""
+    streams: dict[str, list[Row]] = {name: [] for name in STREAMS}
+    for record in rest:
+        if record["kind"] == "scope_end":
+            break
+        streams[record["kind"]] += [(number, _bytes(row)) for number, row in record["rows"]]
+    return StoredScope(
+        tag=head["tag"],
+        version=Version(head["epoch"], head["erasure"], head["read_at"]),
+        ttl_s=head["ttl_s"],
+        active_at=head["active_at"],
+        is_due=head["is_due"],
+        topic_named_by=head["topic_named_by"],
+        meta=_bytes(head["meta"]),
+        learned=_bytes(head["learned"]),
+        work=_bytes(head["reminders"]),
+        log=streams["log"],
+        vectors=streams["vectors"],
+        records=streams["records"],
+        record_vectors=streams["record_vectors"],
+    )
+
+
+def _texts(fields: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Return bytes in a form that JSON has: each byte as the character of its number."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in fields.items()}
+
+
+def _bytes(fields: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {name.encode("latin-1"): value.encode("latin-1") for name, value in fields.items()}
+
+
+@dataclass(slots=True)
+class SavedCounts:
+    """How much a backup holds."""
+
+    scopes: int = 0
+    messages: int = 0
+    erasures: int = 0
+
+
+Progress = Callable[[int, int], None]
+"""Called with the number of scopes that are done, and with about how many there are."""
+
+
+class Saving:
+    """Makes backups of one bot's store. `shared` are the namespaces of the operator's documents."""
+
+    def __init__(self, store: Store, bot_id: int, shared: Sequence[Scope] = ()) -> None:
+        self._store = store
+        self._client = store.client
+        self._scripts = Scripts(store.client, LUA)
+        self._bot_id = bot_id
+        self._shared = shared
+
+    async def header(self, *, is_journal_only: bool) -> BackupHeader:
+        """Return the header of a new file; raise `BackupRefused` if another version stored this."""
+        stored = await self._client.call("GET", self._store.keys.layout)
+        if int(stored or LAYOUT) != LAYOUT or (
+            not stored and await count_scopes(self._client, self._store.keys)
+        ):
+            raise BackupRefused(
+                "another version of the bot has stored this data: make the backup with that "
+                "version, or start this one first"
+            )
+        now = await self._client.server_time()
+        return BackupHeader(self._bot_id, LAYOUT, now, is_journal_only=is_journal_only)
+
+    async def save(
+        self, writer: BackupWriter, *, is_journal_only: bool, progress: Progress
+    ) -> SavedCounts:
+        """Write all records of a file; raise `StoreError`."""
+        counts = SavedCounts()
+        if not is_journal_only:
+            total = await count_scopes(self._client, self._store.keys)
+            async for scope in self._scopes():
+                stored = await self._read(scope)
+                if stored.has_content or stored.meta:
+                    counts.scopes += 1
+                    counts.messages += len(stored.log)
+                    for record in stored.to_file():
+                        writer.write(record)
+                progress(counts.scopes, max(total, counts.scopes))
+        # The journal comes last, so that it also has what was erased while scopes were read.
+        erasures = await self._store.journal.read()
+        counts.erasures = len(erasures.entries)
+        writer.write({"kind": "journal", "secrets": erasures.secrets, "entries": erasures.entries})
+        writer.write({"kind": "access", **await self._access()})
+        writer.write({"kind": "end", "scopes": counts.scopes, "messages": counts.messages})
+        return counts
+
+    async def _access(self) -> dict[str, dict[str, str]]:
+        """Return who may come in and who may not, without names."""
+        found = {}
+        for part in ACCESS_PARTS:
+            stored = await self._client.call("HGETALL", self._store.keys.access(part))
+            found[part] = {id_.decode(): value.decode() for id_, value in stored.items()}
+        return found
+
+    async def note_done(self, counts: SavedCounts) -> None:
+        """Store when the last whole backup was made, for `python -m bot check`."""
+        now = await self._client.server_time()
+        fields = ("at", f"{now:.0f}", "scopes", counts.scopes)
+        await self._client.call("HSET", last_backup_key(self._store.keys), *fields)
+
+    async def _scopes(self) -> AsyncIterator[Scope]:
+        seen: set[Scope] = set()
+        async for page in pages_of_scopes(self._client, self._store.keys, self._shared):
+            for scope in page:
+                if scope not in seen:
+                    seen.add(scope)
+                    yield scope
+
+    async def _read(self, scope: Scope) -> StoredScope:
+        """Return a scope as it was at one moment."""
+        keys = self._store.keys
+        names = keys.scope(scope)
+        while True:
+            head, meta, learned, work = await self._scripts["snapshot_scope"](names.all, {})
+            ends = orjson.loads(head)
+            fields = paired(meta)
+            streams = {name: await self._rows(getattr(names, name), ends[name]) for name in STREAMS}
+            after, active_at, due, named_by = await self._client.pipeline(
+                [
+                    ("HMGET", names.meta, *_VERSIONS),
+                    ("ZSCORE", keys.index_of(scope), scope.tag),
+                    ("ZSCORE", keys.learning, scope.tag),
+                    ("GET", keys.topic_name(scope)),
+                ]
+            )
+            if after == [fields.get(name.encode()) for name in _VERSIONS]:
+                break
+        return StoredScope(
+            tag=scope.tag,
+            version=Version(int(after[0] or 0), int(after[1] or 0), ends["at"] / 1000),
+            ttl_s=max(ends["ttl"], 0) / 1000,
+            active_at=float(active_at or ends["at"] / 1000),
+            is_due=due is not None,
+            topic_named_by=(named_by or b"").decode(),
+            meta=_kept(fields),
+            learned=paired(learned),
+            work=paired(work),
+            **streams,
+        )
+
+    async def _rows(self, stream: str, end: str) -> list[Row]:
+        rows: list[Row] = []
+        start = b"-"
+        while end != "0-0":
+            page = await self._client.call("XRANGE", stream, start, end, "COUNT", _PAGE)
+            rows += [(seq_of(entry), fields) for entry, fields in page]
+            if len(page) < _PAGE:
+                break
+            start = b"(" + page[-1][0]
+        return rows
+
+
+def _kept(meta: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return the fields of `meta` that a backup holds."""
+    left_out = tuple(each.encode() for each in META_LEFT_OUT)
+    exact = {each for each in left_out if not each.endswith(b":")}
+    prefixes = tuple(each for each in left_out if each.endswith(b":"))
+    return {
+        name: value
+        for name, value in meta.items()
+        if name not in exact and not name.startswith(prefixes)
+    }
+
+
+def last_backup_key(keys: Keys) -> str:
+    """Name the key with the time of the last whole backup."""
+    return f"{keys.prefix}last_backup"
+
+
+async def last_backup(client: RedisClient, keys: Keys) -> float:
+    """Return when the last whole backup was made (Unix seconds), 0 for never."""
+    return float(await client.call("HGET", last_backup_key(keys), "at") or 0)

@@ -1,0 +1,18 @@
+"""The setting of backups."""
+
+from pydantic import Field
+
+from config import values
+from config.settings import Settings
+
+
+class BackupSettings(Settings):
+    """Backups, beside the settings of the core."""
+
+    backup_passphrase: values.Secret | None = Field(
+        default=None,
+        description="Encrypts backups (`backup`, `restore`); not set: a terminal is asked for it",
+    )
+
+
+SETTINGS = BackupSettings

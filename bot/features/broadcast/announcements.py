@@ -1,0 +1,303 @@
+"""One announcement to many chats, and who gets it. Each chat gets it at most once.
+
+One announcement is sent at a time, by one worker with a lease. The chats that are left are in a
+sorted set. A chat stays there while it is given to the worker. One script takes it out and marks it
+as open, right before the request. So a crash leaves at most this one chat in doubt: it counts as
+unknown, and nothing is sent to it again.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import orjson
+
+from bot.commands.mute import Mute
+from memory.erasure.jobs import Job
+from memory.store.client import RedisClient
+from memory.store.errors import LeaseLost
+from memory.store.keys import SHARDS, Keys, Scope
+from memory.store.scripts import Scripts
+from memory.store.store import NamedLease, Store
+
+NAME = "announcement"
+"""The slot of what is stored for the whole bot."""
+
+ACTIVE_DAYS = 90
+ACTIVE_S = ACTIVE_DAYS * 86_400
+_PAGE = 500
+
+NEWS = "announcements"
+"""The topic of notes that have every worker look for an announcement."""
+_KEPT_S = 7 * 86_400
+"""How long an announcement that nobody carries on, or one that has ended, is kept."""
+
+Outcome = Literal["sent", "muted", "gone", "refused", "unknown", "later"]
+"""How the sending to a chat ended. "gone": it counts as not reachable until it writes again.
+"later": nothing was sent, and it is tried again at the end."""
+
+_BAN_PAUSE_S = 3
+"""How long all chats wait after a 429 of one chat; a second chat's 429 is about the whole bot."""
+
+_COUNTED: tuple[Outcome, ...] = ("sent", "muted", "gone", "refused", "unknown")
+
+
+class Audience:
+    """Finds the private chats that an announcement goes to."""
+
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._keys = store.keys
+
+    async def is_muted(self, person: int) -> bool:
+        """Return whether a person wants no announcements, in one round trip."""
+        return await self._not_muted([person]) == []
+
+    async def count(self, is_meant: Callable[[int], bool], besides: int) -> int:
+        """Return to how many chats an announcement goes, without the operator's own chat."""
+        chats = {chat async for page in self.pages() for chat in page if is_meant(chat)}
+        return len(chats - {besides})
+
+    async def pages(self) -> AsyncIterator[dict[int, int]]:
+        """Yield the chats that an announcement goes to, with the time of their last activity.
+
+        Chats of private conversations that were active within `ACTIVE_DAYS`, without those that are
+        muted or gone. A chat with topics may come twice. Times are in Unix seconds.
+        """
+        since = int(time.time()) - ACTIVE_S
+        for shard in range(SHARDS):
+            index, start = self._keys.conversations(shard), 0
+            while found := await self._client.call(
+                *("ZREVRANGEBYSCORE", index, "+inf", since, "WITHSCORES", "LIMIT", start, _PAGE)
+            ):
+                start += len(found)
+                active: dict[int, int] = {}
+                for tag, at in found:
+                    scope = Scope(tag.decode())
+                    if scope.is_private:
+                        active[scope.chat_id] = max(int(at), active.get(scope.chat_id, 0))
+                if active:
+                    yield await self._reachable(active)
+
+    async def _reachable(self, active: dict[int, int]) -> dict[int, int]:
+        """Return these chats without the muted ones and those not active since they were gone."""
+        gone = await self._client.call("ZMSCORE", self._keys.of_feature(NAME, "gone"), *active)
+        # If both happened in one second, the chat counts as reachable: Telegram says if it is not.
+        here = [
+            chat for (chat, at), left in zip(active.items(), gone, strict=True) if at >= (left or 0)
+        ]
+        return {chat: active[chat] for chat in await self._not_muted(here)}
+
+    async def _not_muted(self, people: Iterable[int]) -> list[int]:
+        people = list(people)
+        stored = await self._client.pipeline(
+            [
+                ("HGET", self._keys.scope(Scope.of_person(person)).learned, Mute.PREFIX)
+                for person in people
+            ]
+        )
+        muted = (value is not None and Mute.read("", value.decode()).is_muted for value in stored)
+        return [person for person, is_muted in zip(people, muted, strict=True) if not is_muted]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How long a chat waits for its next try, and whether others wait too.
+
+    `why` is "chat" if only this chat waits, and "ban" if Telegram answered with 429: then the
+    others wait for a few seconds. They wait as long as this chat if it is "away", because Telegram
+    cannot be reached, or if another chat got a 429 whose time is not over.
+    """
+
+    wait_s: float
+    why: Literal["chat", "ban", "away"] = "chat"
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A confirmed announcement; `id` is the nonce of its confirmation.
+
+    `chat_id` and `message_id` name the message that is copied. `status_id` is the bot's message
+    that shows the progress. `language` is the operator's.
+    """
+
+    id: str
+    chat_id: int
+    message_id: int
+    status_id: int
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncementProgress:
+    """How far an announcement is: to how many chats it goes, and how many ended in which way.
+
+    `total` is None until all chats are collected. `why_ended` is "" unless it ended early.
+    """
+
+    announcement: Announcement
+    total: int | None
+    counts: Mapping[str, int]
+    why_ended: str = ""
+
+    @property
+    def done(self) -> int:
+        """The number of chats that need nothing more."""
+        return sum(self.counts.values())
+
+
+class Announcements:
+    """Starts and stops announcements, and gives them to workers; `audience` gets them."""
+
+    def __init__(self, store: Store) -> None:
+        self.audience = Audience(store)
+        self.client = store.client
+        self.scripts = Scripts(store.client, Path(__file__).parent / "lua")
+        self._store = store
+
+    def key(self, part: str) -> str:
+        """Name one of our keys."""
+        return self._store.keys.of_feature(NAME, part)
+
+    async def start(self, announcement: Announcement) -> bool:
+        """Store an announcement, once; return false if another one is being sent."""
+        about = (announcement.chat_id, announcement.message_id, announcement.status_id)
+        request = {
+            "id": announcement.id,
+            "about": orjson.dumps((*about, announcement.language)).decode(),
+            "kept_s": _KEPT_S,
+        }
+        keys = [self.key("job"), self.key("left")]
+        is_started = bool(await self.scripts["start_announcement"](keys, request))
+        await self._store.note(NEWS)
+        return is_started
+
+    async def stop(self, id_: str, why: str = "stopped") -> None:
+        """Send the announcement of this id to no further chat."""
+        job = self.key("job")
+        if await self.client.call("HGET", job, "id") == id_.encode():
+            await self.client.call("HSET", job, "stop", f"{id_}|{why}")
+
+    async def is_open(self) -> bool:
+        """Return whether an announcement is being sent, or has not been reported yet."""
+        return bool(await self.client.call("HEXISTS", self.key("job"), "due"))
+
+    async def knows(self, id_: str) -> bool:
+        """Return whether this is the latest announcement."""
+        return bool(await self.client.call("HGET", self.key("job"), "id") == id_.encode())
+
+    async def take(self, lease_s: float) -> "AnnouncementRun | None":
+        """Return the open announcement with a lease on it; None if another worker holds it."""
+        lease = self._store.lease(self.key("lease"), int(lease_s * 1000))
+        return AnnouncementRun(self, lease) if await lease.hold() else None
+
+    async def forget(self, job: Job) -> None:
+        """Remove who is erased from the chats that are left and from those that are gone."""
+        keys = (self.key(part) for part in ("left", "gone"))
+        await self.client.pipeline(
+            [("DEL", key) if job.kind == "all" else ("ZREM", key, job.target) for key in keys]
+        )
+
+
+class AnnouncementRun:
+    """What one worker does with an announcement; every step raises `LeaseLost` or `StoreError`."""
+
+    def __init__(self, announcements: Announcements, lease: NamedLease) -> None:
+        self._client = announcements.client
+        self._key = announcements.key
+        self._scripts = announcements.scripts
+        self._audience = announcements.audience
+        self._lease = lease
+
+    async def renew(self) -> None:
+        """Keep the lease."""
+        if not await self._lease.hold():
+            raise LeaseLost("announcement")
+
+    async def release(self) -> None:
+        """Give the lease back."""
+        await self._lease.release()
+
+    async def read(self) -> AnnouncementProgress:
+        """Return the announcement and its progress."""
+        stored = await self._client.call("HGETALL", self._key("job"))
+        if b"about" not in stored:
+            raise LeaseLost("announcement")
+        id_ = stored[b"id"].decode()
+        chat_id, message_id, status_id, language = orjson.loads(stored[b"about"])
+        stopped, _, why = stored.get(b"stop", b"").decode().partition("|")
+        return AnnouncementProgress(
+            Announcement(id_, chat_id, message_id, status_id, language),
+            int(stored[b"total"]) if b"total" in stored else None,
+            {outcome: int(stored.get(outcome.encode(), 0)) for outcome in _COUNTED},
+            why if stopped == id_ else "",
+        )
+
+    async def collect(self, is_meant: Callable[[int], bool]) -> None:
+        """Store the chats that the announcement goes to, unless this was done before."""
+        async for page in self._audience.pages():
+            await self._fill({chat: at for chat, at in page.items() if is_meant(chat)})
+            await self.renew()
+        await self._fill({}, is_last=True)
+
+    async def next_chat(
+        self, chat: int, outcome: Outcome, pause: Pause | None = None
+    ) -> int | None:
+        """Store how the sending to `chat` ended, and return the next chat.
+
+        Return 0 if no chat is left or the announcement was stopped, None if it has to wait. `chat`
+        is 0 at first, and `pause` belongs to "later". A repeat returns the same chat.
+        """
+        given = await self._record(chat, outcome, pause)
+        return int(given) if given else None
+
+    async def open_chat(self, chat: int) -> bool:
+        """Mark that the request to this chat begins now; false if the chat is to get none."""
+        return await self._step("open_announcement", {"chat": str(chat)}) == b"ok"
+
+    async def leave(self, chat: int, outcome: Outcome) -> None:
+        """Store how the sending to `chat` ended, and take no further one."""
+        await self._record(chat, outcome, stops=True)
+
+    async def close(self, wait_s: float = 0) -> None:
+        """End the announcement; with `wait_s` it is only looked at again after that time."""
+        await self._step("close_announcement", {"wait_ms": int(wait_s * 1000)})
+
+    async def _record(
+        self, chat: int, outcome: Outcome, pause: Pause | None = None, *, stops: bool = False
+    ) -> bytes:
+        pause = pause or Pause(0)
+        request = {
+            "chat": str(chat),
+            "outcome": outcome,
+            "stops": stops,
+            "why": pause.why,
+            "wait_ms": int(pause.wait_s * 1000),
+            "pause_ms": _BAN_PAUSE_S * 1000,
+        }
+        return await self._step("next_announcement", request)
+
+    async def _fill(self, chats: Mapping[int, int], *, is_last: bool = False) -> None:
+        members = [part for chat, at in chats.items() for part in (at, str(chat))]
+        await self._step("fill_announcement", {"chats": members, "is_last": is_last})
+
+    async def _step(self, script: str, request: Mapping[str, object]) -> bytes:
+        keys = [self._key(part) for part in ("job", "left", "lease", "gone")]
+        lease = {"token": self._lease.token, "ttl_ms": self._lease.ttl_ms, "kept_s": _KEPT_S}
+        answer: bytes = await self._scripts[script](keys, {**lease, "gone_s": ACTIVE_S, **request})
+        if answer == b"lost":
+            raise LeaseLost("announcement")
+        return answer
+
+
+async def count_left(client: RedisClient, keys: Keys) -> int | None:
+    """Return how many chats the open announcement still goes to, None if there is none."""
+    is_open, left = await client.pipeline(
+        [
+            ("HEXISTS", keys.of_feature(NAME, "job"), "due"),
+            ("ZCARD", keys.of_feature(NAME, "left")),
+        ]
+    )
+    return int(left) if is_open else None

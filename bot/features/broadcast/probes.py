@@ -1,0 +1,22 @@
+"""Checks who may send announcements, and whether one is being sent."""
+
+from bot.features.broadcast.announcements import count_left
+from bot.probe import Row, Rows, StoreProbe
+from config.settings import Settings
+from memory.store.client import RedisClient
+from memory.store.keys import Keys
+
+_WHAT = "Announcements"
+
+
+async def _announcements(settings: Settings, client: RedisClient, keys: Keys) -> Rows:
+    """Yield one row."""
+    if not settings.admin_user_ids:
+        yield Row(_WHAT, "ok", "off: ADMIN_USER_IDS is not set")
+        return
+    left = await count_left(client, keys)
+    seen = "none is being sent" if left is None else f"one is being sent, chats left: {left}"
+    yield Row(_WHAT, "ok", f"{seen}; admins: {len(settings.admin_user_ids)}")
+
+
+PROBES = (StoreProbe(_WHAT, _announcements),)

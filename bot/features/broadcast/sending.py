@@ -1,0 +1,204 @@
+"""Sends the announcement of an operator to its chats, and shows how far it is.
+
+Each chat gets at most one copy. A chat is marked right before its request. If Telegram does not
+answer then, or the worker dies, nothing is repeated; before the mark nobody is left out.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+import structlog
+
+from bot.commands.sentences import Sentences
+from bot.features.broadcast.announcements import (
+    Announcement,
+    AnnouncementRun,
+    Announcements,
+    Outcome,
+    Pause,
+)
+from bot.features.broadcast.commands import BroadcastStatus
+from bot.runtime.periodic import repeat
+from bot.telegram.admission import Admission
+from bot.telegram.chat import Chat, CopiedMessage
+from bot.telegram.errors import (
+    Blocked,
+    ChatMigrated,
+    FloodWait,
+    OutcomeUnknown,
+    Refused,
+    TelegramError,
+)
+from memory.store.errors import LeaseLost, StoreError
+
+log = structlog.get_logger(__name__)
+
+_EVERY_S = 15.0
+_OPEN_EVERY_S = 2.0
+_SHOW_EVERY_S = 3.0
+_TROUBLE_S = 10.0
+"""How long to wait if Telegram cannot be reached."""
+_GRACE_S = 2.0
+_MAX_SEND_S = 10.0
+_SOURCE_GONE = ("message_gone", "not_copied")
+"""Refusals that are about the message, so every other chat would get the same."""
+
+_Sent = tuple[Outcome, Pause | None]
+"""How the sending to a chat ended; and for "later", who waits for how long."""
+
+
+class HalfRate:
+    """Permits for copies at half of the rate of the bot, so that it goes on answering people.
+
+    `per_second` is the rate of the bot, 0 is no limit.
+    """
+
+    def __init__(
+        self, chat: Chat, per_second: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._chat = chat
+        self._now = clock
+        self._every_s = 2 / per_second if per_second else 0.0
+        self._free_at = 0.0
+
+    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+        """Take a permit for one copy; yield each wait in seconds, as `Chat.waits` does."""
+        now = self._now()
+        self._free_at = max(now, self._free_at)
+        yield self._free_at - now
+        self._free_at += self._every_s
+        async for wait_s in self._chat.waits(chat_id):
+            yield wait_s
+
+
+class Announcing:
+    """Looks for an announcement in every worker; one worker at a time sends it."""
+
+    def __init__(
+        self,
+        announcements: Announcements,
+        chat: Chat,
+        permits: HalfRate,
+        admission: Admission,
+        sentences: Sentences,
+    ) -> None:
+        self._announcements = announcements
+        self._audience = announcements.audience
+        self._chat = chat
+        self._permits = permits
+        self._admission = admission
+        self._status = BroadcastStatus(chat, sentences)
+        self._lease_s = admission.settings.lease_s
+        self._shown_at = 0.0
+
+    async def run(self, news: asyncio.Event) -> None:
+        """Send what operators have confirmed until cancelled; look at once when `news` is set."""
+        await repeat(self.check, "announcement", _EVERY_S, news)
+
+    async def check(self) -> float:
+        """Send the announcement if there is one and no other worker does; raise `StoreError`.
+
+        Return when to look again.
+        """
+        if not await self._announcements.is_open():
+            return _EVERY_S
+        if run := await self._announcements.take(self._lease_s):
+            try:
+                await self._carry_out(run)
+            except LeaseLost:
+                log.warning("announcement interrupted")
+            finally:
+                with suppress(StoreError):
+                    await run.release()
+        return _OPEN_EVERY_S
+
+    async def _carry_out(self, run: AnnouncementRun) -> None:
+        progress = await run.read()
+        about = progress.announcement
+        if progress.total is None:
+            await self._admission.members.refresh()  # this process may know nobody yet
+            serves = self._admission.serves_person
+            await run.collect(lambda chat: serves(chat) and chat != about.chat_id)
+        # The outcome counts only for a chat that this run was given.
+        chat = await run.next_chat(0, "unknown")
+        while chat:
+            outcome, pause = await self._send(run, about, chat)
+            chat = await run.next_chat(chat, outcome, pause)
+            if time.monotonic() - self._shown_at > _SHOW_EVERY_S:
+                self._shown_at = time.monotonic()
+                await self._status.show(await run.read())
+        if chat == 0:
+            await self._end(run)
+
+    async def _send(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
+        """Send to one chat; if this worker is stopped meanwhile, store what has become of it."""
+        if await self._audience.is_muted(chat):
+            return "muted", None
+        try:
+            async for wait_s in self._permits.waits(chat):
+                await asyncio.sleep(wait_s)
+                await run.renew()
+        except FloodWait as ban:
+            return "later", Pause(ban.retry_after_s)
+        copying = asyncio.ensure_future(self._copy(run, about, chat))
+        try:
+            return await asyncio.shield(copying)
+        except asyncio.CancelledError:
+            await asyncio.wait([copying], timeout=_GRACE_S)
+            outcome: Outcome = "unknown"
+            if copying.done() and not copying.exception():
+                outcome, _ = copying.result()
+            copying.cancel()
+            # If this fails too, the next worker counts a marked chat as unknown.
+            with suppress(StoreError, LeaseLost):
+                await run.leave(chat, outcome)
+            raise
+
+    async def _copy(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
+        """Mark the chat, and send the copy at once."""
+        message = CopiedMessage(
+            about.chat_id, about.message_id, self._status.mute_button(about.language)
+        )
+        if not await run.open_chat(chat):
+            return "later", None  # it was forgotten meanwhile
+        try:
+            await self._chat.copy(chat, message, min(_MAX_SEND_S, self._lease_s / 2))
+        except TelegramError as error:
+            outcome, pause = _sent(error)
+            if pause:
+                log.warning("announcement waits", reason=type(error).__name__, wait_s=pause.wait_s)
+            if isinstance(error, Refused) and error.reason in _SOURCE_GONE:
+                await self._announcements.stop(about.id, "source_gone")
+            return outcome, pause
+        return "sent", None
+
+    async def _end(self, run: AnnouncementRun) -> None:
+        """Show the receipt, now or when Telegram takes it."""
+        progress = await run.read()
+        try:
+            await self._status.report(progress)
+        except TelegramError as error:
+            log.warning("receipt postponed", reason=type(error).__name__)
+            await run.close(error.retry_after_s if isinstance(error, FloodWait) else _TROUBLE_S)
+            return
+        await run.close()
+        log.info("announcement ended", why=progress.why_ended or "done", **progress.counts)
+
+
+def _sent(error: TelegramError) -> _Sent:
+    """Return what an error means for the chat that was being sent to."""
+    sent: _Sent = ("later", Pause(_TROUBLE_S, "away"))
+    match error:
+        case FloodWait():
+            sent = "later", Pause(error.retry_after_s, "ban")
+        case Blocked():
+            sent = "gone", None
+        case OutcomeUnknown():
+            sent = "unknown", None
+        case Refused() if error.reason in _SOURCE_GONE:
+            sent = "later", None
+        case Refused() | ChatMigrated():
+            sent = "refused", None
+    return sent

@@ -1,0 +1,211 @@
+"""`python -m bot ingest`: stores the operator's documents in namespaces, or removes them.
+
+Only bots that name one of the namespaces in `DOCUMENT_NAMESPACES` read them.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.costs.usage_counter import UsageRecorder, billed_to
+from bot.feature import Subcommands
+from bot.model.models import open_models
+from bot.parsing.answers import NotRead
+from bot.parsing.formats import SUFFIXES, Limits, format_of, read_sections
+from bot.runtime.process import memory_options, redis_address
+from config.settings import Settings
+from config.values import NAMESPACE
+from memory.documents.chunking import passages
+from memory.documents.library import Library, Origin, PutResult, key_of
+from memory.memory import Memory
+from memory.scopes.changes import NotWritten
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.client import RedisClient
+from memory.store.embedded import EmbeddedBusy
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+
+LIMITS = Limits(pages=5_000, chars=20_000_000, parser_s=300, parser_cpu_s=300, parser_mb=2_048)
+"""For the operator's own files. They may be larger than the files that people send."""
+
+REASONS = {
+    "type": "no format that is read",
+    "too_big": "too big",
+    "too_long": "too many pages or too much text",
+    "encrypted": "protected by a password",
+    "no_text": "no text found; are its pages pictures?",
+    "damaged": "damaged, or reading it took too long",
+    "letters": "unknown text encoding; save it as UTF-8",
+}
+"""Why a file is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """What to do with a file, or with all files of a folder under their relative paths."""
+
+    path: Path
+    namespaces: Sequence[str]
+    link: str = ""
+    removes: bool = False
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """The scopes of the namespaces."""
+        return [Scope.of_namespace(each) for each in self.namespaces]
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the name and the path of each file, sorted."""
+        if not self.path.is_dir():
+            yield self.path.name, self.path
+            return
+        for file in sorted(self.path.rglob("*")):
+            if file.suffix.lower() in SUFFIXES and file.is_file():
+                yield str(file.relative_to(self.path)), file
+
+
+def add_commands(commands: Subcommands) -> None:
+    """Add the command; `command` of its options is the function that runs it."""
+    ingest = commands.add_parser("ingest", help="put documents into namespaces")
+    ingest.set_defaults(command=run_ingest)
+    ingest.add_argument("path", type=Path, help="a document, or a folder of them")
+    ingest.add_argument(
+        "--namespace", required=True, action="append", help="where to; may be given several times"
+    )
+    ingest.add_argument("--link", default="", help="where people find the document")
+    ingest.add_argument("--remove", action="store_true", help="remove the documents")
+
+
+def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
+    """Run the command and print a line for each file; return the exit status."""
+    if settings.telegram_bot_token is None:
+        sys.stderr.write(
+            "TELEGRAM_BOT_TOKEN is not set: it names the bot that the documents belong to\n"
+        )
+        return 1
+    namespaces = tuple(dict.fromkeys(options.namespace))
+    if not all(map(NAMESPACE.fullmatch, namespaces)):
+        sys.stderr.write("--namespace: use only A-Z a-z 0-9 . _ -\n")
+        return 1
+    request = IngestRequest(options.path, namespaces, options.link, options.remove)
+    if not request.removes and not request.path.exists():
+        sys.stderr.write(f"{request.path} does not exist\n")
+        return 1
+    bot_id = int(settings.telegram_bot_token.get_secret_value().partition(":")[0])
+    try:
+        with redis_address(settings) as redis:
+            return asyncio.run(_ingest(settings, redis, bot_id, request))
+    except EmbeddedBusy:
+        sys.stderr.write(
+            f"a running bot uses the embedded Valkey in {settings.data_dir}: stop it, ingest, and "
+            "start it again. With REDIS_URL set, both can run at the same time\n"
+        )
+        return 1
+
+
+async def _ingest(settings: Settings, redis: str, bot_id: int, request: IngestRequest) -> int:
+    tokens = await TokenCounter.load()
+    client = await RedisClient.open(
+        redis,
+        max_connections=settings.redis_max_connections,
+        tls_verify=settings.verifies_redis_tls,
+    )
+    try:
+        recorder = UsageRecorder()
+        async with open_models(settings, [recorder.model_called]) as models:
+            memory = Memory(client, bot_id, tokens, models.embedder, memory_options(settings))
+            await memory.take_layout()
+            async with recorder.writing(memory.usage):
+                with billed_to(request.scopes[0]):
+                    return await ingest(memory, request)
+    finally:
+        await client.close()
+
+
+async def ingest(memory: Memory, request: IngestRequest) -> int:
+    """Store or remove the requested documents, embed new passages; return the exit status."""
+    library = Library(memory.store, memory.scopes)
+    counts = _Counts()
+    for name, file in request.files():
+        if request.removes:
+            found = [await library.remove(scope, key_of(name)) for scope in request.scopes]
+            is_removed = any(each is not None for each in found)
+            counts.removed += is_removed
+            counts.absent += not is_removed
+            _say(name, "removed" if is_removed else "not found")
+            continue
+        try:
+            put = await _put(memory, library, request, Origin(name, request.link), file)
+        except NotRead as refusal:
+            counts.refused += 1
+            _say(name, f"refused: {REASONS[refusal.reason]}")
+        except NotWritten:
+            counts.refused += 1
+            _say(name, "not stored: it was changed at the same time; try again")
+        else:
+            passages_of_file = put[0].document.passages
+            counts.files += 1
+            counts.passages += passages_of_file
+            is_new = any(each.is_new for each in put)
+            _say(name, _counted(passages_of_file, "passage") if is_new else "unchanged")
+    try:
+        for scope in request.scopes:
+            await memory.learn(scope)
+    except EmbeddingsUnavailable:
+        _say("embeddings", "unavailable now; a running bot will embed the passages later")
+    return counts.report(request)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """How many files were stored, refused, removed or not found."""
+
+    files: int = 0
+    passages: int = 0
+    refused: int = 0
+    removed: int = 0
+    absent: int = 0
+
+    def report(self, request: IngestRequest) -> int:
+        """Print the counts; return 1 if a file was refused or if there was no file, else 0."""
+        if not (self.files or self.refused or self.removed or self.absent):
+            sys.stderr.write(f"no document in {request.path}\n")
+            return 1
+        names = ", ".join(request.namespaces)
+        where = f"namespaces {names}" if len(request.namespaces) > 1 else f"namespace {names}"
+        if request.removes:
+            absent = f", {self.absent} not found" if self.absent else ""
+            _say(where, f"{self.removed} removed{absent}")
+            return 0
+        refused = f", {self.refused} refused" if self.refused else ""
+        what = f"{_counted(self.files, 'file')}, {_counted(self.passages, 'passage')}{refused}"
+        _say(where, what)
+        if self.files:
+            _say("read by", f"bots that run with DOCUMENT_NAMESPACES={request.namespaces[0]}")
+        return int(self.refused > 0)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+async def _put(
+    memory: Memory, library: Library, request: IngestRequest, origin: Origin, file: Path
+) -> list[PutResult]:
+    """Read and cut a document once, and store it in each namespace.
+
+    Raise `NotRead` or `NotWritten`.
+    """
+    content = await asyncio.to_thread(file.read_bytes)
+    sections = await read_sections(content, format_of(file.name, ""), LIMITS)
+    cut = await asyncio.to_thread(passages, sections, memory.tokens)
+    origin = Origin(origin.name, origin.link, len(content))
+    memories = [await memory.scopes.read(scope) for scope in request.scopes]
+    return [await library.put(each, origin, cut) for each in memories]
+
+
+def _say(name: str, what: str) -> None:
+    sys.stdout.write(f"{name}: {what}\n")

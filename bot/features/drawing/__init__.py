@@ -1,0 +1,1 @@
+"""Drawing: the model may draw for people."""

@@ -1,0 +1,148 @@
+"""What drawing adds to the bot: the tool `draw_picture`, over OpenAI's images API.
+
+The picture is sent with the answer, and its name says what it shows: of an answer, the history
+keeps the names of its files, so the picture is found by them later.
+"""
+
+from base64 import b64decode
+from collections.abc import Sequence
+
+import orjson
+import structlog
+from pydantic import Field
+
+from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
+from bot.feature import Feature, Services
+from bot.features.drawing.settings import DrawingSettings
+from bot.model.call import Usage
+from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.model_errors import (
+    UNREADABLE,
+    AnswerIncomplete,
+    ContentRefused,
+    ModelError,
+    ModelRefused,
+    NotAModel,
+    reason_of,
+    time_limit,
+)
+from bot.model.openai_client import Posts
+from bot.model.wire import count_of, list_of, object_of
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool, ToolError
+from memory.behaviors.tool_output import OutgoingFile, ToolOutput
+
+log = structlog.get_logger(__name__)
+
+_PATH = "/images/generations"
+_MAX_BYTES = MAX_FILE_BYTES * 3 // 2
+"""Base64 makes a picture a third larger."""
+_SHARE_OF_TURN = 2 / 3
+"""Good models need a minute or two, and the answer needs time after them."""
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature; it is on if a model is named."""
+    settings, models = services.own(DrawingSettings), services.models
+    timeout_s = settings.turn_timeout_s * _SHARE_OF_TURN
+    model = settings.openai_image_model or ""
+    drawer = Drawer(models.client, model, timeout_s, models.observers)
+    return Feature(name="drawing", tools=[draw_picture_tool(drawer)])
+
+
+class DrawPictureArguments(Arguments):
+    """What to draw, and what the picture is called."""
+
+    prompt: str = Field(min_length=1, max_length=4_000, description="What to draw, in detail")
+    title: str = Field(
+        min_length=1,
+        max_length=200,
+        description="What it shows, in up to six words of the person's language",
+    )
+
+
+class Drawer:
+    """One model that draws; a call takes at most `timeout_s`."""
+
+    def __init__(
+        self,
+        client: Posts,
+        model: str,
+        timeout_s: float,
+        observers: Sequence[ModelObserver] = (),
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._observers = observers
+        self._takes_format = True
+        self.timeout_s = timeout_s
+
+    async def picture(self, prompt: str) -> bytes:
+        """Return the bytes of one picture, as the server sent them; raise `ModelError`."""
+        body: dict[str, object] = {"model": self._model, "prompt": prompt}
+        with ObservedCall("drawing", self._model, self._client.which, self._observers) as call:
+            call.unanswered_usage = Usage(drawn_images=1)
+            async with time_limit(self.timeout_s):
+                answer = await self._posted(body)
+            try:
+                fields = object_of(orjson.loads(answer))
+                used = object_of(fields.get("usage") or {})
+                drawn = object_of(list_of(fields["data"])[0])
+                call.usage += Usage(
+                    count_of(used.get("input_tokens")),
+                    count_of(used.get("output_tokens")),
+                    drawn_images=1,
+                )
+                return b64decode(str(drawn["b64_json"]), validate=True)
+            except (*UNREADABLE, KeyError, AnswerIncomplete) as error:
+                raise NotAModel(type(error).__name__) from error
+
+    async def _posted(self, body: dict[str, object]) -> bytes:
+        """Ask for the picture itself: some models send an address if they are not asked for it.
+
+        Others refuse to be asked, because they always send the picture.
+        """
+        if self._takes_format:
+            try:
+                return await self._post(body | {"response_format": "b64_json"})
+            except ModelRefused as refusal:
+                if not refusal.objects_to("response_format"):
+                    raise
+                self._takes_format = False
+        return await self._post(body)
+
+    async def _post(self, body: dict[str, object]) -> bytes:
+        # The time limit ends a call before its silence does, so nothing is drawn twice.
+        return await self._client.post_whole(_PATH, body, _MAX_BYTES, silence_s=2 * self.timeout_s)
+
+
+def draw_picture_tool(drawer: Drawer) -> Tool[DrawPictureArguments]:
+    """Return the tool."""
+
+    async def run(arguments: DrawPictureArguments, context: AgentContext) -> str:
+        if len(context.files) >= MAX_FILES:
+            raise ToolError(f"an answer has at most {MAX_FILES} files, and this one has them")
+        try:
+            picture = await drawer.picture(arguments.prompt)
+        except ContentRefused as refusal:
+            raise ToolError(
+                "the filter of the image server does not allow this picture; tell the person "
+                "kindly that you may not draw it, and offer to draw something else"
+            ) from refusal
+        except ModelError as error:
+            log.warning("picture not drawn", **reason_of(error, "OPENAI_IMAGE_MODEL"))
+            raise ToolError(
+                "the picture could not be drawn; tell the person, and that they may ask again later"
+            ) from error
+        return ToolOutput("It is drawn.", [OutgoingFile(f"{arguments.title}.png", picture)])
+
+    return Tool(
+        "draw_picture",
+        "Draw a new picture and send it with your answer",
+        DrawPictureArguments,
+        run,
+        is_untrusted=False,
+        is_reader=True,
+        uses_memory=False,
+        timeout_s=2 * drawer.timeout_s,  # the limit of the call ends it before
+    )

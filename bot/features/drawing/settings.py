@@ -1,0 +1,24 @@
+"""The setting of drawing."""
+
+from pydantic import Field
+
+from config import values
+from config.settings import Settings
+
+
+class DrawingSettings(Settings):
+    """What draws, beside the settings of the core."""
+
+    openai_image_model: values.ModelOrOff = Field(
+        default=None,
+        description="Model that draws images, on the server of `OPENAI_BASE_URL`; not set: the "
+        "bot draws none",
+    )
+
+    def models_in_use(self) -> dict[str, tuple[str, ...]]:
+        """Return also what draws."""
+        own = {self.openai_image_model: ("", "image")} if self.openai_image_model else {}
+        return {**super().models_in_use(), **own}
+
+
+SETTINGS = DrawingSettings

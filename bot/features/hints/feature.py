@@ -1,0 +1,136 @@
+"""What hints add to the bot: lines below answers, each at the moment when it helps."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from bot.commands.mute import mutes
+from bot.commands.sentences import Sentences
+from bot.feature import Feature, Services
+from bot.turn.notes import Below
+from bot.turn.request import Request
+from memory.behaviors.context import AgentContext
+from memory.message import Message
+from memory.scopes.changes import Write
+from memory.scopes.field import Field, stays
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
+from memory.search.question import is_question
+from memory.search.words import words_of
+from memory.store.keys import Scope
+
+_HOUR_S = 3_600
+_DAY_S = 24 * _HOUR_S
+_BETWEEN_S = 7 * _DAY_S
+_ABSENCE_S = 14 * _DAY_S
+_FROM_MESSAGE = 3
+"""The voice hint comes with this message of a person, or with a later one."""
+_MIN_WORDS = 3
+"""Two questions with fewer words may be the same by chance: "and you?"."""
+_MAX_CHARS = 300
+"""Longer messages are not compared: they take too long, and hardly anybody writes one twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted(Field):
+    """In a person's scope: the hints that they need no more, and when they got the last one."""
+
+    PREFIX = "hinted"
+    names: tuple[str, ...] = ()
+    last_at: int = 0  # Unix seconds
+
+    without = stays
+
+    def _stored(self) -> str:
+        return f"{self.last_at}|{' '.join(self.names)}"
+
+    @classmethod
+    def _read(cls, _: str, stored: str) -> Self:
+        last_at, _, names = stored.partition("|")
+        return cls(tuple(names.split()), int(last_at))
+
+
+class HintNote:
+    """Adds a line to an answer in a private chat, at most one a week, and each only once.
+
+    A hint is marked as given before its answer is stored. A crash in between loses the hint, and
+    no crash repeats it.
+    """
+
+    def __init__(self, scopes: Scopes, sentences: Sentences, *, listens: bool) -> None:
+        self._scopes = scopes
+        self._sentences = sentences
+        self._listens = listens
+
+    async def below(self, request: Request, context: AgentContext, text: str) -> Below:  # noqa: ARG002 - the port's
+        """Return the hint that fits best, nothing if there is none; raise `StoreError`."""
+        if not _is_plain(request, context):
+            return Below()
+        person = Scope.of_person(request.last.chat_id)
+        here = await self._scopes.current(person)
+        given = here.get(Hinted) or Hinted()
+        if request.run.heard:
+            if "voice" not in given.names:
+                await self._mark(person, "voice", 0)
+            return Below()
+        if mutes(here) or context.now - given.last_at < _BETWEEN_S:
+            return Below()
+        name = next(self._fitting(context, given.names), "")
+        if not name or not await self._mark(person, name, int(context.now)):
+            return Below()
+        return Below(lines=self._sentences.say(request.language, f"hints.{name}"))
+
+    def _fitting(self, context: AgentContext, given: tuple[str, ...]) -> Iterator[str]:
+        messages, now = context.chat_history.messages, context.now
+        if "absence" not in given and messages and now - messages[-1].sent_at > _ABSENCE_S:
+            yield "absence"
+        if "again" not in given and _asks_again(context.user_message, messages):
+            yield "again"
+        by_person = sum(message.role == "user" for message in messages) + 1
+        if self._listens and "voice" not in given and by_person >= _FROM_MESSAGE:
+            yield "voice"
+
+    async def _mark(self, person: Scope, name: str, at: int) -> bool:
+        """Store that a person needs a hint no more; return whether that was not stored yet."""
+        is_new = False
+
+        async def decide(here: ScopeMemory) -> Write | None:
+            nonlocal is_new
+            given = here.get(Hinted) or Hinted()
+            is_new = name not in given.names and (not at or at - given.last_at >= _BETWEEN_S)
+            if not is_new:
+                return None
+            return Write(fields=[Hinted((*given.names, name), at or given.last_at)])
+
+        await self._scopes.update(person, decide)
+        return is_new
+
+
+def _is_plain(request: Request, context: AgentContext) -> bool:
+    """Return whether nothing else is said below the answer, and it is no second try."""
+    tools_ask = context.writes or context.work.added or context.tool_question
+    is_again = request.replaces or request.last.is_retried
+    return not (context.is_group or context.is_off_record or tools_ask or is_again)
+
+
+def _asks_again(message: Message, earlier: Sequence[Message]) -> bool:
+    """Return whether a message asks in the same words as one that is an hour old or older."""
+    if len(message.text) > _MAX_CHARS or not is_question(message.text):
+        return False
+    words = set(words_of(message.text))
+    return len(words) >= _MIN_WORDS and any(
+        each.role == "user"
+        and each.sent_at <= message.sent_at - _HOUR_S
+        and len(each.text) <= _MAX_CHARS
+        and is_question(each.text)
+        and set(words_of(each.text)) == words
+        for each in earlier
+    )
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    # Another feature has this setting. Without it, nothing listens.
+    listens = bool(getattr(services.settings, "transcription_model", None))
+    note = HintNote(services.memory.scopes, services.sentences, listens=listens)
+    return Feature(name="hints", notes=[note.below], says_unasked=True)

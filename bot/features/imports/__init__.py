@@ -1,0 +1,1 @@
+"""Imports: talks that people bring along from another assistant."""

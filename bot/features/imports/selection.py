@@ -1,0 +1,152 @@
+"""What of an export, or of a pasted list, is new and has room: as passages, with counts."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.parsing.formats import parse_known
+from bot.parsing.processes import Parser
+from memory.documents.chunking import Section, passages
+from memory.text.tokens import TokenCounter
+
+_READER = Parser("talk_reader.py", 64 * 2**20, 24 * 2**20, 256, 10, 25)
+LIST = "list"
+"""What a list is imported from."""
+_MAX_LIST_BYTES = 2**18
+_MAX_LINE = 500
+_MIN_LINES = 2
+_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
+_DATE = re.compile(r"^[\[(]?(\d{4}-\d\d-\d\d)[\])]?(?:\s*[-–—:]\s*|\s+)")
+"""ChatGPT and Claude begin each line with such a date when they list their memories."""
+_HEADING = re.compile(r"^\s*(?:#{1,6}\s|```|-{3,}\s*$)")
+
+Report = Callable[[int], None]
+"""Told how many percent are done, from any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of an export is stored: passages in the order of time, and counts for the preview.
+
+    `known` counts talks that are stored already, `beyond` the oldest ones, for which there is no
+    room. `first_at` and `last_at` are 0 if no talk has a date.
+    """
+
+    source: str
+    passages: list[Section]
+    talks: int = 0
+    messages: int = 0
+    facts: int = 0
+    known: int = 0
+    beyond: int = 0
+    first_at: float = 0
+    last_at: float = 0
+
+
+async def read_export(content: bytes) -> dict[str, Any]:
+    """Return the talks of an export; raise `NotRead`."""
+    return await parse_known(_READER, content)
+
+
+def list_in(content: bytes, *, is_asked: bool) -> str:
+    """Return the text of a list with one fact a line, "" for any other content.
+
+    Every line begins with a bullet, a number or a date, unless the person says that it `is_asked`.
+    """
+    if len(content) > _MAX_LIST_BYTES:
+        return ""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return ""
+    lines = [line for line in _lines(text) if len(line) <= _MAX_LINE]
+    is_whole = len(lines) == len(_lines(text)) and len(lines) >= (1 if is_asked else _MIN_LINES)
+    is_marked = all(_BULLET.match(line) or _DATE.match(line.strip()) for line in lines)
+    return text if is_whole and (is_asked or is_marked) else ""
+
+
+def read_list(pasted: str, at: float) -> dict[str, Any]:
+    """Return the lines of a list without bullets and dates, each as a fact of its date.
+
+    `at` is when the list was sent; it dates the lines without a date.
+    """
+    facts = dict(_dated(line, at) for line in _lines(pasted))
+    talks = [
+        {"title": "", "at": said_at, "messages": [["fact", text, said_at]]}
+        for text, said_at in sorted(facts.items(), key=lambda each: -each[1])
+        if text
+    ]
+    return {"source": LIST, "talks": talks, "beyond": 0}
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines that are no headings."""
+    return [line for line in text.splitlines() if line.strip() and not _HEADING.match(line)]
+
+
+def _dated(line: str, at: float) -> tuple[str, float]:
+    text = _BULLET.sub("", line).strip()
+    found = _DATE.match(text)
+    if found is None:
+        return text, at
+    try:
+        said_at = datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return text, at
+    return text[found.end() :].strip(), min(said_at, at)
+
+
+def select(
+    answer: dict[str, Any],
+    known: set[tuple[str, float, str]],
+    room: int,
+    tokens: TokenCounter,
+    report: Report,
+) -> Selection:
+    """Take the newest talks that fit; a talk is stored with all its new passages or not at all.
+
+    `report` is told how many percent of the talks were cut into passages.
+    """
+    found = Selection(answer["source"], [], beyond=answer["beyond"])
+    for number, talk in enumerate(answer["talks"]):
+        report(100 * number // len(answer["talks"]))
+        cut = passages(_sections(talk, found.source), tokens)
+        # A fact is the same at any time.
+        is_fact = talk["messages"][0][0] == "fact"
+        new = [
+            each
+            for each in cut
+            if (each.place, 0 if is_fact else each.said_at, each.text) not in known
+        ]
+        if len(found.passages) + len(new) > room:
+            return replace(found, beyond=found.beyond + len(answer["talks"]) - number)
+        if not new:
+            found = replace(found, known=found.known + 1)
+            continue
+        times = [at for *_, at in talk["messages"] if at]
+        first = min([*times, *([found.first_at] if found.first_at else [])], default=0)
+        found = replace(
+            found,
+            passages=new + found.passages,
+            talks=found.talks + (not is_fact),
+            facts=found.facts + is_fact,
+            messages=found.messages + (0 if is_fact else len(talk["messages"])),
+            first_at=first,
+            last_at=max([*times, found.last_at]),
+        )
+    return found
+
+
+def _sections(talk: dict[str, Any], source: str) -> list[Section]:
+    """Return a section for each question with its answer."""
+    sections: list[Section] = []
+    for role, text, at in talk["messages"]:
+        if role == "assistant" and sections:
+            longer = f"{sections[-1].text}\n{source}: {text}"
+            sections[-1] = replace(sections[-1], text=longer)
+        else:
+            shown = f"{source}: {text}" if role == "assistant" else text
+            sections.append(Section(shown, talk["title"], at))
+    return sections

@@ -1,0 +1,164 @@
+"""`/inspect`: what the running bot does, for its operator. One page, rendered here, read-only.
+
+Nobody reads people's words on it, except those of a conversation whose people allow it for an hour.
+"""
+
+import asyncio
+import hashlib
+import time
+from base64 import b64encode
+from http import HTTPStatus
+from pathlib import Path
+
+import jinja2
+import structlog
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from bot.features.inspector.sign_in import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
+from bot.features.inspector.state import LiveReader, LookReader
+from bot.features.inspector.turn_log import WATCHED_S
+from bot.runtime.web import BASE_STYLE
+from memory.store.errors import StoreError
+
+log = structlog.get_logger(__name__)
+
+WEB = Path(__file__).parent / "web"
+_REFRESH_S = 5
+_FIRST_REPORTS_S = 1.3
+"""A process learns within a second that somebody watches, and then reports."""
+
+
+class LivePage:
+    """The page and its form."""
+
+    def __init__(self, reader: LiveReader, looks: LookReader, sign_in: SignIn) -> None:
+        self._reader = reader
+        self._looks = looks
+        self._sign_in = sign_in
+        self._style = BASE_STYLE.read_text() + (WEB / "live.css").read_text()
+        digest = b64encode(hashlib.sha256(self._style.encode()).digest()).decode()
+        self._headers = {
+            "Cache-Control": "no-store",
+            "Content-Security-Policy": (
+                f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; "
+                "base-uri 'none'; frame-ancestors 'none'"
+            ),
+            "Referrer-Policy": "same-origin",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+        }
+        loader = jinja2.FileSystemLoader(WEB)
+        self._templates = jinja2.Environment(
+            loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+        )
+        self._templates.filters |= {"ago": _ago, "clock": _clock, "mb": _mb, "number": _number}
+        self._watched_until = 0.0
+
+    def routes(self) -> list[Route]:
+        """Return the route of the page."""
+        return [Route(PATH, self._show), Route(PATH, self._post, methods=["POST"])]
+
+    async def _show(self, request: Request) -> Response:
+        try:
+            if not self._sign_in.admits(request):
+                return self._form("", HTTPStatus.UNAUTHORIZED)
+            if "look" in request.query_params:
+                return await self._looked_at(request.query_params["look"])
+            return await self._state(request)
+        except TooManyAttempts:
+            return self._too_many(request)
+        except StoreError:
+            said = "Redis does not answer. Nothing can be shown."
+            return self._form(said, HTTPStatus.SERVICE_UNAVAILABLE)
+
+    async def _post(self, request: Request) -> Response:
+        """Sign in, or out."""
+        try:
+            form = await read_form(request)
+            if "out" in form:
+                answer = self._form("You are signed out.", HTTPStatus.OK)
+                self._sign_in.forget(request, answer)
+                return answer
+            if not self._sign_in.takes(request, form):
+                log.warning("inspector refused")
+                return self._form("This is not the token.", HTTPStatus.UNAUTHORIZED)
+        except TooManyAttempts:
+            return self._too_many(request)
+        except UntrustedForm:
+            return self._form(
+                "This form was refused: it is too long, or was not sent from this page.",
+                HTTPStatus.FORBIDDEN,
+            )
+        log.info("inspector opened")
+        opened = RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
+        self._sign_in.remember(request, opened)
+        return opened
+
+    async def _state(self, request: Request) -> Response:
+        await self._reader.watch()
+        now = asyncio.get_running_loop().time()
+        if now > self._watched_until:
+            await asyncio.sleep(_FIRST_REPORTS_S)
+        self._watched_until = now + WATCHED_S
+        refresh_s = 0 if "pause" in request.query_params else _REFRESH_S
+        return self._page(
+            "live.html",
+            state=await self._reader.read(),
+            settings=self._reader.settings,
+            name=self._reader.name_of,
+            looks=await self._looks.look.allowed(),
+            refresh_s=refresh_s,
+        )
+
+    async def _looked_at(self, named: str) -> Response:
+        """Return one conversation with its words, if its people allow it now."""
+        allowed = await self._looks.look.allowed()
+        scopes = [scope for scope, _ in allowed if self._reader.name_of(scope) == named]
+        seen = await self._looks.read(scopes[0]) if scopes else None
+        if seen is None:
+            return RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
+        return self._page("looked_at.html", seen=seen, named=named)
+
+    def _too_many(self, request: Request) -> Response:
+        log.warning("inspector closed to a caller", host=request.client and request.client.host)
+        said = "Too many wrong tokens. Try again in five minutes."
+        return self._form(said, HTTPStatus.TOO_MANY_REQUESTS)
+
+    def _form(self, said: str, status: HTTPStatus) -> Response:
+        answer = self._page("sign_in.html", status, said=said)
+        if status is HTTPStatus.UNAUTHORIZED:
+            answer.headers["WWW-Authenticate"] = 'Bearer realm="inspector"'
+        return answer
+
+    def _page(
+        self, template: str, status: HTTPStatus = HTTPStatus.OK, **values: object
+    ) -> HTMLResponse:
+        style = Markup(self._style)  # noqa: S704 - our own file
+        text = self._templates.get_template(template).render(
+            style=style, path=PATH, now=time.time(), **values
+        )
+        return HTMLResponse(text, status, self._headers)
+
+
+def _ago(seconds: float) -> str:
+    """Return a duration in its largest unit, such as `12 s` or `3 h`."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def _clock(at: float) -> str:
+    """Return the time of day in UTC."""
+    return time.strftime("%H:%M:%S", time.gmtime(at))
+
+
+def _mb(nbytes: int) -> str:
+    return f"{nbytes / 2**20:.1f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}".replace(",", " ")

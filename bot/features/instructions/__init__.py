@@ -1,0 +1,1 @@
+"""Instructions: how the bot should answer in one conversation."""

@@ -1,0 +1,1 @@
+"""Links: pages of the web that the model reads, and searches."""

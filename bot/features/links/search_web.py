@@ -1,0 +1,166 @@
+"""`search_web`: asks the operator's search service. What it finds is untrusted.
+
+The operator named the service's address, so it may be a private one. No redirect is followed.
+"""
+
+import asyncio
+import html
+import re
+from dataclasses import dataclass
+
+import httpx2
+import orjson
+from pydantic import Field
+
+from bot.features.links.page_fetch import PageRefused, body_of
+from bot.http_client import HttpClient, trusted
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool, ToolError
+
+_TIMEOUT_S = 10
+_MAX_RESULTS = 8
+_MAX_QUERY_CHARS = 400
+_MAX_QUERY_WORDS = 50
+"""Brave refuses longer questions."""
+_MAX_TITLE_CHARS = 160
+_MAX_ADDRESS_CHARS = 500
+_MAX_TEXT_CHARS = 400
+_READ_FACTOR = 4
+"""So much more of a text is read, because tags are taken out of it."""
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,100}>")
+_STATUSES = {
+    401: "the search service does not take its key",
+    403: "the search service does not allow this",
+    422: "the search service does not take its key",  # Brave, for a wrong one
+    429: "the search service was asked too often; try later, or do without",
+}
+
+
+class SearchFailed(Exception):
+    """Raised with a text for the model: why nothing was searched; `status` is 0 if unknown."""
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A result: its title, its address and a short text, each of one line."""
+
+    title: str
+    address: str
+    text: str
+
+
+class SearchService:
+    """A search service: with a `key` Brave's web search API at `address`, else a SearXNG."""
+
+    def __init__(self, address: str, key: str | None) -> None:
+        base = address.removesuffix("/search")
+        self._address = address if key else f"{base}/search"
+        self._parameters = {"count": str(_MAX_RESULTS)} if key else {"format": "json"}
+        self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip, identity"}
+        if key:
+            self._headers["X-Subscription-Token"] = key
+
+    async def search(self, query: str) -> list[FoundPage]:
+        """Return at most eight results, best first; raise `SearchFailed`."""
+        words = " ".join(query.split()[:_MAX_QUERY_WORDS])[:_MAX_QUERY_CHARS]
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                answer = orjson.loads(await self._answer(words))
+        except (TimeoutError, httpx2.TimeoutException):
+            raise SearchFailed("the search service took too long") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError):
+            raise SearchFailed("the search service cannot be reached") from None
+        except orjson.JSONDecodeError:
+            raise SearchFailed("the search service did not answer with JSON") from None
+        except PageRefused:
+            raise SearchFailed("the answer of the search service cannot be read") from None
+        return _results(answer)
+
+    async def _answer(self, query: str) -> bytes:
+        """Return the body of the answer; raise `SearchFailed` for a status without results."""
+        async with HttpClient(verify=trusted(), timeout=_TIMEOUT_S) as client:
+            request = client.build_request(
+                "GET",
+                self._address,
+                params={"q": query, **self._parameters},
+                headers=self._headers,
+            )
+            response = await client.send(request, stream=True, follow_redirects=False)
+            try:
+                if response.is_redirect:
+                    raise SearchFailed("the search service redirects", response.status_code)
+                if not response.is_success:
+                    status = response.status_code
+                    reason = f"the search service answers with status {status}"
+                    raise SearchFailed(_STATUSES.get(status, reason), status)
+                return await body_of(response)
+            finally:
+                await response.aclose()
+
+
+class SearchWebArguments(Arguments):
+    """What to search for."""
+
+    query: str = Field(description="Words to search for", min_length=1, max_length=1_000)
+
+
+def search_web_tool(service: SearchService) -> Tool[SearchWebArguments]:
+    """Return the tool."""
+
+    async def run(arguments: SearchWebArguments, _: AgentContext) -> str:
+        try:
+            found = await service.search(arguments.query)
+        except SearchFailed as failure:
+            raise ToolError(str(failure)) from failure
+        results = (
+            "\n".join(filter(None, (f"{number}. {page.title}", page.address, page.text)))
+            for number, page in enumerate(found, start=1)
+        )
+        return "\n\n".join(results) or "Nothing was found."
+
+    return Tool(
+        "search_web",
+        "Search the web for what you do not know or what may have changed; `read_page` then reads "
+        "a result.",
+        SearchWebArguments,
+        run,
+        is_reader=True,
+        uses_memory=False,
+    )
+
+
+def _results(answer: object) -> list[FoundPage]:
+    """Return the usable results of an answer; raise `SearchFailed` for JSON of another kind."""
+    if isinstance(answer, dict) and answer.get("type") == "search":  # Brave's
+        answer = answer.get("web", {"results": []})
+    results = answer.get("results") if isinstance(answer, dict) else None
+    if not isinstance(results, list):
+        raise SearchFailed("the search service answered with something else than results")
+    found = []
+    for result in results:
+        if not isinstance(result, dict):
+            continue
+        address = result.get("url")
+        if not isinstance(address, str) or len(address) > _MAX_ADDRESS_CHARS:
+            continue
+        if not address.startswith(("http://", "https://")) or len(address.split()) != 1:
+            continue
+        title = _plain(result.get("title"), _MAX_TITLE_CHARS)
+        text = _plain(result.get("content") or result.get("description"), _MAX_TEXT_CHARS)
+        found.append(FoundPage(title or address, address, text))
+        if len(found) == _MAX_RESULTS:
+            break
+    return found
+
+
+def _plain(text: object, max_chars: int) -> str:
+    """Return a text on one line, without tags."""
+    if not isinstance(text, str):
+        return ""
+    words = html.unescape(_TAG.sub("", text[: max_chars * _READ_FACTOR])).split()
+    plain = " ".join(words)
+    return plain if len(plain) <= max_chars else plain[: max_chars - 1].rstrip() + "…"

@@ -1,0 +1,246 @@
+"""One MCP server: its tools are listed, and called, each time over a connection of its own.
+
+The only file that speaks MCP. All that a server sends is bounded while it is read. No text of an
+error leaves this file, because it may hold an address or words of a person.
+"""
+
+import asyncio
+import logging
+from base64 import b64decode
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import islice
+from typing import Any
+from urllib.parse import unquote
+from weakref import WeakKeyDictionary
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from bot.features.mcp.mcp_servers import McpServer
+from bot.features.mcp.server_process import started
+from bot.http_client import HttpClient, trusted
+from memory.behaviors.tool import ToolError
+from memory.behaviors.tool_output import OutgoingFile, ToolOutput
+
+MAX_BYTES = 8 * 2**20
+"""The bytes that a server may send in one answer; a file of 5 MB takes 6.7 MB of them."""
+_MAX_VALUES = 100_000
+"""The values of JSON in one answer, roughly; each takes up to 500 bytes of memory."""
+_LARGE_BYTES = 2**18
+_LARGE_AT_ONCE = 2
+"""So many answers above that size are in memory at once; others wait."""
+_LARGE: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
+_MAX_PAGES = 8
+_MAX_FILES = 10
+_MAX_NAME_CHARS = 300
+_MAX_CHARS = 100_000
+"""Only this beginning of a result is read; the toolbox then shortens it to the limit of a tool."""
+
+# These log what servers send.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
+
+
+class ServerAway(Exception):
+    """Raised if a server cannot be reached, does not answer in time, or does not speak MCP."""
+
+
+class _TooLarge(httpx2.StreamError):
+    """Raised for an answer above `MAX_BYTES`; the library turns it into an error of the call."""
+
+
+class _Connection:
+    """What one connection reads; large answers wait until few others are in memory."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._slots = _LARGE.setdefault(loop, asyncio.Semaphore(_LARGE_AT_ONCE))
+        self._has_slot = False
+
+    async def check(self, whole: bytes) -> bool:
+        """Return whether an answer is small enough, once it may be kept in memory."""
+        return await _Answer(self).take(whole)
+
+    async def wait(self) -> None:
+        """Wait until a large answer may be read."""
+        if not self._has_slot:
+            await self._slots.acquire()
+            self._has_slot = True
+
+    def end(self) -> None:
+        """Let another connection read a large answer."""
+        if self._has_slot:
+            self._slots.release()
+
+
+class _Answer:
+    """How much one answer holds so far."""
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self._nbytes = self._values = 0
+
+    async def take(self, piece: bytes) -> bool:
+        """Count a piece; return false if the answer is too large."""
+        self._nbytes += len(piece)
+        self._values += sum(map(piece.count, (b",", b"[", b"{")))
+        if self._nbytes > _LARGE_BYTES:
+            await self._connection.wait()
+        return self._nbytes <= MAX_BYTES and self._values <= _MAX_VALUES
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, answer: _Answer) -> None:
+        self._stream = stream
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            if not await self._answer.take(chunk):
+                raise _TooLarge("the answer is too large")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Ends an answer that is too large, and takes no packed ones: these could unpack to more."""
+
+    def __init__(self, connection: _Connection) -> None:
+        super().__init__(verify=trusted())
+        self._connection = connection
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["accept-encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise httpx2.RemoteProtocolError("the answer is packed", request=request)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _BoundedStream(response.stream, _Answer(self._connection))
+        return response
+
+
+class OutsideServer:
+    """Lists and calls the tools of one server; `timeout_s` bounds each of the two."""
+
+    def __init__(self, server: McpServer, timeout_s: float) -> None:
+        self.name = server.name
+        self._server = server
+        self._timeout_s = timeout_s
+
+    async def list_tools(self, max_tools: int) -> list[types.Tool]:
+        """Return the first `max_tools` tools, and perhaps a few more; raise `ServerAway`."""
+        found: list[types.Tool] = []
+        try:
+            async with self._connected() as client:
+                cursor: str | None = None
+                for _ in range(_MAX_PAGES):
+                    page = await client.list_tools(cursor=cursor)
+                    found += page.tools
+                    cursor = page.next_cursor
+                    if cursor is None or len(found) >= max_tools:
+                        break
+        except Exception as error:  # noqa: BLE001 - the library raises groups of many kinds
+            raise ServerAway(type(_innermost(error)).__name__) from None
+        return found
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Run a tool and return what it says; raise `ToolError`."""
+        params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+        try:
+            async with self._connected() as client:
+                # `Client.call_tool` would list all tools of the server after each call.
+                result = await client.session.send_request(
+                    types.CallToolRequest(params=params), types.CallToolResult
+                )
+        except Exception as error:  # noqa: BLE001 - as above
+            raise ToolError(self._explained(error)) from None
+        text = "\n".join(filter(None, map(_shown, result.content)))[:_MAX_CHARS]
+        if result.is_error:
+            raise ToolError(f"the tool says: {text}")
+        files = islice(filter(None, map(_file, result.content)), _MAX_FILES)
+        return ToolOutput(text or "done; the tool says nothing", files)
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        connection = _Connection()
+        try:
+            with anyio.fail_after(self._timeout_s):
+                async with (
+                    self._transport(connection) as transport,
+                    Client(transport, cache=None) as client,
+                ):
+                    yield client
+        finally:
+            connection.end()
+
+    @asynccontextmanager
+    async def _transport(self, connection: _Connection) -> AsyncIterator[Any]:
+        if self._server.command:
+            env = {key: value.get_secret_value() for key, value in self._server.env}
+            yield started(self._server.command, env, MAX_BYTES, connection.check)
+            return
+        headers = {key: value.get_secret_value() for key, value in self._server.headers}
+        http = HttpClient(
+            headers=headers, timeout=self._timeout_s, transport=_BoundedTransport(connection)
+        )
+        async with http:
+            yield streamable_http_client(
+                self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
+            )
+
+    def _explained(self, error: BaseException) -> str:
+        """Return what the model is told of an error, without the error's own text."""
+        innermost = _innermost(error)
+        if isinstance(innermost, TimeoutError):
+            return f"the server {self.name} did not answer in time; it may have done it or not"
+        if isinstance(innermost, MCPError):
+            return f"the server {self.name} refused the call or sent an answer that cannot be used"
+        return f"the server {self.name} cannot be reached; it may have done it or not"
+
+
+def _shown(content: types.ContentBlock) -> str:
+    """Return the text of a part of a result, or a line that says what else came.
+
+    A file says nothing here: the toolbox tells whether it is sent.
+    """
+    match content:
+        case types.TextContent():
+            return content.text
+        case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
+            return resource.text
+        case types.ImageContent() | types.AudioContent() | types.EmbeddedResource():
+            return ""
+        case _:
+            return f"[{content.type} came; it is not shown]"
+
+
+def _file(content: types.ContentBlock) -> OutgoingFile | None:
+    """Return a part of a result as a file, None if it is none."""
+    match content:
+        case types.ImageContent():
+            name, data = "picture", content.data
+        case types.AudioContent():
+            name, data = "sound", content.data
+        case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
+            name, data = str(resource.uri)[-_MAX_NAME_CHARS:].rpartition("/")[2], resource.blob
+        case _:
+            return None
+    try:
+        return OutgoingFile(unquote(name), b64decode(data))
+    except ValueError:
+        return OutgoingFile(name)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first cause inside the groups that task groups raise."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

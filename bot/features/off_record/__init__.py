@@ -1,0 +1,1 @@
+"""Off the record: the commands that begin and end such a session."""

@@ -1,0 +1,82 @@
+"""What talk off the record adds to the bot: `/off` and `/back`, in private chats only."""
+
+import re
+import time
+from dataclasses import replace
+
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
+from bot.commands.sentences import Sentences
+from bot.feature import Feature, Services
+from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage
+from memory.queue.mailbox import Entry
+from memory.queue.off_record import OffRecordSessions
+from memory.store.keys import Scope
+
+_MAX_S = 86_400
+_UNITS_S = {"m": 60, "h": 3_600, "d": 86_400}
+_DURATION = re.compile(r"(\d{1,4}) ?([mhd])", re.ASCII | re.IGNORECASE)
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    commands = OffRecordCommands(services.memory.off_record, services.sentences)
+    return Feature(
+        name="off_record",
+        commands=(
+            BotCommand("off", commands.off, "private", takes=ANYTHING, section="memory"),
+            BotCommand(
+                "back", commands.back, "private", section="memory", is_useful=commands.is_open
+            ),
+        ),
+    )
+
+
+class OffRecordCommands:
+    """Begins a session off the record and ends it.
+
+    A group has many people who may count on its memory, so its admins use `/memory off` there.
+    """
+
+    def __init__(self, sessions: OffRecordSessions, sentences: Sentences) -> None:
+        self._sessions = sessions
+        self._sentences = sentences
+
+    async def is_open(self, _: IncomingMessage, conversation: Scope) -> bool:
+        """Tell whether there is a session to end."""
+        return await self._sessions.is_open(conversation)
+
+    async def off(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Begin a session, or give it another end. When its time is over, it gets a `/back`."""
+        language = asked.sender.language
+        if asked.is_group:
+            return Answer(self._sentences.say(language, "off.only_private"))
+        seconds = _seconds(asked.text.strip())
+        if seconds is None:
+            return Answer(self._sentences.say(language, "off.usage"))
+        until = time.time() + seconds
+        # Telegram's ids are positive.
+        back = replace(asked, update_id=-asked.update_id, command="back", text="", reply=None)
+        end = Entry(back.update_id, asked.sender.id, is_command=True, body=to_bytes(back))
+        await self._sessions.begin(conversation, asked.sent_at, until, end)
+        moment = self._sentences.local(language, until, "")
+        return Answer(self._sentences.say(language, "off.begun", **moment))
+
+    async def back(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """End the session with a receipt; if its time is over, only once and unasked."""
+        language, is_due = asked.sender.language, asked.update_id < 0
+        if asked.is_group:
+            return Answer(self._sentences.say(language, "off.only_private"))
+        messages = await self._sessions.end(conversation, asked.update_id, is_due=is_due)
+        if messages is None:
+            return Answer(() if is_due else self._sentences.say(language, "off.not_off"))
+        return Answer(self._sentences.say(language, "off.ended", messages=messages))
+
+
+def _seconds(said: str) -> int | None:
+    """Return how long the session may last: a day if nothing was said, None for a wrong time."""
+    if not said:
+        return _MAX_S
+    found = _DURATION.fullmatch(said)
+    seconds = int(found[1]) * _UNITS_S[found[2].lower()] if found else 0
+    return seconds if 0 < seconds <= _MAX_S else None

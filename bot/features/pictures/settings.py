@@ -1,0 +1,26 @@
+"""The setting of pictures."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from config import values
+from config.settings import Settings
+
+
+class PictureSettings(Settings):
+    """Pictures, beside the settings of the core."""
+
+    image_detail: Annotated[Literal["auto", "low", "high", "off"], values.AnyCase] = Field(
+        default="low",
+        description="How closely the model looks at photos; more takes more tokens; `off`: it "
+        "sees none",
+    )
+
+    @property
+    def shows_pictures(self) -> bool:
+        """Whether the model may be shown pictures."""
+        return self.image_detail != "off"
+
+
+SETTINGS = PictureSettings

@@ -1,0 +1,1 @@
+"""Reminders: what a person wants to be told later."""

@@ -1,0 +1,77 @@
+"""Notices an answer that promises to remind, although no reminder is set.
+
+`promises.toml` has patterns for English, German, Spanish, Russian and Persian; in another language
+no promise is found. If in doubt, they find none.
+"""
+
+import re
+from pathlib import Path
+
+from bot.commands.sentences import Sentences
+from bot.features.reminders.tools import KIND
+from bot.turn.notes import Below
+from bot.turn.request import Request
+from bot.turn.save_claims import called, patterns_in, says_any
+from memory.behaviors.context import AgentContext
+from memory.work.item import WorkItem
+from memory.work.items import WorkItems
+
+_PROMISES = patterns_in(Path(__file__).with_name("promises.toml"))
+_ASKS_TO_REMIND = re.compile(
+    r"\bremind(?:er|ers)?\b|\berinner\w*|\brecu[eé]rda\w*|\brecordatorio\w*"
+    r"|\bнапомн\w*|\bнапомина\w*|یادآور|یادم|به یاد"
+)
+_WORD = re.compile(r"\w{4,}")
+_STEM = 4
+_OF_OURS = frozenset(("remember", "forget_memory", "set_reminder"))
+"""Tools that set no reminder, or whose reminders are seen otherwise; others may set one."""
+
+
+def promises_to_remind(text: str) -> bool:
+    """Return whether an answer says that it will remind the person, or that a reminder is set."""
+    return says_any(_PROMISES, text)
+
+
+class PromiseNote:
+    """Says below an answer that no reminder is set although the answer promises one."""
+
+    def __init__(self, reminders: WorkItems, sentences: Sentences) -> None:
+        self._reminders = reminders
+        self._sentences = sentences
+
+    async def below(self, request: Request, context: AgentContext, text: str) -> Below:
+        """Return the correction of an answer, nothing if a reminder is set or may be."""
+        key = await self._correction(context, text)
+        return Below(correction=self._sentences.say(request.language, key)[0]) if key else Below()
+
+    async def _correction(self, context: AgentContext, text: str) -> str:
+        has_failed = "set_reminder" in called(context, failed=True)
+        changed = (*context.work.added, *context.work.cancelled)
+        may_be_set = any(each.kind == KIND for each in changed) or called(context) - _OF_OURS
+        if may_be_set or not (has_failed or promises_to_remind(text)):
+            return ""
+        if context.is_off_record:
+            return "claims.off_record"
+        message = context.user_message
+        open_ = await self._reminders.list_open(context.conversation, message.sender_id)
+        if any(_is_about(each, f"{message.text}\n{text}") for each in open_):
+            return ""
+        if has_failed:
+            return "claims.reminder_failed"
+        # "You're welcome, I'll remind you then" is about a reminder that was set earlier.
+        asks = _ASKS_TO_REMIND.search(message.text.casefold()) and not _has_listed(context)
+        return "" if open_ and not asks else "claims.reminder"
+
+
+def _has_listed(context: AgentContext) -> bool:
+    steps = context.completed_steps
+    return any(call.name == "list_reminders" for step in steps for call in step.action.calls)
+
+
+def _is_about(reminder: WorkItem, text: str) -> bool:
+    """Return whether a text has a word of a reminder; word endings may differ."""
+    return not _stems(reminder.text) or bool(_stems(reminder.text) & _stems(text))
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM] for word in _WORD.findall(text.casefold())}

@@ -1,0 +1,133 @@
+"""`/reminders`: a person's open reminders in this conversation, and their time zone."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from bot.commands.bot_command import Answer
+from bot.commands.paged_list import CONFIRMED, ListChange, ListContent, ListEntry, PagedList
+from bot.commands.sentences import Sentences
+from bot.features.reminders.questions import moment_of, zone_buttons
+from bot.features.reminders.time_zone import (
+    MAX_CHARS,
+    TimeZones,
+    find_named_zone,
+    find_zone,
+    shown_zone,
+)
+from bot.reply.parts import Part
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.erasure.confirmations import NotConfirmed
+from memory.store.keys import Scope
+from memory.work.items import WorkItems
+
+VERB = "reminders"
+_ZONE = "zone"
+"""Stands in callback data between the person and the zone that they press."""
+
+AskForZone = Callable[[int, str], Awaitable[str]]
+"""Asks a model for the zone of a person's place, "" if it does not know."""
+
+
+class ReminderList:
+    """The reminders of one person, who alone may press the buttons."""
+
+    actions: Mapping[str, str] = {CONFIRMED: "buttons.cancel_reminder"}
+
+    def __init__(
+        self, person: int, reminders: WorkItems, zones: TimeZones, sentences: Sentences
+    ) -> None:
+        self.verb = f"{VERB}:{person}"
+        self._person = person
+        self._reminders = reminders
+        self._zones = zones
+        self._sentences = sentences
+
+    async def content(self, language: str, conversation: Scope) -> ListContent:
+        """Return the reminders, the next one first, and what is known of the time zone."""
+        zone = await self._zones.read_zone(self._person)
+        found = await self._reminders.list_open(conversation, self._person)
+        entries = [
+            ListEntry(
+                each.id,
+                "reminders.line_repeating" if each.rule else "reminders.line",
+                {
+                    "text": f"{'▶ ' * each.is_task}{each.text}",
+                    **moment_of(self._sentences, language, each),
+                },
+            )
+            for each in found
+        ]
+        keys = [] if found else ["reminders.none", "reminders.task_example"]
+        keys.append("reminders.zone" if zone else "reminders.no_zone")
+        above = [self._sentences.text(language, key, zone=shown_zone(zone)) for key in keys]
+        return ListContent("reminders.listed", entries, above=above)
+
+    async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
+        """Accept each code: `act` finds only the person's own reminders."""
+
+    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+        """Cancel a reminder; one that is gone changes nothing."""
+        if action != CONFIRMED:
+            raise NotConfirmed("unknown")
+        own = await self._reminders.list_open(conversation, self._person)
+        if code in {each.id for each in own}:
+            await self._reminders.cancel(conversation, code)
+        return ListChange("reminders.done_cancelled")
+
+
+class RemindersCommand:
+    """Shows the list, or takes a place whose time zone is the person's from now on."""
+
+    def __init__(
+        self,
+        reminders: WorkItems,
+        zones: TimeZones,
+        sentences: Sentences,
+        ask_for_zone: AskForZone,
+    ) -> None:
+        self._reminders = reminders
+        self._zones = zones
+        self._sentences = sentences
+        self._ask_for_zone = ask_for_zone
+
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer the command."""
+        sender, place = asked.sender, asked.text.strip()[:MAX_CHARS]
+        if not sender.is_person:
+            return Answer(self._sentences.say(sender.language, "error.anonymous_admin"))
+        if not place:
+            return await self._list(sender.id).show(asked, conversation)
+        zone = await find_named_zone(place) or await self._ask_for_zone(sender.id, place)
+        if zone:
+            return Answer((await self._set(sender.id, sender.language, zone),))
+        *_, unknown = self._sentences.say(sender.language, "reminders.unknown_zone", place=place)
+        data = f"{VERB}:{sender.id}:{_ZONE}"
+        buttons = zone_buttons(self._sentences, sender.language, data)
+        return Answer((replace(unknown, buttons=buttons),))
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+        """Turn the page, cancel a reminder, or take a zone."""
+        person, _, pressed_on = rest.partition(":")
+        if person != str(pressed.sender.id):
+            raise NotConfirmed("not_yours")
+        what, _, zone = pressed_on.partition(":")
+        if what == _ZONE:
+            if not zone or find_zone(zone) != zone:
+                raise NotConfirmed("unknown")
+            return (await self._set(pressed.sender.id, pressed.sender.language, zone),)
+        return await self._list(pressed.sender.id).press(pressed, conversation, pressed_on)
+
+    async def _set(self, person: int, language: str, zone: str) -> Part:
+        """Store a person's zone; return what is said, with the time by which they can check it."""
+        await self._zones.store_zone(person, zone)
+        now = f"{datetime.now(ZoneInfo(zone)):%H:%M}"
+        *_, said = self._sentences.say(
+            language, "reminders.zone_set", zone=shown_zone(zone), time=now
+        )
+        return said
+
+    def _list(self, person: int) -> PagedList:
+        source = ReminderList(person, self._reminders, self._zones, self._sentences)
+        return PagedList(source, self._sentences)

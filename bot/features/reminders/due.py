@@ -1,0 +1,130 @@
+"""What happens when a reminder is due: its text is sent as it was given, with what is odd about it.
+
+A task has a turn of its own instead. Its message has the text, and no message in the chat shows
+it. The turn is like any other: with memory, tools, and the person's quota.
+"""
+
+import time
+from dataclasses import replace
+
+from bot.commands.bot_command import ShownOnTop
+from bot.commands.sentences import Sentences
+from bot.features.reminders.tools import KIND, SIGN
+from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.split import with_line
+from bot.telegram.chat import Destination
+from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
+from bot.turn.notes import QUESTION_ALONE, Below
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request
+from memory.behaviors.context import AgentContext
+from memory.erasure.confirmations import NotConfirmed
+from memory.scopes.history import ChatHistory
+from memory.store.keys import Scope
+from memory.work.item import WorkItem, due_task
+from memory.work.items import WorkItems
+
+STOP = "task"
+"""The button that stops a task."""
+_LATE_S = 300
+_SILENT = ("", QUESTION_ALONE, "...")
+
+
+class ReminderWork:
+    """Sends reminders as replies to the messages that asked for them."""
+
+    kind = KIND
+
+    def __init__(self, sentences: Sentences) -> None:
+        self._sentences = sentences
+
+    async def message(self, item: WorkItem) -> Outbox | IncomingMessage:
+        """Return the reminder or the task, or that it was never agreed to in time."""
+        if item.is_task and item.is_open:
+            return message_of(item)
+        to = Destination(item.chat_id, item.topic_id, item.message_id)
+        return Outbox(to, (self._part(item),))
+
+    def _part(self, item: WorkItem) -> Part:
+        if not item.is_open:
+            key = "reminders.unanswered"
+            return self._sentences.say(item.language, key, text=item.text)[-1]
+        part = Part(f"{SIGN}{item.text}")
+        if item.sends:
+            (below,) = self._sentences.say(item.language, "reminders.repeated")
+        elif time.time() - item.due > _LATE_S:
+            moment = self._sentences.local(item.language, item.due, item.zone)
+            (below,) = self._sentences.say(item.language, "reminders.late", **moment)
+        else:
+            return part
+        (whole,) = with_line((part,), below)
+        return whole
+
+
+def message_of(item: WorkItem) -> IncomingMessage:
+    """Return the message that the turn of a due task answers."""
+    return IncomingMessage(
+        update_id=item.turn_id,
+        chat_id=item.chat_id,
+        topic_id=item.topic_id,
+        is_group=item.chat_id < 0,
+        message_id=item.turn_id,
+        sent_at=int(time.time()),
+        sender=Sender(item.person, item.name, language=item.language),
+        kind="text",
+        text=f"{SIGN}{item.text}",
+        is_first_party=item.is_first_party,
+        replied_to=item.message_id,
+    )
+
+
+class DueTasks:
+    """What is different in the turn of a task, and the button that stops one."""
+
+    def __init__(self, reminders: WorkItems, sentences: Sentences) -> None:
+        self._reminders = reminders
+        self._sentences = sentences
+
+    async def check(self, request: Request, history: ChatHistory) -> Outbox | None:
+        """Say nothing if the task was erased since its turn began."""
+        if not request.last.is_task:
+            return None
+        id_, _ = due_task(request.last.update_id, time.time())
+        is_there = await self._reminders.find(history.conversation, id_)
+        return None if is_there else _nothing_said(Outbox(request.to, ()))
+
+    async def below(self, request: Request, context: AgentContext, text: str) -> Below:
+        """Return the line that marks the answer, with a button if the task repeats."""
+        if not request.last.is_task or text.strip() in _SILENT:
+            return Below()
+        id_, due = due_task(request.last.update_id, time.time())
+        item = await self._reminders.find(context.conversation, id_)
+        if item is None:
+            return Below()
+        language = request.language
+        keys = ["reminders.late"] * (time.time() - due > _LATE_S) + ["reminders.task_done"]
+        moment = self._sentences.local(language, due, item.zone)
+        line = self._sentences.say(language, *keys, text=item.text, **moment)
+        label = self._sentences.text(language, "buttons.stop_task")
+        row = (Button(label, f"{STOP}:{item.id}"),)
+        return Below(with_buttons(line, *row) if item.rule else line)
+
+    async def finish(self, request: Request, outbox: Outbox) -> Outbox:
+        """Send nothing if the model has nothing to say."""
+        said = outbox.said.strip()
+        if not (request.last.is_task and said in _SILENT and len(outbox.parts) == 1):
+            return outbox
+        # A line below says that something was done, so it is shown.
+        return outbox if said and outbox.parts[0].text.strip() != said else _nothing_said(outbox)
+
+    async def stop(self, pressed: ButtonPress, conversation: Scope, id_: str) -> tuple[Part, ...]:
+        """Erase a task; the answer above the button stays as it is."""
+        if task := await self._reminders.find(conversation, id_):
+            if task.person != pressed.sender.id:
+                raise NotConfirmed("not_yours")
+            await self._reminders.cancel(conversation, id_)
+        raise ShownOnTop("reminders.task_stopped")
+
+
+def _nothing_said(outbox: Outbox) -> Outbox:
+    return replace(outbox, parts=(), said="", is_unread=True)

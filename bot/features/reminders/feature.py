@@ -1,0 +1,59 @@
+"""What reminders add to the bot."""
+
+from collections.abc import Mapping
+
+from bot.commands.bot_command import ANYTHING, BotCommand
+from bot.feature import Feature, Services
+from bot.features.reminders.claims import PromiseNote
+from bot.features.reminders.commands import VERB, RemindersCommand
+from bot.features.reminders.due import STOP, DueTasks, ReminderWork
+from bot.features.reminders.place_names import ask_for_zone
+from bot.features.reminders.questions import VERB as ANSWER
+from bot.features.reminders.questions import ReminderButtons, ReminderNote
+from bot.features.reminders.time_zone import TimeZones, zone_in
+from bot.features.reminders.tools import KIND, ReminderTools
+from memory.erasure.export import moment
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.keys import Scope
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    reminders = services.memory.work.of_kind(KIND)
+    zones = TimeZones(services.memory.scopes)
+    sentences = services.sentences
+
+    async def zone_of(person: int, place: str) -> str:
+        """Ask the model for the zone of a place, unless the person has used up their quota."""
+        if not await services.budget.allows(person, services.memory.quotas):
+            return ""
+        return await ask_for_zone(services.models.internal, place)
+
+    async def exported(conversation: Scope, facts: ScopeMemory) -> Mapping[str, object]:
+        found = [
+            {
+                "text": each.text,
+                "due": moment(each.due),
+                "cron": each.rule or None,
+                "time_zone": each.zone or None,
+                **({"is_task": True} if each.is_task else {}),
+            }
+            for each in await reminders.list_open(conversation)
+        ]
+        return {"reminders": found, "time_zone": zone_in(facts) or None}
+
+    listed = RemindersCommand(reminders, zones, sentences, zone_of)
+    answers = ReminderButtons(reminders, zones, sentences)
+    tasks = DueTasks(reminders, sentences)
+    buttons = {VERB: listed.press, ANSWER: answers.press}
+    return Feature(
+        name="reminders",
+        commands=[BotCommand("reminders", listed.answer, buttons=buttons, takes=ANYTHING)],
+        behaviors=[ReminderTools(reminders, zones, services.settings.timezone)],
+        buttons={STOP: tasks.stop},
+        steps=[tasks.check],
+        notes=[ReminderNote(sentences).below, PromiseNote(reminders, sentences).below, tasks.below],
+        finishes=[tasks.finish],
+        work=[ReminderWork(sentences)],
+        exports=[exported],
+    )

@@ -1,0 +1,166 @@
+"""Says which reminders an answer sets and cancels, asks first if it has to, and hears the answer.
+
+It asks if others' words are in play, or if the person's time zone is not known.
+"""
+
+import asyncio
+import re
+import time
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from bot.commands.sentences import Sentences
+from bot.features.reminders.time_zone import TimeZones, find_zone
+from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_many
+from bot.reply.parts import Button, Part
+from bot.telegram.updates import ButtonPress
+from bot.turn.notes import Below
+from bot.turn.request import Request
+from memory.behaviors.context import AgentContext
+from memory.behaviors.text_rag import HEADING
+from memory.erasure.confirmations import NotConfirmed
+from memory.store.keys import Scope
+from memory.work.item import WorkItem
+from memory.work.items import WorkItems
+from memory.work.schedule import UnusableTime
+
+VERB = "remind"
+_YES, _NO = "y", "n"
+_DATA = re.compile(r"([yn])([0-9a-f]{8}):?([\w/+-]*)", re.ASCII)
+_PER_ROW = 2
+_MINUTES, _MINUTES_A_DAY = 120, 1_440
+"""Up to two hours are said in minutes."""
+_TRIES = 20
+_PAUSE_S = 0.25
+
+
+class ReminderNote:
+    """Says which reminders an answer sets and cancels, and asks for those that need a yes."""
+
+    def __init__(self, sentences: Sentences) -> None:
+        self._sentences = sentences
+
+    async def below(self, request: Request, context: AgentContext, _: str) -> Below:
+        """Return a line for each reminder that is set or cancelled, and a question for others."""
+        sentences, language = self._sentences, request.language
+        added = [each for each in context.work.added if each.kind == KIND]
+        cancelled = [each for each in context.work.cancelled if each.kind == KIND]
+        lines = [_said(sentences, language, "set", each) for each in added if each.is_open]
+        lines += [_said(sentences, language, "cancelled", each) for each in cancelled]
+        why = f"reminders.why_{'file' if HEADING in context.memory_context else 'others'}"
+        asked = [_question(sentences, language, each, why) for each in added if not each.is_open]
+        return Below(tuple(lines), tuple(asked))
+
+
+def _question(sentences: Sentences, language: str, reminder: WorkItem, why: str) -> Part:
+    no = Button(sentences.text(language, "buttons.dont_remind"), f"{VERB}:{_NO}{reminder.id}")
+    yes = f"{VERB}:{_YES}{reminder.id}"
+    if not reminder.needs_zone:
+        due = reminder.planned(reminder.zone, time.time())
+        part = _said(sentences, language, "ask", reminder.opened(due), why)
+        label = "buttons.do_task" if reminder.is_task else "buttons.remind"
+        row = (Button(sentences.text(language, label), yes), no)
+        return replace(part, buttons=(row,))
+    key = f"reminders.{'task_' * reminder.is_task}ask_zone"
+    *_, part = sentences.say(language, key, text=reminder.text)
+    return replace(part, buttons=(*zone_buttons(sentences, language, yes), (no,)))
+
+
+def zone_buttons(sentences: Sentences, language: str, data: str) -> tuple[tuple[Button, ...], ...]:
+    """Return buttons for the zones of a language, in rows; a zone stands behind `data`."""
+    zones = sentences.text(language, "reminders.zones").split()
+    buttons = [Button(_label(zone), f"{data}:{zone}") for zone in zones]
+    return tuple(tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW))
+
+
+def _label(zone: str) -> str:
+    """Return a zone's city with the time there, by which people know their zone."""
+    city = zone.rpartition("/")[2].replace("_", " ")
+    return f"{city} {datetime.now(ZoneInfo(zone)):%H:%M}"
+
+
+def _said(sentences: Sentences, language: str, how: str, reminder: WorkItem, *before: str) -> Part:
+    """Return a sentence about a reminder, with its time as an entity, below those `before` it."""
+    repeats = "_repeating" if reminder.rule and how != "cancelled" else ""
+    moment = moment_of(sentences, language, reminder)
+    key = f"reminders.{'task_' * reminder.is_task}{how}{repeats}"
+    *_, part = sentences.say(language, *before, key, text=reminder.text, **moment)
+    return part
+
+
+def moment_of(sentences: Sentences, language: str, reminder: WorkItem) -> dict[str, object]:
+    """Return when a reminder is due; to somebody whose clock is not known, how long it takes."""
+    moment = sentences.local(language, reminder.due, reminder.zone)
+    if not reminder.zone:
+        moment |= _from_now(sentences, language, reminder.due - time.time())
+    return moment
+
+
+def _from_now(sentences: Sentences, language: str, seconds: float) -> dict[str, object]:
+    """Return how long it takes; nothing beyond a day."""
+    minutes = max(1, round(seconds / 60))
+    if minutes > _MINUTES_A_DAY:
+        return {}
+    unit, number = ("minutes", minutes) if minutes < _MINUTES else ("hours", round(minutes / 60, 1))
+    return {"when": sentences.text(language, f"reminders.in_{unit}", number=f"{number:g}")}
+
+
+class ReminderButtons:
+    """Acts on the answers; only the person who is to be reminded may give one."""
+
+    def __init__(self, reminders: WorkItems, zones: TimeZones, sentences: Sentences) -> None:
+        self._reminders = reminders
+        self._zones = zones
+        self._sentences = sentences
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+        """Open the reminder or drop it; a zone that was pressed is the person's from now on."""
+        data = _DATA.fullmatch(rest)
+        if data is None:
+            raise NotConfirmed("unknown")
+        action, id_, zone = data.groups()
+        language = pressed.sender.language
+        reminder = await self._found(conversation, id_)
+        if reminder.person != pressed.sender.id:
+            raise NotConfirmed("not_yours")
+        if action == _NO:
+            if not reminder.is_open:
+                await self._reminders.cancel(conversation, id_)
+                return self._sentences.say(language, "reminders.not_set")
+            return (_said(self._sentences, language, "set", reminder),)
+        if not reminder.is_open:
+            if is_one_too_many(reminder, await self._reminders.open_of(reminder.person)):
+                key = "reminders.tasks_full" if reminder.is_task else "reminders.full"
+                most = MAX_TASKS if reminder.is_task else MAX_OPEN
+                return self._sentences.say(language, key, max=most)
+            reminder = await self._agreed(reminder, zone)
+            if not reminder.is_open:
+                await self._reminders.cancel(conversation, id_)
+                return self._sentences.say(language, "reminders.passed")
+            if not await self._reminders.confirm(conversation, reminder):
+                raise NotConfirmed("unknown")
+        return (_said(self._sentences, language, "set", reminder),)
+
+    async def _found(self, conversation: Scope, id_: str) -> WorkItem:
+        """Return the reminder; wait for the turn that is about to store it."""
+        for _ in range(_TRIES):
+            if found := await self._reminders.find(conversation, id_):
+                return found
+            if not await self._reminders.is_on_its_way(conversation, id_):
+                break
+            await asyncio.sleep(_PAUSE_S)
+        raise NotConfirmed("unknown")
+
+    async def _agreed(self, reminder: WorkItem, zone: str) -> WorkItem:
+        """Return the reminder as it is set now; not open if its time has passed."""
+        if reminder.needs_zone:
+            if not zone or find_zone(zone) != zone:
+                raise NotConfirmed("unknown")
+            await self._zones.store_zone(reminder.person, zone)
+            reminder = replace(reminder, zone=zone)
+        now = time.time() + await self._reminders.clock_ahead_s()
+        try:
+            return reminder.opened(reminder.first_due(reminder.zone, now))
+        except UnusableTime:
+            return reminder

@@ -1,0 +1,274 @@
+"""The tools `set_reminder`, `list_reminders` and `cancel_reminder`, as a behavior without memory.
+
+They only note what to change. It is stored when the turn is closed.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from bot.features.reminders.own_words import is_named, is_own_wish
+from bot.features.reminders.time_zone import TimeZones, find_named_zone, zone_of_shared
+from bot.turn.notes import QUESTION_ALONE
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool, ToolError
+from memory.behaviors.trust import must_ask, untrusted_texts
+from memory.message import Message
+from memory.scopes.writes import ForgetRecord, Remember
+from memory.text.untrusted_text import shown
+from memory.work.item import WorkItem
+from memory.work.items import WorkItems
+from memory.work.schedule import MAX_AHEAD_S, UnusableTime
+
+KIND = "reminder"
+MAX_CHARS = 500
+"""Characters of a reminder's text."""
+MAX_OPEN, MAX_TASKS = 50, 10
+"""Open reminders of one person, in all their conversations, and those of them that are tasks."""
+SIGN = "⏰ "
+"""Begins a reminder, and the message of a task, when it is due."""
+
+_MAX_MINUTES = MAX_AHEAD_S // 60
+_UNITS = (1, 60, 1_440, 10_080)
+"""Minutes of a minute, an hour, a day and a week."""
+_NOON = 12
+_NUMBER = re.compile(r"\d+", re.ASCII)
+
+
+class SetReminderArguments(Arguments):
+    """Arguments of `set_reminder`: one of `at`, `in_minutes` and `cron`."""
+
+    text: str = Field(min_length=1, max_length=MAX_CHARS)
+    at: str = Field(default="", description="Local time: 2031-05-24T09:00")
+    in_minutes: int = 0
+    cron: str = Field(default="", description="Local, hourly at most: 0 9 * * 1-5")
+    is_task: bool = Field(default=False, description="You are asked the text then, and answer")
+    time_zone: str = Field(default="", description="IANA, only if they said where they are")
+
+
+class NoArguments(Arguments):
+    """No arguments."""
+
+
+class CancelReminderArguments(Arguments):
+    """Arguments of `cancel_reminder`."""
+
+    id: str
+
+
+class ReminderTools(AIContextBehavior):
+    """Sets, lists and cancels the reminders of the person who speaks, in this conversation.
+
+    Times are shown in `default_zone` while the person's is not known.
+    """
+
+    instructions = (
+        f"A message that begins with {SIGN}is a task that the person set earlier and that is due "
+        f"now: do it. If it has nothing to tell them, answer only: {QUESTION_ALONE}"
+    )
+
+    def __init__(self, reminders: WorkItems, zones: TimeZones, default_zone: tzinfo) -> None:
+        self._reminders = reminders
+        self._zones = zones
+        self._default_zone = default_zone
+        own: partial[Tool[Any]] = partial(Tool, is_untrusted=False)
+        self.functions = (
+            own(
+                "set_reminder",
+                "Remind the person, if they ask: once (at, in_minutes) or repeatedly (cron).",
+                SetReminderArguments,
+                self._set,
+            ),
+            own(
+                "list_reminders",
+                "List the person's reminders here.",
+                NoArguments,
+                self._list,
+                is_reader=True,
+            ),
+            own(
+                "cancel_reminder",
+                "Cancel a reminder, by its id in list_reminders.",
+                CancelReminderArguments,
+                self._cancel,
+            ),
+        )
+
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
+        """Return the local time of a person whose zone is known, in their private chat.
+
+        A location that they share tells the zone.
+        """
+        if not call_context.conversation.is_private:
+            return ""
+        person = call_context.speaker.id
+        shared = [zone_of_shared(each.text) for each in new_messages if each.is_first_party]
+        zone = next(filter(None, shared), "")
+        if zone:
+            await self._zones.store_zone(person, zone)
+        zone = zone or await self._zones.known_zone(person)
+        return f"Their local time is {self._shown(call_context.now, zone)}." if zone else ""
+
+    async def _set(self, arguments: SetReminderArguments, context: AgentContext) -> str:
+        person = _person(context)
+        known = await self._zones.read_zone(person)
+        open_now = await self._reminders.open_of(person)
+        zone = await _named_zone(arguments.time_zone) or known
+        # What is due in minutes must not depend on the clock of the machine that answers.
+        now = context.now + await self._reminders.clock_ahead_s()
+        reminder = _wanted(arguments, zone, context, now)
+        # Their message says text and time, but not that the model acts then: words of others may.
+        asks = must_ask(context, Remember(arguments.text)) and not (
+            zone == known and not reminder.is_task and _is_own(arguments, reminder, context)
+        )
+        reminder = replace(reminder, is_first_party=not asks)
+        try:
+            # Any zone tells whether there is such a time. A day more, because zones differ.
+            slack_s = 86_400 if reminder.needs_zone else 0
+            due = reminder.first_due(zone or "UTC", now - slack_s)
+        except UnusableTime as error:
+            raise ToolError(f"{error}; now it is {self._shown(now, zone)}") from error
+        if reminder.needs_zone:
+            _add(reminder, context, open_now)
+            return (
+                "Not set yet: their time zone is not known. A message with buttons asks them; if "
+                "they name a city instead, call again with time_zone. If they wanted nothing "
+                f"else, answer only: {QUESTION_ALONE}"
+            )
+        if asks:
+            _add(reminder, context, open_now)
+            return (
+                f"Not set yet, for {self._shown(due, zone)}: others' words are in play, so a "
+                "message with buttons asks the person and says why. If they wanted nothing else, "
+                f"answer only: {QUESTION_ALONE}"
+            )
+        if zone and not known:
+            await self._zones.store_zone(person, zone)
+        _add(reminder.opened(due), context, open_now)
+        shown = self._shown(due, zone)
+        return f"Set for {shown}, id {reminder.id}; a line below your answer says so."
+
+    async def _list(self, arguments: NoArguments, context: AgentContext) -> str:
+        del arguments
+        found = await self._reminders.list_open(context.conversation, _person(context))
+        lines = [
+            f"{each.id}: {self._shown(each.due, each.zone)}"
+            f"{f' (cron {each.rule})' if each.rule else ''}"
+            f"{' (task)' if each.is_task else ''}: {each.text}"
+            for each in found
+        ]
+        return "\n".join(lines) or "There are none here."
+
+    async def _cancel(self, arguments: CancelReminderArguments, context: AgentContext) -> str:
+        found = await self._reminders.list_open(context.conversation, _person(context))
+        wanted = [each for each in found if each.id == arguments.id.removeprefix("#")]
+        if not wanted:
+            raise ToolError("there is no reminder with this id here; list_reminders has the ids")
+        if must_ask(context, ForgetRecord(0)):
+            raise ToolError(
+                "others' words are in play, so only the person may cancel it, with /reminders. "
+                "Say so"
+            )
+        context.work.cancelled += [each for each in wanted if each not in context.work.cancelled]
+        return f"Cancelled: {wanted[0].text}"
+
+    def _shown(self, at: float, zone: str) -> str:
+        in_zone = ZoneInfo(zone) if zone else self._default_zone
+        moment = datetime.fromtimestamp(at, in_zone)
+        return f"{moment:%A} {moment.isoformat(timespec='minutes')} ({in_zone})"
+
+
+def _add(reminder: WorkItem, context: AgentContext, open_now: Sequence[WorkItem]) -> None:
+    """Note a reminder once; raise `ToolError` if the person has too many."""
+    changes = context.work
+    if any(each.is_like(reminder) for each in changes.added):
+        return
+    gone = {each.id for each in changes.cancelled}
+    if is_one_too_many(reminder, [e for e in (*open_now, *changes.added) if e.id not in gone]):
+        what = f"{MAX_TASKS} tasks" if reminder.is_task else f"{MAX_OPEN} reminders"
+        raise ToolError(f"the person has {what} already; one has to go first")
+    changes.added.append(reminder)
+
+
+def is_one_too_many(reminder: WorkItem, open_now: Sequence[WorkItem]) -> bool:
+    """Return whether a person who has these may not have one more."""
+    tasks = sum(each.is_task for each in open_now)
+    return len(open_now) >= MAX_OPEN or (reminder.is_task and tasks >= MAX_TASKS)
+
+
+def _is_own(arguments: SetReminderArguments, reminder: WorkItem, context: AgentContext) -> bool:
+    """Return whether the person's new message alone says what a reminder says, and when.
+
+    Of several reminders of one answer this holds for the first: words of others may have added
+    more of them.
+    """
+    message, added = context.user_message, context.work.added
+    if not message.is_first_party or any(not _is_repeated(each, reminder) for each in added):
+        return False
+    numbers = {int(each) for each in _NUMBER.findall(f"{arguments.at[8:13]} {arguments.cron}")}
+    for unit in _UNITS:
+        if arguments.in_minutes % unit == 0:
+            numbers.add(arguments.in_minutes // unit)
+    numbers |= {each - _NOON for each in numbers if _NOON < each < 2 * _NOON}
+    is_said = is_own_wish(message.text, reminder.text, numbers, repeats=bool(reminder.rule))
+    return is_said and not is_named(reminder.text, untrusted_texts(context))
+
+
+def _is_repeated(earlier: WorkItem, reminder: WorkItem) -> bool:
+    """Return whether a model asks for the same reminder once more."""
+    return (earlier.text, earlier.at, earlier.rule) == (reminder.text, reminder.at, reminder.rule)
+
+
+async def _named_zone(said: str) -> str:
+    """Return the zone that the model names, "" if it names none; raise `ToolError`."""
+    zone = await find_named_zone(said) if said else ""
+    if said and not zone:
+        raise ToolError("unknown time zone; use an IANA name such as Asia/Tokyo")
+    return zone
+
+
+def _wanted(
+    arguments: SetReminderArguments, zone: str, context: AgentContext, now: float
+) -> WorkItem:
+    """Return the reminder as asked for, not due yet; raise `ToolError`."""
+    if sum(map(bool, (arguments.at, arguments.in_minutes, arguments.cron))) != 1:
+        raise ToolError("give exactly one of at, in_minutes and cron")
+    text = shown(arguments.text).strip()
+    if not text:
+        raise ToolError("text says nothing; write what the person wants to be told")
+    at = arguments.at
+    if arguments.in_minutes:
+        minutes = max(-1, min(arguments.in_minutes, 2 * _MAX_MINUTES))
+        then = datetime.fromtimestamp(now + 60 * minutes, UTC)
+        at = then.isoformat(timespec="seconds")
+    message, speaker = context.user_message, context.call_context
+    if arguments.is_task and message.is_task:
+        raise ToolError("a task sets no further task; the person has to ask for it")
+    return WorkItem(
+        person=message.sender_id,
+        text=text,
+        at=at,
+        rule=arguments.cron,
+        zone=zone,
+        message_id=message.ids_in_chat[-1] if message.ids_in_chat else message.replied_to,
+        language=speaker.speaker.language if speaker else "en",
+        is_task=arguments.is_task,
+        name=message.sender_name,
+    )
+
+
+def _person(context: AgentContext) -> int:
+    """Return who speaks; raise `ToolError` for an account that no single person has."""
+    if context.call_context is None or not context.call_context.speaker.id:
+        raise ToolError("only a person who writes as themselves has reminders; say so")
+    return context.user_message.sender_id

@@ -1,0 +1,1 @@
+"""Topics that recall each other, and the titles of private topics."""

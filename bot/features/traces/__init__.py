@@ -1,0 +1,1 @@
+"""Traces: spans of all steps for an OpenTelemetry collector."""

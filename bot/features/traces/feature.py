@@ -1,0 +1,40 @@
+"""What traces add to the bot."""
+
+import os
+
+import structlog
+from dotenv import dotenv_values
+
+from bot.feature import Feature, Services
+from bot.features.traces.settings import TraceSettings
+from bot.metrics.monitoring import how_to_install
+
+log = structlog.get_logger(__name__)
+
+TRACES_NEED = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+"""What `OTEL_EXPORTER_OTLP_ENDPOINT` needs."""
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature; it observes nothing if its packages are missing."""
+    share_variables()
+    try:
+        from bot.features.traces.traces import Traces  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        log.warning("no traces", advice=how_to_install(TRACES_NEED))
+        return Feature(name="traces")
+    endpoint = services.own(TraceSettings).otel_exporter_otlp_endpoint or ""
+    traces = Traces(endpoint, services.name_of)
+    services.closing.callback(traces.close)
+    return Feature(name="traces", watchers=(traces,))
+
+
+def share_variables() -> None:
+    """Put the SDK's variables of `.env` into the environment, because the SDK reads only that."""
+    try:
+        in_file = dotenv_values(".env")
+    except (OSError, UnicodeDecodeError):
+        return
+    for name, value in in_file.items():
+        if name.startswith("OTEL_") and value:
+            os.environ.setdefault(name, value)

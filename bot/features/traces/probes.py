@@ -1,0 +1,39 @@
+"""Are the packages for traces installed, and does the collector answer."""
+
+import asyncio
+from urllib.parse import urlsplit
+
+from bot.features.traces.feature import TRACES_NEED, share_variables
+from bot.features.traces.settings import TraceSettings
+from bot.metrics.monitoring import how_to_install
+from bot.probe import Probe, Row, Rows
+
+_WHAT = "Traces"
+_LIMIT_S = 15.0
+
+
+async def _traces(settings: TraceSettings) -> Rows:
+    """Yield one row."""
+    yield await _row(settings.otel_exporter_otlp_endpoint or "")
+
+
+async def _row(endpoint: str) -> Row:
+    """Send a request without spans, as the bot would send it."""
+    host = urlsplit(endpoint).hostname
+    share_variables()
+    try:
+        from bot.features.traces.traces import exporter_to  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        return Row(_WHAT, "warn", "packages missing: no traces", how_to_install(TRACES_NEED))
+    try:
+        async with asyncio.timeout(_LIMIT_S):
+            answer = await asyncio.to_thread(exporter_to(endpoint).export, [])
+    except TimeoutError:
+        answer = None
+    if answer is not None and answer.name == "SUCCESS":
+        return Row(_WHAT, "ok", f"the collector at {host} takes them")
+    advice = "look at OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
+    return Row(_WHAT, "warn", f"no collector for HTTP answers at {host}", advice)
+
+
+PROBES = (Probe(_WHAT, _traces, lambda settings: settings.otel_exporter_otlp_endpoint),)

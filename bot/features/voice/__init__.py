@@ -1,0 +1,1 @@
+"""Voice: hears voice messages, and speaks the answers to them."""

@@ -1,0 +1,125 @@
+"""Words of a sound from a server with OpenAI's transcription API.
+
+OpenAI, Groq, speaches and the server of whisper.cpp speak it. They judge a sound by the name of its
+file: Telegram's `.oga` is refused, the same bytes as `.ogg` are not.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+
+import orjson
+
+from bot.model.call import Usage
+from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
+from bot.model.openai_client import Posts
+from bot.model.wire import count_of, object_of
+from bot.reply.utf16 import well_formed
+
+_MAX_BYTES = 512 * 1024
+MAX_CHARS = 20_000
+"""The text of a sound is cut at this length; 20 minutes of talk are shorter."""
+_MAX_S = 24 * 3600
+_OPUS_PER_S = 48_000
+_MIN_BYTES_PER_S = 750
+"""No codec of speech takes less, so a sound cannot be made to look longer than it may be."""
+_PATH = "/audio/transcriptions"
+_TYPES = {
+    "ogg": "audio/ogg",
+    "mp3": "audio/mpeg",
+    "m4a": "audio/mp4",
+    "mp4": "video/mp4",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "webm": "audio/webm",
+}
+"""The endings that servers know, and the type that we send with each."""
+_ENDINGS = {
+    "audio/ogg": "ogg",
+    "audio/opus": "ogg",
+    "application/ogg": "ogg",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+    "audio/mp4": "m4a",
+    "audio/m4a": "m4a",
+    "audio/x-m4a": "m4a",
+    "audio/aac": "m4a",
+    "video/mp4": "mp4",
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/flac": "flac",
+    "audio/x-flac": "flac",
+    "audio/webm": "webm",
+    "video/webm": "webm",
+}
+
+
+def ending_of(name: str, mime_type: str) -> str:
+    """Return the ending under which servers take a sound, "" if none of them would.
+
+    A sound without a type is a voice message of Telegram, unless its name says something else.
+    """
+    known = _ENDINGS.get(mime_type.lower().partition(";")[0].strip())
+    if known:
+        return known
+    ending = name.lower().rpartition(".")[2] if "." in name else ""
+    ending = {"oga": "ogg", "opus": "ogg", "mpga": "mp3", "mpeg": "mp3"}.get(ending, ending)
+    if ending in _TYPES:
+        return ending
+    return "" if name or mime_type else "ogg"
+
+
+class Transcriber:
+    """One transcription model of one server."""
+
+    def __init__(
+        self,
+        client: Posts,
+        model: str,
+        timeout_s: float,
+        observers: Sequence[ModelObserver] = (),
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._timeout_s = timeout_s
+        self._observers = observers
+
+    async def words(self, sound: bytes, ending: str, seconds: int = 0) -> str:
+        """Return what is said, "" for silence; raise `ModelError`.
+
+        `ending` is one that `ending_of` returns. `seconds` is how long the sound is said to be.
+        """
+        length = Usage(heard_s=_length_s(sound, seconds))
+        fields = {"model": self._model, "response_format": "json"}
+        file = (f"voice.{ending}", sound, _TYPES[ending])
+        with ObservedCall(
+            "transcription", self._model, self._client.which, self._observers
+        ) as call:
+            call.unanswered_usage = length
+            async with time_limit(self._timeout_s):
+                body = await self._client.post_whole(_PATH, fields, _MAX_BYTES, file=file)
+            try:
+                answer = object_of(orjson.loads(body))
+                text = str(answer["text"])
+                used = object_of(answer.get("usage") or {})
+                call.usage += Usage(
+                    count_of(used.get("input_tokens")), count_of(used.get("output_tokens"))
+                )
+                billed_s = used.get("seconds")
+                if isinstance(billed_s, int | float) and 0 <= billed_s <= _MAX_S:
+                    length = Usage(heard_s=ceil(billed_s))
+                call.usage += length
+                return well_formed(text).strip()[:MAX_CHARS]
+            except (ValueError, KeyError, TypeError, AttributeError, AnswerIncomplete) as error:
+                raise NotAModel(type(error).__name__) from error
+
+
+def _length_s(sound: bytes, stated_s: int) -> int:
+    """Return about how many seconds a server bills, at least 1.
+
+    A person's app states the length, and it may be wrong. OGG counts its samples on the last page.
+    """
+    page = sound.rfind(b"OggS")
+    samples = int.from_bytes(sound[page + 6 : page + 14], "little") if page >= 0 else 0
+    length_s = max(stated_s, ceil(samples / _OPUS_PER_S))
+    return max(1, min(length_s, len(sound) // _MIN_BYTES_PER_S))

@@ -1,0 +1,1 @@
+"""What an answer rests on, and the marks on messages from which something was learned."""

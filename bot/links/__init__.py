@@ -1,1 +1,0 @@
-"""Pages of the web: fetched from public addresses only, and read as text."""

@@ -1,0 +1,246 @@
+"""The model that answers people: streamed, with tools, over the API that its server takes.
+
+Optional parameters are sent only if they are set, and no longer once a server has refused them.
+"""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import Literal
+
+import structlog
+
+from bot.model.call import (
+    NO_LABELS,
+    CallLabels,
+    ModelReply,
+    PromptMessage,
+    Usage,
+)
+from bot.model.call_report import CHARS_PER_TOKEN, ModelObserver, ObservedCall
+from bot.model.dialects import PROMPT, Dialect, Effort, Options, Verbosity, less
+from bot.model.event_stream import read_answer
+from bot.model.model_errors import (
+    CUT_SHORT,
+    AnswerIncomplete,
+    ModelError,
+    NotAModel,
+    time_limit,
+)
+from bot.model.openai_client import ModelClient
+from bot.model.request_forms import Accepted, merged
+from bot.model.wire import EventReader
+from memory.behaviors.tool import ToolDefinition
+
+log = structlog.get_logger(__name__)
+
+NOT_SEEN = "[you cannot see the picture]"
+"""Told to a model in place of a picture that it cannot get."""
+_PAUSE_S = 0.1
+"""We wait a moment before we ask a server again that has just broken off."""
+_MAX_BYTES = 8 * 2**20
+_BYTES_PER_TOKEN = 2_000
+"""On most servers each token comes in an event of its own, of 300 bytes."""
+_READ_FACTOR = 4
+"""If a model ignores its token limit, we read up to so many times the limit."""
+_REASONING_FACTOR = 4
+"""Reasoning counts against the token limit, so a model that reasons gets a limit so much higher."""
+_TOKENS_PER_S = 50
+"""About how fast models write."""
+_REASONING = "OPENAI_REASONING="
+
+
+@dataclass(frozen=True, slots=True)
+class ChatParameters:
+    """What the operator wants of a model's answers; None is not sent."""
+
+    reply_tokens: int | None = None
+    reasoning: Effort | None = None
+    verbosity: Verbosity | None = None
+    service_tier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What one call asks for; a second attempt has less effort and more tokens."""
+
+    messages: Sequence[PromptMessage]
+    tools: Sequence[ToolDefinition]
+    tool_choice: str
+    labels: CallLabels
+    effort: Effort | None
+    token_factor: int = 1
+
+
+class OpenAIChatModel:
+    """One model of one server; `observers` are told of each call."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        model: str,
+        timeout_s: float,
+        parameters: ChatParameters = ChatParameters(),
+        observers: Sequence[ModelObserver] = (),
+    ) -> None:
+        self._client = client
+        self._served = client.model(model)
+        self._timeout_s = timeout_s
+        self._parameters = parameters
+        self._observers = observers
+
+    @property
+    def api(self) -> str:
+        """The API that the next request uses: Responses or chat."""
+        return self._served.accepted.dialect.name
+
+    async def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDefinition],
+        *,
+        tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
+    ) -> ModelReply:
+        """Return one complete answer; raise `ModelError`.
+
+        If the answer breaks off, ask again once. If reasoning took the tokens of the answer, ask
+        again once with less reasoning and more tokens. The time limit covers all of this.
+        """
+        request = _Request(messages, tools, tool_choice, labels, self._parameters.reasoning)
+        which = self._client.which
+        with ObservedCall("answer", self._served.name, which, self._observers) as call:
+            first: ModelReply | None = None
+            try:
+                async with time_limit(self._timeout_s):
+                    groups = partial(self._groups, request)
+                    stream = partial(self._stream, call)
+                    first = reply = await self._served.ask(groups, stream)
+                    call.usage += first.usage
+                    self._served.reasons |= first.usage.reasoning_tokens > 0
+                    if _is_lost(first):
+                        reply = await self._reason_less(request, first, call)
+            except ModelError:
+                if first is None or not first.text.strip():
+                    raise
+                # The beginning of an answer is better than none.
+                reply = first
+            call.is_reply = not reply.tool_calls
+            has_pictures = any(message.pictures for message in messages)
+            is_blind = has_pictures and not self._served.accepted.sees
+            return replace(reply, usage=call.usage, is_blind=is_blind)
+
+    async def _reason_less(
+        self, request: _Request, first: ModelReply, call: ObservedCall
+    ) -> ModelReply:
+        log.warning("reasoning took the answer's tokens", model=self._served.name)
+        request = replace(request, effort=less(request.effort), token_factor=_REASONING_FACTOR)
+        stream = partial(self._stream, call)
+        second = await self._served.ask(partial(self._groups, request), stream)
+        call.usage += second.usage
+        self._served.raise_token_limit()
+        reply = second if second.text or second.tool_calls or not first.text else first
+        if not (reply.text.strip() or reply.tool_calls):
+            raise AnswerIncomplete("nothing but reasoning", code=CUT_SHORT)
+        return reply
+
+    def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
+        """Return the parts of a request, the least needed first."""
+        dialect, parameters, labels = accepted.dialect, self._parameters, request.labels
+        messages = request.messages if accepted.sees else _without_pictures(request.messages)
+        prompt = {"model": self._served.name, **dialect.prompt(messages), "stream": True}
+        if request.tools:
+            prompt |= dialect.tools(request.tools, request.tool_choice)
+        groups: list[Options] = [{PROMPT: {**dialect.fixed, **prompt}}]
+        for name, value in (
+            ("prompt_cache_key", labels.conversation),
+            ("safety_identifier", labels.person),
+            ("service_tier", parameters.service_tier),
+        ):
+            groups += [{name: {name: value}}] if value else []
+        if parameters.verbosity:
+            groups.append({"verbosity": dialect.verbosity(parameters.verbosity)})
+        groups.append(dialect.streaming(messages, self._served.origin))
+        effort = request.effort
+        if request.tools and accepted.only_without_effort and dialect.name == "chat":
+            effort = "none"
+        if parameters.reply_tokens:
+            factor = max(request.token_factor, accepted.token_factor)
+            factor *= 1 if effort in (None, "none") else _REASONING_FACTOR
+            groups.append(dialect.max_tokens(factor * parameters.reply_tokens))
+        if effort:
+            groups.append({f"{_REASONING}{effort}": dialect.effort(effort)})
+        return groups
+
+    async def _stream(self, call: ObservedCall, dialect: Dialect, chosen: Options) -> ModelReply:
+        """Return the answer to one request; ask again once if it breaks off.
+
+        Servers report the tokens at the end. If the end does not come, the tokens are estimated.
+        Otherwise a person could stop each answer shortly before its end for free.
+        """
+        max_tokens = _READ_FACTOR * (self._parameters.reply_tokens or 0)
+        is_second_try = False
+        while True:
+            answer = dialect.accumulator(max_tokens * CHARS_PER_TOKEN or None, self._served.origin)
+            events = EventReader(_MAX_BYTES + max_tokens * _BYTES_PER_TOKEN)
+            began = monotonic()
+            try:
+                response = await self._client.post(dialect.path, merged(chosen), self._silence_s())
+                await read_answer(response, events, answer)
+                call.answered()
+                return answer.reply()
+            except NotAModel:
+                call.answered()
+                raise
+            except (asyncio.CancelledError, ModelError) as error:
+                if call.is_unanswered:
+                    reasons = self._served.reasons or _asks_to_reason(chosen)
+                    call.usage += _written(answer.reply(), monotonic() - began if reasons else 0)
+                if is_second_try or not isinstance(error, AnswerIncomplete):
+                    raise
+                log.warning("answer broke off", reason=str(error))
+            is_second_try = True
+            await asyncio.sleep(_PAUSE_S)
+
+    def _silence_s(self) -> float | None:
+        """Return how long nothing may come; a model that reasons a lot is silent at first."""
+        reasons = self._parameters.reasoning not in (None, "none", "minimal", "low")
+        return self._timeout_s if reasons else None
+
+
+def _without_pictures(messages: Sequence[PromptMessage]) -> list[PromptMessage]:
+    """Return the messages with a note in place of their pictures."""
+    return [
+        replace(each, content=f"{each.content}\n\n{NOT_SEEN}".strip(), pictures=())
+        if each.pictures
+        else each
+        for each in messages
+    ]
+
+
+def _is_lost(reply: ModelReply) -> bool:
+    """Tell whether reasoning took so many tokens that the answer is missing or only begun."""
+    if reply.tool_calls:
+        return False
+    reasoning, written = reply.usage.reasoning_tokens, reply.usage.completion_tokens
+    if reply.finish_reason == "length":
+        return not reply.text.strip() or 2 * reasoning > written
+    return not reply.text.strip() and reasoning > 0
+
+
+def _asks_to_reason(chosen: Options) -> bool:
+    return any(each.startswith(_REASONING) for each in chosen if each != f"{_REASONING}none")
+
+
+def _written(reply: ModelReply, reasoned_s: float) -> Usage:
+    """Return about what a server bills for the part of an answer that has come.
+
+    A model that reasons writes all the time, `reasoned_s` seconds so far, and shows only some.
+    """
+    chars = len(reply.text) + sum(len(call.arguments) for call in reply.tool_calls)
+    shown = chars // CHARS_PER_TOKEN
+    hidden = max(0, math.ceil(reasoned_s * _TOKENS_PER_S) - shown)
+    return Usage(0, shown + hidden, reasoning_tokens=hidden)

@@ -1,0 +1,344 @@
+"""Resilience: which model is asked, and when a model that fails is asked again.
+
+    Resilient          asks one model, or the second one while the first one fails
+    Guard              lets internal calls and embeddings rest while their model fails for everybody
+
+If the first model was silent recently, a request waits half a second for it. Then the second one
+is asked too, and the first answer counts.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Generic, Literal, TypeVar
+
+import structlog
+
+from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
+from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.circuit_breaker import Attempt, CircuitBreaker
+from bot.model.condition import ModelCondition, Part
+from bot.model.model_errors import (
+    CUT_SHORT,
+    NO_CREDIT,
+    NO_CREDIT_CODES,
+    AnswerIncomplete,
+    AnswerUnreadable,
+    ContentRefused,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+    model_error,
+    reason_of,
+    time_limit,
+)
+from bot.model.structured import StructuredModel
+from memory.behaviors.tool import ToolDefinition
+from memory.search.embeddings import Embedder, EmbeddingsUnavailable, Vectors
+from memory.store.tasks import end_tasks
+from memory.text.internal_model import InputRefused, InternalModelUnavailable
+from memory.text.shape import AnswerShape
+
+log = structlog.get_logger(__name__)
+
+FIRST_REST_S, MAX_REST_S = 60.0, 86_400.0
+_MAX_OUTAGE_REST_S = 900.0
+"""For trouble that ends without the operator: a server that is down or overloaded."""
+
+_MAX_DOUBTS = 20
+"""A failure that one call may have caused adds one doubt: learning needs up to 13 in a row to find
+the text that a filter refuses. An outage adds half of the maximum, because it may pass at once."""
+
+_ADVICE: Mapping[Part, str] = {
+    "learning": "messages are still answered, but nothing is learned from them for now",
+    "vectors": "recall uses words alone; set OPENAI_EMBEDDING_MODEL=off if this server has none",
+}
+
+_HEAD_START_S = 0.5
+"""How long we wait for a first model that may be silent before we ask the second one too."""
+_PROBE_S = 40.0
+"""A probe that takes longer counts as a failure, so that the next one can begin."""
+_ACCOUNT_CODES = frozenset({*NO_CREDIT_CODES, "model_not_found"})
+"""Codes that concern the account or the model, whatever the status is."""
+
+_Model = TypeVar("_Model")
+_Answer = TypeVar("_Answer")
+
+
+class Resting(Exception):
+    """Raised if a model fails for everybody and is not asked for `rests_s` seconds."""
+
+    def __init__(self, reason: str, rests_s: float) -> None:
+        super().__init__(reason)
+        self.rests_s = rests_s
+
+
+class Guard:
+    """Keeps calls from a model that fails for everybody; it rests from a minute up to a day.
+
+    A failure that one call may have caused counts only after many in a row. One answer ends the
+    rest.
+    """
+
+    def __init__(self, condition: ModelCondition, breaker: CircuitBreaker | None = None) -> None:
+        self._condition = condition
+        self._breaker = breaker or CircuitBreaker(first_s=FIRST_REST_S, max_s=MAX_REST_S)
+        condition.breaker = self._breaker
+        self._doubts = 0
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Guard one call in the block; raise `Resting`, at once while the model rests."""
+        attempt = self._breaker.begin()
+        if attempt is None:
+            raise Resting("resting", self._breaker.rests_s)
+        try:
+            yield
+        except (ModelError, EmbeddingsUnavailable) as error:
+            if self._note_failure(attempt, error):
+                raise Resting(type(error).__name__, self._breaker.rests_s) from error
+            raise
+        else:
+            self._note_answer(attempt)
+        finally:
+            self._breaker.abandoned(attempt)
+
+    def _note_failure(self, attempt: Attempt, error: Exception) -> bool:
+        """Return whether the model failed for everybody, and not only for this conversation."""
+        cause = model_error(error) or ModelError()
+        self._condition.failed(cause)
+        was_open = self._breaker.is_open
+        is_outage = isinstance(cause, ModelUnavailable) and cause.code != NO_CREDIT
+        is_one_call = _may_concern_one_call(cause)
+        self._doubts += 1 if is_one_call else _MAX_DOUBTS // 2 if is_outage else _MAX_DOUBTS
+        if self._doubts < _MAX_DOUBTS:
+            self._breaker.answered(attempt)
+            return False
+        max_s = _MAX_OUTAGE_REST_S if is_outage else MAX_REST_S
+        rest_s = self._breaker.failed(attempt, in_silence=False, max_s=max_s)
+        if not was_open:
+            part, setting = self._condition.part, self._condition.setting
+            reason = reason_of(cause, setting)
+            log.warning("model off", part=part, **reason, again_in_s=rest_s, advice=_ADVICE[part])
+        # We do not know whether the model can write JSON at all, so the conversation waits too.
+        return not isinstance(cause, AnswerUnreadable)
+
+    def _note_answer(self, attempt: Attempt) -> None:
+        self._condition.answered()
+        self._doubts = 0
+        if self._breaker.answered(attempt):
+            log.info("model on again", part=self._condition.part)
+
+
+class Resilient(Generic[_Model]):
+    """Asks the first of two models, or the second; `limit_s` is the time for both together.
+
+    Without a second model it only asks the first. A `guard` lets both rest.
+    """
+
+    def __init__(
+        self,
+        first: _Model,
+        second: _Model | None = None,
+        breaker: CircuitBreaker | None = None,
+        limit_s: float = 0,
+        guard: Guard | None = None,
+    ) -> None:
+        self._first = first
+        self._second = second
+        self._breaker = breaker or CircuitBreaker()
+        self._limit_s = limit_s
+        self._guard = guard
+        self._probes: set[asyncio.Task[object]] = set()
+
+    async def ask(self, call: Callable[[_Model], Awaitable[_Answer]]) -> _Answer:
+        """Return an answer of either model.
+
+        Raise the error of the last model asked, and with a guard also `Resting`.
+        """
+        with self._guard.attempt() if self._guard else nullcontext():
+            if self._second is None:
+                return await call(self._first)
+            return await self._ask_either(call, self._second)
+
+    async def _ask_either(
+        self, call: Callable[[_Model], Awaitable[_Answer]], spare: _Model
+    ) -> _Answer:
+        attempt = self._breaker.begin()
+        if attempt is None:
+            return await call(spare)
+        async with time_limit(self._limit_s):
+            first = asyncio.create_task(self._ask_first(call, attempt))
+            second: asyncio.Task[_Answer] | None = None
+            try:
+                await self._wait_for(first, attempt)
+                if first.done() and not _is_away(first.exception()):
+                    return first.result()
+                second = asyncio.create_task(_asked(call, spare))
+                return await _earlier(first, second)
+            finally:
+                is_answered = second is not None and second.done()
+                if attempt.is_probe and is_answered and not first.done():
+                    self._keep(first)
+                else:
+                    await end_tasks([first])
+                if second is not None:
+                    await end_tasks([second])
+
+    async def close(self) -> None:
+        """End the probes that still run."""
+        for probe in list(self._probes):
+            await end_tasks([probe])
+
+    async def _ask_first(
+        self, call: Callable[[_Model], Awaitable[_Answer]], attempt: Attempt
+    ) -> _Answer:
+        """Ask the first model, and note whether it works."""
+        try:
+            async with time_limit(_PROBE_S if attempt.is_probe else self._limit_s):
+                answer = await call(self._first)
+        except ModelError as error:
+            if _is_away(error):
+                rest_s = self._breaker.failed(attempt, in_silence=error.code == "timeout")
+                log.warning("first model rests", reason=str(error), seconds=rest_s)
+            else:
+                self._note_answer(attempt)
+            raise
+        finally:
+            self._breaker.abandoned(attempt)
+        self._note_answer(attempt)
+        return answer
+
+    def _note_answer(self, attempt: Attempt) -> None:
+        if self._breaker.answered(attempt):
+            log.info("first model answered again")
+
+    async def _wait_for(self, first: "asyncio.Task[_Answer]", attempt: Attempt) -> None:
+        """Wait until the first model is done, or until it will probably not be done soon."""
+        if not attempt.is_probe:
+            silence = asyncio.create_task(self._breaker.silence.wait())
+            try:
+                await asyncio.wait({first, silence}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await end_tasks([silence])
+        await asyncio.wait({first}, timeout=_HEAD_START_S)
+
+    def _keep(self, probe: "asyncio.Task[_Answer]") -> None:
+        """Let a probe continue after its turn was answered: the model may be slow, not gone."""
+
+        def forget(task: "asyncio.Task[_Answer]") -> None:
+            self._probes.discard(task)
+            if not task.cancelled():
+                task.exception()  # it was logged when it was raised
+
+        self._probes.add(probe)
+        probe.add_done_callback(forget)
+
+
+class ResilientChatModel:
+    """Answers people by two models; `observers` see both as one model without a name."""
+
+    def __init__(
+        self, models: Resilient[ChatModel], observers: Sequence[ModelObserver] = ()
+    ) -> None:
+        self._models = models
+        self._observers = observers
+
+    async def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDefinition],
+        *,
+        tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
+    ) -> ModelReply:
+        """Return one complete answer; raise `ModelError`."""
+        with ObservedCall("answer", "", "first", self._observers):
+            return await self._models.ask(
+                lambda model: model.complete(
+                    messages, tools, tool_choice=tool_choice, labels=labels
+                )
+            )
+
+
+class InternalCalls:
+    """Makes internal calls, as `memory` knows them."""
+
+    def __init__(self, models: Resilient[StructuredModel]) -> None:
+        self._models = models
+
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
+        """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
+        with _as_memory_knows():
+            return await self._models.ask(lambda model: model.fill(instructions, content, shape))
+
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
+        """Return prose; raise `InternalModelUnavailable`."""
+        with _as_memory_knows():
+            return await self._models.ask(
+                lambda model: model.write(instructions, content, max_tokens)
+            )
+
+
+@contextmanager
+def _as_memory_knows() -> Iterator[None]:
+    """Turn errors of models into those of internal calls."""
+    try:
+        yield
+    except (ContentRefused, ContextTooLong) as error:
+        raise InputRefused(type(error).__name__) from error
+    except Resting as error:
+        raise InternalModelUnavailable(str(error), rests_s=error.rests_s) from error
+    except ModelError as error:
+        raise InternalModelUnavailable(type(error).__name__) from error
+
+
+class ResilientEmbedder:
+    """Makes embeddings, unless the model rests."""
+
+    def __init__(self, embedder: Embedder, guard: Guard) -> None:
+        self.fingerprint = embedder.fingerprint
+        self._models = Resilient(embedder, guard=guard)
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return `(len(texts), dimensions)` float32, unit rows; raise `EmbeddingsUnavailable`."""
+        try:
+            return await self._models.ask(lambda embedder: embedder.embed(texts))
+        except Resting as error:
+            raise EmbeddingsUnavailable(str(error), rests_s=error.rests_s) from error
+
+
+def _may_concern_one_call(cause: ModelError) -> bool:
+    """Tell whether the call of another conversation may well succeed."""
+    if isinstance(cause, ModelRefused):
+        return cause.may_concern_messages
+    return isinstance(cause, AnswerIncomplete) or type(cause) is ModelError
+
+
+def _is_away(error: BaseException | None) -> bool:
+    """Tell whether the server, the account or the model is in trouble, not this request."""
+    if isinstance(error, AnswerIncomplete):
+        return error.code != CUT_SHORT
+    if isinstance(error, ModelRefused):
+        return error.code in _ACCOUNT_CODES or not error.may_concern_messages
+    return isinstance(error, ModelUnavailable | NotAModel)
+
+
+async def _asked(call: Callable[[_Model], Awaitable[_Answer]], model: _Model) -> _Answer:
+    return await call(model)
+
+
+async def _earlier(first: "asyncio.Task[_Answer]", second: "asyncio.Task[_Answer]") -> _Answer:
+    """Return the answer that comes first; if both fail, raise the second model's error."""
+    done, _ = await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
+    if first in done and first.exception() is None:
+        return first.result()
+    if second in done and second.exception() is not None and first not in done:
+        await asyncio.wait({first})
+        if first.exception() is None:
+            return first.result()
+    return await second

@@ -1,0 +1,1 @@
+"""Bytes that anybody may have made, read in processes that can open nothing."""

@@ -1,0 +1,57 @@
+"""Reads the text of a book, in a process of its own: `epub_text.py CHARACTERS MB SECONDS`.
+
+The chapters are read in the order of the book's spine, each like an HTML file.
+"""
+
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from lxml import etree
+
+from bot.parsing.answers import NotRead, Sections, answer_sections, open_zip
+from bot.parsing.html_text import add_html
+
+_PAGES = frozenset({"application/xhtml+xml", "text/html"})
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+
+
+def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
+    with open_zip(content, memory_mb, may_have_dtd=True) as book:
+        names = frozenset(book.namelist())
+        encrypted = (
+            book.read(_ENCRYPTION).decode("utf-8", "replace") if _ENCRYPTION in names else ""
+        )
+        for number, name in enumerate(dict.fromkeys(_chapters(book)), start=1):
+            if name in encrypted:  # other files are often encrypted: fonts
+                raise NotRead("encrypted")
+            if name in names:
+                add_html(sections, book.read(name), f"chapter {number}")
+
+
+def _chapters(book: zipfile.ZipFile) -> Iterator[str]:
+    """Yield the names of the chapters' files in the order of the spine."""
+    container = _xml(book.read(_CONTAINER))
+    package_name = container.find(".//{*}rootfile").get("full-path")
+    package = _xml(book.read(package_name))
+    files = {
+        item.get("id"): unquote(item.get("href") or "")
+        for item in package.iterfind("{*}manifest/{*}item")
+        if item.get("media-type") in _PAGES
+    }
+    folder = posixpath.dirname(package_name)
+    for entry in package.iterfind("{*}spine/{*}itemref"):
+        if path := files.get(entry.get("idref")):
+            yield posixpath.normpath(posixpath.join(folder, path))
+
+
+def _xml(content: bytes) -> etree._Element:
+    """Parse XML without expanding its entities and without loading anything."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    return etree.fromstring(content, parser)
+
+
+if __name__ == "__main__":
+    answer_sections(_add)

@@ -1,0 +1,184 @@
+"""From a file's content to its sections, with the formats that are read.
+
+Plain text and Markdown are read here, all other formats in a process of their own. Nothing else is
+opened, whatever a file's name says.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Literal
+
+from bot.parsing.answers import NotRead
+from bot.parsing.processes import Parser, parse
+from memory.documents.chunking import Section
+
+Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
+REASONS = (
+    "type",  # no format that is read
+    "too_big",  # in bytes
+    "too_long",  # in pages, characters or passages
+    "encrypted",
+    "no_text",  # the pages are pictures
+    "damaged",  # or reading it takes too long
+    "letters",  # text in an unknown encoding
+)
+"""Why a file is not read."""
+
+_BY_SUFFIX: dict[str, Format] = {
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".pptx": "pptx",
+    ".xlsx": "xlsx",
+    ".csv": "csv",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".epub": "epub",
+}
+_BY_TYPE: dict[str, Format] = {
+    "text/plain": "text",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+    "application/pdf": "pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "text/csv": "csv",
+    "text/comma-separated-values": "csv",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "application/epub+zip": "epub",
+}
+SUFFIXES = frozenset(_BY_SUFFIX)
+
+_HEADING = re.compile(r"^#{1,6}[ \t]([^\n]+)", re.MULTILINE)
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
+_LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+_UNSPACED_LINE_END = re.compile(rf"(?<={_UNSPACED})\n(?={_UNSPACED})")
+_MAX_HEADING_CHARS = 80
+_MAX_BYTES = 64 * 2**20
+_MAX_BYTES_A_CHAR = 8
+"""In a parser's answer, with the names of many short sections."""
+_MIN_ANSWER_BYTES = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a file is read, and how much time, processor and memory a parser gets."""
+
+    pages: int = 300
+    chars: int = 500_000
+    parser_s: float = 20
+    parser_cpu_s: int = 8
+    parser_mb: int = 320
+
+
+async def read_sections(content: bytes, format_: Format, limits: Limits) -> list[Section]:
+    """Return the sections of a file in their order, at least one with text; raise `NotRead`.
+
+    The caller limits how many files are read at once (`bot.turn.permits`).
+    """
+    if format_ in ("text", "markdown"):
+        found = await asyncio.to_thread(_text, content, format_, limits)
+    elif format_ == "pdf":
+        found = await _pdf(content, limits)
+    else:
+        if format_ == "csv":
+            content = _decoded(content).encode()
+        answer = await _parsed(format_, content, limits)
+        found = [Section(text, place) for place, text in answer["sections"]]
+    if not any(section.text.strip() for section in found):
+        raise NotRead("no_text")
+    return found
+
+
+async def parse_known(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:
+    """Return the answer of a parser; raise `NotRead` with one of `REASONS`."""
+    try:
+        return await parse(parser, content, *arguments)
+    except NotRead as why:
+        raise NotRead(why.reason if why.reason in REASONS else "damaged") from None
+
+
+def format_of(name: str, mime_type: str) -> Format:
+    """Return the format that a file claims to have; raise `NotRead`."""
+    declared = _BY_TYPE.get(mime_type.partition(";")[0].strip().lower())
+    by_name = _BY_SUFFIX.get(PurePath(name).suffix.lower())
+    # Markdown is often declared as plain text, or with no type at all.
+    found = by_name if declared in (None, "text") and by_name else declared
+    if found is None:
+        raise NotRead("type")
+    return found
+
+
+def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
+    text = _decoded(content)
+    if len(text) > limits.chars:
+        raise NotRead("too_long")
+    return _by_heading(text) if format_ == "markdown" else [Section(text)]
+
+
+def _decoded(content: bytes) -> str:
+    """Return the text of UTF-8, or of UTF-16 with a byte order mark."""
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        raise NotRead("letters") from None
+    if "\0" in text:
+        raise NotRead("type")
+    return text
+
+
+def _by_heading(text: str) -> list[Section]:
+    """Return a section for each heading: the heading and the text below it."""
+    without_code = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
+    headings = list(_HEADING.finditer(without_code))
+    edges = [*(heading.start() for heading in headings), len(text)]
+    below = (
+        Section(text[heading.start() : end], heading[1].strip(" \t#")[:_MAX_HEADING_CHARS])
+        for heading, end in zip(headings, edges[1:], strict=True)
+    )
+    return [Section(text[: edges[0]]), *below]
+
+
+async def _pdf(content: bytes, limits: Limits) -> list[Section]:
+    """Return a section for each page, read by `pdf_text` in a process of its own.
+
+    Raise `NotRead`.
+    """
+    if b"%PDF-" not in content[:1024]:
+        raise NotRead("damaged")
+    answer = await _parsed("pdf", content, limits)
+    return [
+        Section(_flowing(text), f"page {number}")
+        for number, text in enumerate(answer["pages"], start=1)
+    ]
+
+
+async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, Any]:
+    """Return the answer of a format's parser, read in its own process; raise `NotRead`."""
+    parser = Parser(
+        f"{format_}_text.py",
+        _MAX_BYTES,
+        _MIN_ANSWER_BYTES + _MAX_BYTES_A_CHAR * limits.chars,
+        limits.parser_mb,
+        limits.parser_cpu_s,
+        limits.parser_s,
+    )
+    pages = (limits.pages,) if format_ == "pdf" else ()
+    return await parse_known(parser, content, *pages, limits.chars)
+
+
+def _flowing(text: str) -> str:
+    """Return a page's text without line breaks inside sentences."""
+    text = _UNSPACED_LINE_END.sub("", _HYPHEN.sub("", text))
+    return _LINE_END.sub(" ", text)

@@ -1,0 +1,106 @@
+"""Reads the text of an HTML file, in a process of its own: `html_text.py CHARACTERS MB SECONDS`.
+
+Each heading begins a section. A row of a table becomes a line. The parser of HTML fetches nothing
+and expands no entity that a file declares.
+"""
+
+import re
+
+from lxml import etree
+
+from bot.parsing.answers import Sections, answer_sections
+
+_SKIPPED = frozenset(
+    {"script", "style", "noscript", "template", "svg", "iframe", "nav", "head", "select"}
+)
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_BLOCKS = _HEADINGS | {
+    *("p", "div", "br", "hr", "li", "ul", "ol", "dl", "dt", "dd", "pre", "blockquote", "tr"),
+    *("table", "caption", "section", "article", "header", "footer", "aside", "main", "figure"),
+    *("figcaption", "address", "form", "body", "details", "summary"),
+}
+_CELLS = frozenset({"td", "th"})
+_BLANKS = re.compile(r"\s+")
+
+
+def add_html(sections: Sections, content: bytes, chapter: str = "") -> None:
+    """Add the sections of an HTML file; `chapter` names the text before its first heading."""
+    parser = etree.HTMLParser(
+        encoding=encoding_of(content), no_network=True, remove_comments=True, remove_pis=True
+    )
+    root = etree.fromstring(content, parser)
+    if root is None:
+        return
+    title = " ".join((root.findtext("head/title") or "").split())
+    sections.begin(title or chapter)
+    _Reader(sections).read(root)
+
+
+def encoding_of(content: bytes) -> str | None:
+    """Return "utf-8" for valid UTF-8, else None: the file then declares its encoding."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return None
+    return "utf-8"
+
+
+class _Reader:
+    """Walks over the elements in their order and collects lines."""
+
+    def __init__(self, sections: Sections) -> None:
+        self._sections = sections
+        self._words: list[str] = []
+        self._row: list[str] = []
+        self._open_cells = 0
+        """More than one if a table stands in a cell; its text then belongs to the outer cell."""
+
+    def read(self, root: etree._Element) -> None:
+        """Add all text below an element."""
+        walk = etree.iterwalk(root, events=("start", "end"))
+        for event, element in walk:
+            tag = element.tag if isinstance(element.tag, str) else ""
+            if event == "end":
+                self._end(tag)
+                self._words.append(element.tail or "")
+            elif tag in _SKIPPED or not tag:
+                walk.skip_subtree()
+            else:
+                self._start(tag)
+                self._words.append(element.text or "")
+        self._end("tr")
+
+    def _start(self, tag: str) -> None:
+        if tag in _BLOCKS or tag in _CELLS:
+            self._break()
+        self._open_cells += tag in _CELLS
+
+    def _end(self, tag: str) -> None:
+        if tag in _CELLS:
+            self._open_cells -= 1
+            if not self._open_cells:
+                self._row.append(self._taken())
+        elif tag in _BLOCKS:
+            if tag in _HEADINGS and not self._open_cells and (heading := self._taken()):
+                self._sections.begin(heading)
+                self._words.append(heading)
+            self._break()
+        if tag == "tr" and not self._open_cells:
+            self._sections.add_row(self._row)
+            self._row = []
+
+    def _break(self) -> None:
+        """End the line; inside a cell, only separate the words."""
+        if self._open_cells:
+            self._words.append(" ")
+        elif line := self._taken():
+            self._sections.add(line)
+
+    def _taken(self) -> str:
+        text = _BLANKS.sub(" ", "".join(self._words)).strip()
+        self._words = []
+        return text
+
+
+if __name__ == "__main__":
+    answer_sections(lambda content, sections, _: add_html(sections, content))

@@ -1,0 +1,35 @@
+"""Reads the main text of a web page, in a process of its own: `page_text.py CHARACTERS MB SECONDS`.
+
+Menus and footers are left out by trafilatura. A page in which it finds nothing is read as a whole.
+"""
+
+import sys
+
+from lxml.html import HTMLParser, document_fromstring
+from trafilatura import extract
+
+from bot.parsing.answers import Sections, answer
+from bot.parsing.html_text import add_html, encoding_of
+
+_MAX_WHOLE_CHARS = 2_000_000
+
+
+def main(max_chars: int, memory_mb: int, cpu_s: int) -> None:
+    """Write `{"title": "...", "text": "..."}` or `{"refused": "<reason>"}`."""
+    answer(lambda content: _read(content, max_chars), memory_mb, cpu_s)
+
+
+def _read(content: bytes, max_chars: int) -> dict[str, object]:
+    parser = HTMLParser(encoding=encoding_of(content), no_network=True)
+    tree = document_fromstring(content, parser=parser)
+    title = " ".join((tree.findtext(".//title") or "").split())[:200]
+    text = extract(tree, output_format="txt", include_comments=False, fast=True, favor_recall=True)
+    if not text:
+        whole = Sections(_MAX_WHOLE_CHARS)
+        add_html(whole, content)
+        text = "\n\n".join(part for _, part in whole.found())
+    return {"title": title, "text": text[:max_chars]}
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

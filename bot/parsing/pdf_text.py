@@ -1,0 +1,61 @@
+"""Reads the text of a PDF, in a process of its own: `pdf_text.py PAGES CHARACTERS MB SECONDS`.
+
+Anybody may send a PDF, and some PDFs are made to fill the memory or to take forever. So this
+process has none of the bot's secrets, runs under limits that the system enforces, and is killed if
+it takes too long; pypdf has limits of its own besides. It reads the file from standard input and
+writes one JSON object. It imports nothing of the bot but what the parsers share.
+"""
+
+import codecs
+import io
+import sys
+
+import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
+from pypdf import PdfReader
+from pypdf.errors import DependencyError
+
+from bot.parsing.answers import answer
+
+_ENCODINGS = (
+    *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
+    *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
+)
+"""Encodings that pypdf looks up by name."""
+
+
+def main(max_pages: int, max_chars: int, memory_mb: int, cpu_s: int) -> None:
+    """Write `{"pages": [...]}` or `{"refused": "<reason>"}`."""
+    load_encodings()
+    answer(lambda content: _read(content, max_pages, max_chars), memory_mb, cpu_s)
+
+
+def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
+    reader = PdfReader(io.BytesIO(content))
+    try:
+        # Many files are encrypted without a password, only to forbid printing.
+        if reader.is_encrypted and not reader.decrypt(""):
+            return {"refused": "encrypted"}
+        count = len(reader.pages)
+    except DependencyError:  # a cipher that would need another library
+        return {"refused": "encrypted"}
+    if count > max_pages:
+        return {"refused": "too_long"}
+    pages: list[str] = []
+    left = max_chars
+    for page in reader.pages:
+        text = page.extract_text()
+        left -= len(text)
+        if left < 0:
+            return {"refused": "too_long"}
+        pages.append(text)
+    return {"pages": pages}
+
+
+def load_encodings() -> None:
+    """Load the encodings that a PDF may name, while files can still be opened."""
+    for name in _ENCODINGS:
+        codecs.lookup(name)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""Reads a picture, in a process of its own: `picture.py PIXELS BYTES MB SECONDS`.
+
+A picture with more pixels or more bytes, or of a format that models do not take, becomes a JPEG
+that has no more than that, without anything else of the file. Of any other only the header is read.
+"""
+
+import io
+import math
+import sys
+import warnings
+from base64 import b64encode
+
+from PIL import Image, ImageOps
+
+from bot.parsing.answers import NotRead, answer
+
+_FOR_MODELS = ("JPEG", "PNG", "WEBP", "GIF")
+_MAX_STATED_PIXELS = 50_000_000
+"""Of a picture that is decoded. A JPEG of this size fits into the process, a PNG up to 24 million
+pixels; a larger one is refused when the memory is full."""
+_QUALITIES = (85, 60, 40)
+_MIN_PIXELS = 10_000
+
+
+def main(max_pixels: int, max_bytes: int, memory_mb: int, cpu_s: int) -> None:
+    """Write `{"format": …, "width": …, "height": …}`, with `"jpeg": "<base64>"` for a new one."""
+    load_codecs()
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    answer(lambda content: _read(content, max_pixels, max_bytes), memory_mb, cpu_s)
+
+
+def _read(content: bytes, max_pixels: int, max_bytes: int) -> dict[str, object]:
+    try:
+        with Image.open(io.BytesIO(content), formats=_FOR_MODELS) as picture:
+            pixels = picture.width * picture.height
+            if pixels <= max_pixels and len(content) <= max_bytes and picture.format in _FOR_MODELS:
+                width, height = picture.size
+                return {"format": picture.format, "width": width, "height": height}
+            if pixels > _MAX_STATED_PIXELS:
+                raise NotRead("too_big")
+            return small_jpeg(picture, max_pixels, max_bytes)
+    except Image.DecompressionBombError:
+        raise NotRead("too_big") from None
+
+
+def load_codecs() -> None:
+    """Load what reading and writing pictures needs, while files can still be opened."""
+    for format_ in _FOR_MODELS:
+        file = io.BytesIO()
+        Image.new("P", (1, 1)).convert("RGB").save(file, format_)
+        with Image.open(file) as picture:
+            small_jpeg(picture, 1, 1)
+
+
+def small_jpeg(picture: Image.Image, max_pixels: int, max_bytes: int) -> dict[str, object]:
+    """Return a picture as a JPEG within both bounds, upright and on white."""
+    picture = _upright(picture, max_pixels)
+    while True:
+        for quality in _QUALITIES:
+            file = io.BytesIO()
+            picture.save(file, "JPEG", quality=quality)
+            width, height = picture.size
+            if file.tell() <= max_bytes or width * height <= _MIN_PIXELS:
+                jpeg = b64encode(file.getvalue()).decode()
+                return {"format": "JPEG", "jpeg": jpeg, "width": width, "height": height}
+        picture = picture.reduce(2)
+
+
+def _upright(picture: Image.Image, max_pixels: int) -> Image.Image:
+    factor = min(1.0, math.sqrt(max_pixels / (picture.width * picture.height)))
+    size = max(1, int(picture.width * factor)), max(1, int(picture.height * factor))
+    if picture.mode in ("P", "1"):
+        picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
+    picture.thumbnail(size, reducing_gap=2.0)
+    upright = ImageOps.exif_transpose(picture)
+    if upright.has_transparency_data:
+        with_alpha = upright.convert("RGBA")
+        upright = Image.new("RGB", upright.size, "white")
+        upright.paste(with_alpha, mask=with_alpha)
+    return upright.convert("RGB")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,138 @@
+"""The one way to read bytes that anybody may have made: a parser in a process of its own."""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import orjson
+
+from bot.parsing.answers import NotRead
+from memory.store.tasks import end_tasks
+
+_HERE = Path(__file__).parent
+_ROOT = str(_HERE.parents[1])
+_CHUNK = 2**16
+_LONG_BYTES = 2**20
+"""A longer answer is unpacked in a thread, so that the event loop does not wait."""
+_MUCH_MB = 1_024
+"""A machine or container with less memory reads one file at a time. The process that reads it gets
+at most half of that memory; the bot itself needs the other half."""
+_SLOTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """A script of this package, and what its process may take and give.
+
+    `max_bytes` and `max_answer_bytes` bound what goes in and what comes out.
+    """
+
+    script: str
+    max_bytes: int
+    max_answer_bytes: int
+    memory_mb: int = 320
+    cpu_s: int = 8
+    timeout_s: float = 20
+
+
+async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:
+    """Return what a parser found in `content`; raise `NotRead`.
+
+    Its reason is "stopped" if the parser took too long or was stopped by its limits. A process
+    reads at most two files at once, one if it has little memory; others wait here.
+    """
+    if len(content) > parser.max_bytes:
+        raise NotRead("too_long")
+    loop = asyncio.get_running_loop()
+    if loop not in _SLOTS:
+        _SLOTS[loop] = asyncio.Semaphore(1 if memory_mb() < _MUCH_MB else 2)
+    async with _SLOTS[loop]:
+        written = await _answer(parser, content, arguments)
+    try:
+        if len(written) > _LONG_BYTES:
+            answer = await asyncio.to_thread(orjson.loads, written)
+        else:
+            answer = orjson.loads(written)
+    except orjson.JSONDecodeError:
+        raise NotRead("stopped") from None
+    if "refused" in answer:
+        raise NotRead(str(answer["refused"]))
+    return dict(answer)
+
+
+async def _answer(parser: Parser, content: bytes, arguments: tuple[int, ...]) -> bytes:
+    limits = (*arguments, min(parser.memory_mb, memory_mb() // 2), parser.cpu_s)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", str(_HERE / parser.script), *map(str, limits)),
+        env={"PYTHONPATH": os.pathsep.join((_ROOT, *filter(None, sys.path)))},  # and no secrets
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+    )
+    writing = asyncio.create_task(_write(process, content))
+    try:
+        async with asyncio.timeout(parser.timeout_s):
+            answer = await _read(process, parser.max_answer_bytes)
+            await process.wait()
+            return answer
+    except TimeoutError:
+        raise NotRead("stopped") from None
+    finally:
+        await end_tasks([writing])
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _write(process: Process, content: bytes) -> None:
+    """Write in pieces: the transport would keep a copy of all that is given to it at once."""
+    assert process.stdin  # noqa: S101 - it was started with a pipe
+    with suppress(OSError):  # it ended before it had read everything
+        for start in range(0, len(content), _CHUNK):
+            process.stdin.write(content[start : start + _CHUNK])
+            await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read(process: Process, max_bytes: int) -> bytes:
+    assert process.stdout  # noqa: S101 - it was started with a pipe
+    answer = bytearray()
+    while chunk := await process.stdout.read(_CHUNK):
+        answer += chunk
+        if len(answer) > max_bytes:
+            raise NotRead("too_long")
+    return bytes(answer)
+
+
+@cache
+def memory_mb() -> int:
+    """Return how much memory this machine has, or this container may take."""
+    return min(_memory_limits()) // 2**20
+
+
+def _memory_limits() -> Iterator[int]:
+    """Yield the bytes of memory that the machine has, and those that its containers allow us."""
+    yield 2**62
+    with suppress(AttributeError, ValueError, OSError):  # Windows has no such call
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for group in groups:
+        _, kinds, path = group.split(":", 2)
+        if kinds not in ("", "memory"):
+            continue
+        root = Path("/sys/fs/cgroup", kinds)
+        name = "memory.limit_in_bytes" if kinds else "memory.max"
+        for folder in (root, root / path.lstrip("/")):
+            with suppress(OSError, ValueError):  # there is no such file, or it says "max"
+                yield int((folder / name).read_text())

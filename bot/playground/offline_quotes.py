@@ -1,0 +1,190 @@
+"""Finds what answers a question among what the prompt and the tools remember, and quotes it whole.
+
+A fact, a message or a passage of a document is scored by the meanings that it shares with the
+question. Rare meanings count more. Nothing is put into other words.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bot.playground.offline_words import NUMBER, asks_for_name, content_words, meanings, readable
+from memory.search.words import words_of
+
+_MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?([^:\n]{1,80}): (.*)")
+"""A date, or a dash for that of the line above; a number; a speaker."""
+_FACT = re.compile(r"\A#\d+ \[([^\]\n]+)\] (.*)")
+_PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8}), [^\]\n]*\] (.*)")
+_SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
+_ASSISTANT = "You (assistant)"
+_ASKS = re.compile(r"\A[^.!。！]*[?？؟]\s*")
+_WORDS = re.compile(r"[\w']+")
+_MIN_WORDS = 5
+"""A quote of fewer words says little without what stands beside it."""
+_MIN_SHARE = 0.34
+"""Share of a question's meanings, by weight, that an answer must have."""
+_SURE = 0.75
+_CLOSE = 0.85
+"""Share of the best score that a further quote must reach."""
+_MAX_QUOTES = 3
+_MAX_CHARS = 300
+_OF_NEIGHBOR = 0.4
+_OF_PASSAGE = 0.7
+_OF_MEANING = 0.9
+_BONUS = 0.1
+
+
+@dataclass(eq=False, slots=True)
+class Remembered:
+    """Something remembered; `group` has the messages that stand beside it, itself included."""
+
+    when: str
+    text: str
+    is_fact: bool = False
+    is_passage: bool = False
+    by_person: bool = True
+    group: list["Remembered"] = field(default_factory=list)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it only asks."""
+        return _ASKS.fullmatch(self.text) is not None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it can be quoted: somebody said it, and it does not only ask."""
+        return self.by_person and not self.is_question
+
+    def beside(self, tells: "Callable[[Remembered], bool]") -> "Remembered | None":
+        """Return what the person said next, else before, rather what `tells`; None if alone."""
+        at = self.group.index(self) if self in self.group else 0
+        others = [*self.group[at + 1 :], *reversed(self.group[:at])]
+        others = [each for each in others if each.is_answer]
+        return next(filter(tells, others), next(iter(others), None))
+
+
+def remembered(section: str) -> list[Remembered]:
+    """Return the facts, messages and passages of a section as the prompt writes them."""
+    found: list[Remembered] = []
+    group: list[Remembered] = []
+    latest: Remembered | None = None
+    for line in section.splitlines():
+        if line.startswith("  ") and latest:
+            latest.text += f"\n{line.strip()}"
+            continue
+        latest = None
+        if fact := _FACT.match(line):
+            latest = Remembered(f"What I learned, {fact[1]}", fact[2], is_fact=True)
+        elif passage := _PASSAGE.match(line):
+            latest = Remembered(f"From {passage[1]}", passage[2].lstrip("# "), is_passage=True)
+        elif (said := _MESSAGE.match(line)) and said[2] not in _SYNOPSIS_LABELS:
+            when = f"From {said[1]}" if said[1] else group[-1].when if group else "Earlier"
+            group = group if not said[1] else []
+            latest = Remembered(when, said[3], by_person=said[2] != _ASSISTANT, group=group)
+            group.append(latest)
+        if latest:
+            found.append(latest)
+    return found
+
+
+def said_earlier(messages: Sequence[str]) -> list[Remembered]:
+    """Return what people said in the window, which has no dates."""
+    return [Remembered("A little earlier", text) for text in messages]
+
+
+class Quotes:
+    """What answers a question, best first; `is_sure` if nothing better need be looked for."""
+
+    def __init__(self, question: str, memories: Sequence[Remembered]) -> None:
+        self._question = question
+        self._known = {each: meanings(each.text) for each in memories}
+        self._wanted = readable(meanings(question), [m.text for m in memories if m.is_answer])
+        counts = Counter(
+            meaning for known in self._known.values() for meaning in set(known.values())
+        )
+        self._weights = {
+            word: math.log(2 + len(memories) / (1 + counts[meaning]))
+            for word, meaning in self._wanted.items()
+        }
+        scores = {each: self._score(each) for each in memories if each.is_answer}
+        ranked = sorted(scores, key=lambda each: -scores[each])
+        best = scores[ranked[0]] if ranked else 0
+        known = self._known[ranked[0]] if ranked else {}
+        self.is_sure = best >= _SURE and any(w in known for w in self._wanted if w != NUMBER)
+        self._found = [each for each in ranked if scores[each] >= max(_MIN_SHARE, _CLOSE * best)][
+            :_MAX_QUOTES
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def __str__(self) -> str:
+        return "\n".join(quoted(self._found, self._tells))
+
+    def _score(self, memory: Remembered) -> float:
+        """Return the share of the question that a memory has, with what speaks for it besides."""
+        total = sum(self._weights.values())
+        own = self._share(self._known[memory])
+        if not own:
+            return 0
+        near = dict[str, str]()
+        for each in memory.group:
+            near |= self._known.get(each, {})
+        lent = self._share(near | self._known[memory]) - own
+        bonus = _BONUS * memory.is_fact + _BONUS * self._names(memory)
+        share = (own + _OF_NEIGHBOR * lent) / total + bonus
+        return share * _OF_PASSAGE if memory.is_passage else share
+
+    def _share(self, known: dict[str, str]) -> float:
+        """Return the weight of what is known; an equal word counts more than an equal meaning."""
+        meant = set(known.values())
+        return sum(
+            weight if word in known else _OF_MEANING * weight
+            for word, weight in self._weights.items()
+            if word in known or self._wanted[word] in meant
+        )
+
+    def _tells(self, memory: Remembered) -> bool:
+        """Return whether it has the number or the name that the question asks for."""
+        asks_number = NUMBER in self._wanted
+        return (asks_number and NUMBER in self._known.get(memory, {})) or self._names(memory)
+
+    def _names(self, memory: Remembered) -> bool:
+        """Return whether it names what the question asks the name of: "my cat Rex"."""
+        if not asks_for_name(self._question):
+            return False
+        if asks_for_name(memory.text):
+            return True
+        words = _WORDS.findall(memory.text)
+        wanted = set(self._wanted.values())
+        pairs = zip(words, [*words[1:], ""], strict=True)
+        return any(
+            following[:1].isupper() and not wanted.isdisjoint(meanings(word).values())
+            for word, following in pairs
+            if content_words(word)
+        )
+
+
+def quoted(
+    memories: Sequence[Remembered], tells: Callable[[Remembered], bool] = lambda _: False
+) -> Iterator[str]:
+    """Yield each memory whole, with what stands beside it, and when it was said."""
+    shown: set[int] = set()
+    for each in memories:
+        if id(each) in shown:
+            continue
+        texts = [each.text]
+        beside = each.beside(tells)
+        is_short = len(words_of(each.text)) < _MIN_WORDS
+        if beside and (len(memories) == 1 or is_short or not shown):
+            at = each.group.index
+            texts = [m.text for m in sorted((each, beside), key=at)]
+            shown.add(id(beside))
+        shown.add(id(each))
+        yield f"{each.when}: " + " ".join(f"“{_short(text)}”" for text in texts)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS].rstrip()} …"

@@ -1,1 +1,0 @@
-"""Backups of one bot's memory, and how they are restored without what was erased since."""

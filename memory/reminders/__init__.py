@@ -1,1 +1,0 @@
-"""Reminders: what a person wants to be told later, and when that is in their time zone."""

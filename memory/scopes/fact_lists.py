@@ -1,0 +1,87 @@
+"""Lists of facts by date: all of a kind, or all of a time, also those that have ended. Pure."""
+
+from collections.abc import Collection, Iterable
+from datetime import date, datetime, tzinfo
+
+from memory.scopes.entries import Fact
+from memory.search.words import FUNCTION_WORDS, terms_of, words_of
+from memory.text.dates import calendar_day, days_of, written_day
+from memory.text.untrusted_text import escaped, one_line
+
+_ENGLISH = {"latin": "en"}
+"""Kinds are compared by their stems; words of other languages are folded the same way."""
+
+_MIN_LETTERS = 5
+"""Forms of one word of so many letters share all but the last of the shorter one."""
+
+_MAX_TIMES = 6
+
+
+def is_of_kind(fact: Fact, kind: str) -> bool:
+    """Return whether a fact is of a kind by its name, or has its words; "" stands for all."""
+    asked = set(terms_of(words_of(kind), _ENGLISH))
+    return asked <= {*terms_of(words_of(f"{fact.kind} {fact.text}"), _ENGLISH)}
+
+
+def named_kinds(question: str, facts: Iterable[Fact]) -> set[str]:
+    """Return the kinds of these facts that a question names, in any form of the word."""
+    words = [word for word in words_of(question) if word not in FUNCTION_WORDS["en"]]
+    kinds = {fact.kind for fact in facts if fact.kind}
+    return {kind for kind in kinds if any(_is_same_word(kind, word) for word in words)}
+
+
+def of_kinds(facts: Iterable[Fact], kinds: Collection[str], zone: tzinfo) -> list[Fact]:
+    """Return the facts of these kinds by date."""
+    return by_date((fact for fact in facts if fact.kind in kinds), zone)
+
+
+def of_time(
+    facts: Iterable[Fact], since: date | None, until: date | None, zone: tzinfo
+) -> list[Fact]:
+    """Return the facts of these days by date; None stands for an open end."""
+    first_day, last_day = since or date.min, until or date.max
+    days = ((fact, period(fact, zone)) for fact in facts)
+    found = (fact for fact, (begin, end) in days if begin <= last_day and end >= first_day)
+    return by_date(found, zone)
+
+
+def by_date(facts: Iterable[Fact], zone: tzinfo) -> list[Fact]:
+    """Return facts in the order of what they tell about, and of when they were said."""
+    return sorted(facts, key=lambda fact: (period(fact, zone)[0], fact.said_at))
+
+
+def period(fact: Fact, zone: tzinfo) -> tuple[date, date]:
+    """Return the first and the last day of what a fact tells about, or the day it was said."""
+    said = datetime.fromtimestamp(fact.said_at, zone).date()
+    begin, end = days_of(fact.from_day), days_of(fact.to_day)
+    if begin is None:
+        return (min(said, end[1]), end[1]) if end else (said, said)
+    return begin[0], max(begin[1], end[1] if end else begin[1])
+
+
+def when_of(fact: Fact) -> str:
+    """Return when a fact happens or holds, "" if no day is known."""
+    begin, end = (written_day(each) if each else "" for each in (fact.from_day, fact.to_day))
+    if begin and end:
+        return f"{begin} to {end}"
+    return begin or (f"until {end}" if end else "")
+
+
+def listed(fact: Fact, zone: tzinfo) -> str:
+    """Return a line: id, when it holds or when it was said, when it ended, and its text."""
+    said = [fact.said_at, *(source.at for source in fact.sources[1:] if source.at)]
+    days = dict.fromkeys(_written(at, zone) for at in sorted(said))
+    when = when_of(fact) or ", ".join([*days][-_MAX_TIMES:])
+    ended = f", until {_written(fact.ended_at, zone)}" if fact.ended_at else ""
+    return f"#{fact.id} [{when}{ended}] {escaped(one_line(fact.text))}"
+
+
+def _written(at: float, zone: tzinfo) -> str:
+    return calendar_day(datetime.fromtimestamp(at, zone).date())
+
+
+def _is_same_word(one: str, other: str) -> bool:
+    shorter = min(len(one), len(other))
+    length = shorter - 1 if shorter >= _MIN_LETTERS else shorter
+    longer = max(len(one), len(other))
+    return one[:length] == other[:length] and longer - shorter <= _MIN_LETTERS // 2

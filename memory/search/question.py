@@ -1,0 +1,147 @@
+"""What a question asks for besides its words: a time or a number, a whole list, certain days.
+
+Pure. The phrases and the months of each language are in `languages.toml`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from memory.search.languages import LANGUAGES
+from memory.search.words import UNKNOWN, fold, languages_of, script_of, stem, words_of
+
+Period = tuple[int, int]
+"""The first and the last day of a period, as ordinals (see `date.toordinal`)."""
+
+QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
+
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+_HAN_MONTH = re.compile("十?[一二三四五六七八九十]月|\\d{1,2}月")
+_NEAR = 2
+"""A number within so many words of a month is its day."""
+
+_TIMES = frozenset(fold(word) for language in LANGUAGES.values() for word in language.times)
+_HAN_TIMES = frozenset(LANGUAGES["zh"].times)
+
+
+def _any_of(phrases: Sequence[str]) -> str:
+    """Return a pattern of phrases: whole words, and anywhere where no spaces are written."""
+    spaced = "|".join(re.escape(fold(each)) for each in phrases if not _is_han(each))
+    unspaced = "|".join(re.escape(each) for each in phrases if _is_han(each))
+    return rf"\b(?:{spaced})\b|{unspaced}"
+
+
+def _is_han(text: str) -> bool:
+    return "\u3400" <= text[0] <= "\u9fff"
+
+
+_WHEN = re.compile(
+    _any_of([each for language in LANGUAGES.values() for each in language.asks_when])
+)
+_ALL = re.compile(_any_of([each for language in LANGUAGES.values() for each in language.asks_all]))
+_FIRST = re.compile(
+    _any_of([each for language in LANGUAGES.values() for each in language.asks_first])
+)
+_SUMMARY = re.compile(
+    _any_of([each for language in LANGUAGES.values() for each in language.asks_summary])
+)
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends with a question mark."""
+    return text.rstrip().endswith(QUESTION_MARKS)
+
+
+def as_question(query: str) -> str:
+    """Return a query as a question, since it asks without a question mark, too."""
+    return query if is_question(query) else f"{query}?"
+
+
+def asks_for_all(question: str) -> bool:
+    """Return whether a question asks for a list, a summary or an order rather than one thing."""
+    return _ALL.search(fold(question)) is not None or asks_for_summary(question)
+
+
+def asks_for_first(question: str) -> bool:
+    """Return whether a question asks for the first thing that a person has said."""
+    return _FIRST.search(" ".join(words_of(question))) is not None
+
+
+def asks_for_summary(question: str) -> bool:
+    """Return whether a question asks for a summary."""
+    return _SUMMARY.search(fold(question)) is not None
+
+
+def asks_when(question: str) -> bool:
+    """Return whether a question asks for a time or a number."""
+    return _WHEN.search(fold(question)) is not None
+
+
+def tells_time(word: str) -> bool:
+    """Return whether a folded word has a digit or stands for a time."""
+    if not word.isalpha() or word in _TIMES:
+        return True
+    return not (word.isascii() or _HAN_TIMES.isdisjoint(word))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDays:
+    """Days that a question names; 0 for a day, month or year that it leaves open."""
+
+    day: int = 0
+    month: int = 0
+    year: int = 0
+
+    def periods(self, first_year: int, last_year: int) -> list[Period]:
+        """Return the periods that are meant, in these years if the question names no year."""
+        years = [self.year] if self.year else range(first_year, last_year + 1)
+        return [period for year in years if (period := self._in(year))]
+
+    def _in(self, year: int) -> Period | None:
+        begin = date(year, self.month or 1, 1)
+        after = date(year + self.month // 12, self.month % 12 + 1, 1)
+        last = after - timedelta(1) if self.month else date(year, 12, 31)
+        if self.day > last.day:
+            return None
+        if self.day:
+            begin = last = begin.replace(day=self.day)
+        return begin.toordinal(), last.toordinal()
+
+
+def named_days(question: str) -> list[NamedDays]:
+    """Return the days, months or years that a question names."""
+    words = words_of(question)
+    languages = languages_of(words, {})
+    years = [int(word) for word in words if _YEAR.fullmatch(word)]
+    months = {at: month for at, word in enumerate(words) if (month := _month(word, languages))}
+    if not months:
+        return [NamedDays(year=year) for year in years]
+    named = []
+    for at, month in months.items():
+        near = words[max(0, at - _NEAR) : at + _NEAR + 1]
+        days = [int(found[1]) for word in near if (found := _DAY.fullmatch(word))]
+        day = next((day for day in days if 1 <= day <= 31), 0)
+        named += [NamedDays(day, month, year) for year in years or [0]]
+    return named
+
+
+def _month(word: str, languages: dict[str, str]) -> int:
+    """Return the number of the month that a word names, 0 for none."""
+    if found := _HAN_MONTH.search(word):
+        return _MONTHS["zh"].get(found[0], 0)
+    script = script_of(word)
+    code = languages.get(script, UNKNOWN)
+    codes = [code] if code else [c for c in LANGUAGES if LANGUAGES[c].script == script]
+    return next((month for c in codes if (month := _MONTHS[c].get(stem(word, c), 0))), 0)
+
+
+_MONTHS = {
+    code: {
+        form if code == "zh" else stem(fold(form), code): number
+        for number, forms in enumerate(language.months, 1)
+        for form in forms
+    }
+    for code, language in LANGUAGES.items()
+}

@@ -1,0 +1,39 @@
+"""Lets work end that a cancellation must not leave half done, and ends tasks."""
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_CANCEL_AGAIN_S = 4.0
+"""Longer than the grace that a task gives to its own work, which is 2 s."""
+
+
+async def shielded(work: Awaitable[T]) -> T:
+    """Await work to its end and return what it returns; if this is cancelled meanwhile, raise then.
+
+    A turn may be cancelled twice: when its lease is lost, and when its process has to stop.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((task,))
+        raise
+
+
+async def end_tasks(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+    """Cancel tasks until they have ended; what they raise is dropped.
+
+    `wait_for` of Python 3.11 may lose a cancellation, and the SDKs send with it. So a task that has
+    not ended after a pause is cancelled again. A task that ends in order takes less than the pause.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        ended, left = await asyncio.wait(left, timeout=_CANCEL_AGAIN_S)
+        await asyncio.gather(*ended, return_exceptions=True)

@@ -1,0 +1,247 @@
+"""Stores work items, and gives each one that is due to one worker at a time.
+
+An item is a field of its conversation, so a clear erases it with everything else. The index by due
+time only says when to look: the field decides. An entry of the index may therefore be too early, or
+name an item that is gone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from secrets import token_hex
+from time import time
+
+import orjson
+
+from memory.store.commands import Command, ScriptCall
+from memory.store.errors import LeaseLost
+from memory.store.keys import TAG_FIELD, Scope
+from memory.store.store import Store
+from memory.work.item import BEGUN, WorkItem
+
+ANSWER_S = 3_600
+"""How long an item waits for the person to press a button."""
+
+_LOOK_AGAIN_S = 86_400
+"""Every entry of the index is looked at daily, also that of a task whose turn has begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenWork:
+    """A due item, and the lease on it."""
+
+    conversation: Scope
+    item: WorkItem
+    token: str
+
+
+class WorkItems:
+    """The work items of one bot; with a `kind` only those are listed and counted."""
+
+    def __init__(self, store: Store, kind: str = "") -> None:
+        self._store = store
+        self._index = store.keys.work
+        self._kind = kind
+
+    def of_kind(self, kind: str) -> "WorkItems":
+        """Return the same, restricted to the items of one kind."""
+        return WorkItems(self._store, kind)
+
+    async def list_open(self, conversation: Scope, person: int = 0) -> list[WorkItem]:
+        """Return the open items of a conversation, of one person or of all, the next first."""
+        stored = await self._store.client.call("HGETALL", self._key(conversation))
+        items = (WorkItem.of_stored(id_.decode(), value) for id_, value in stored.items())
+        open_ = (each for each in items if self._is_counted(each, person))
+        return sorted(open_, key=lambda each: each.due)
+
+    async def open_of(self, person: int) -> list[WorkItem]:
+        """Return the open items of a person in all conversations."""
+        tags = await self._store.client.call("HKEYS", self._store.keys.person(person))
+        names = [self._key(Scope(tag.decode())) for tag in tags]
+        found = await self._store.client.pipeline([("HGETALL", name) for name in names])
+        pairs = (pair for each in found for pair in each.items())
+        stored = (WorkItem.of_stored(id_.decode(), value) for id_, value in pairs)
+        return [each for each in stored if self._is_counted(each, person)]
+
+    async def clock_ahead_s(self) -> int:
+        """Return how many seconds the clock by which work is due is ahead of ours."""
+        return round(await self._store.client.clock_ahead_s())
+
+    async def find(self, conversation: Scope, id_: str) -> WorkItem | None:
+        """Return an item, whether the person has agreed to it or not."""
+        stored = await self._store.client.call("HGET", self._key(conversation), id_)
+        return WorkItem.of_stored(id_, stored) if stored else None
+
+    async def is_on_its_way(self, conversation: Scope, id_: str) -> bool:
+        """Return whether an open turn is about to store an item with this id."""
+        turn = self._store.keys.scope(conversation).turn
+        outbox = await self._store.client.call("HGET", turn, "outbox") or b""
+        return id_.encode() in outbox
+
+    async def add(self, conversation: Scope, item: WorkItem) -> None:
+        """Store an open item outside of a turn; a repeat with its id changes nothing.
+
+        A clear and the person's erasure take it. It comes from no single message, so whoever adds
+        it cancels it when what it rests on goes.
+        """
+        stored = f"{item.person}|0|{_ms(item.due)}|0|0||{item.body}"
+        look = self._look(conversation, item.id, item.due)
+        store = ("HSETNX", self._key(conversation), item.id, stored)
+        await self._store.client.pipeline([look, store, look])
+
+    async def confirm(self, conversation: Scope, item: WorkItem) -> bool:
+        """Open an item that the person has agreed to; false if it is gone."""
+        request = {"id": item.id, "due": _ms(item.due)}
+        _, answer, _ = await self._store.client.pipeline(
+            [
+                self._look(conversation, item.id, item.due),
+                self._call("confirm_work", conversation, request, item.body),
+                self._look(conversation, item.id, item.due),
+            ]
+        )
+        return bool(answer)
+
+    async def cancel(self, conversation: Scope, id_: str) -> bool:
+        """Erase an item; false if it is gone."""
+        await self._store.journal.note_work(conversation, id_)
+        erased = await self._store.client.call("HDEL", self._key(conversation), id_)
+        self._store.erased.set()
+        return bool(erased)
+
+    async def due_in_s(self) -> float:
+        """Return in how many seconds the first item may be due, inf without any."""
+        return await self._store.due_in_s(self._index)
+
+    async def find_due(self, max_items: int) -> list[tuple[Scope, str]]:
+        """Return conversations and ids of items that may be due, the oldest first."""
+        members = await self._store.client.call(
+            "ZRANGEBYSCORE", self._index, "-inf", _ms(time()), "LIMIT", 0, max_items
+        )
+        named = (member.decode().rpartition("|") for member in members)
+        return [(Scope(tag), id_) for tag, _, id_ in named]
+
+    async def take(self, conversation: Scope, id_: str, lease_s: float) -> TakenWork | None:
+        """Take the lease on a due item; None if it is not due, gone or taken.
+
+        Then the index says when to look again.
+        """
+        token = token_hex(16)
+        outcome, *answer = await self._hold(conversation, id_, token, lease_s)
+        if outcome == b"taken":
+            return TakenWork(conversation, WorkItem.of_stored(id_, answer[0]), token)
+        if outcome == b"gone":
+            await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{id_}")
+        else:
+            await self._store.client.pipeline(
+                [self._look(conversation, id_, int(answer[0]) / 1000)]
+            )
+        return None
+
+    async def mark_sending(self, taken: TakenWork, lease_s: float) -> None:
+        """Note that the request leaves now, and extend the lease; raise `LeaseLost`."""
+        await self._keep(taken, lease_s, taken.item.sends + 1)
+
+    async def hold(self, taken: TakenWork, lease_s: float) -> None:
+        """Extend the lease, and take a mark back whose request was not sent; raise `LeaseLost`."""
+        await self._keep(taken, lease_s, taken.item.sends)
+
+    async def postpone(self, taken: TakenWork, pause_s: float, sends: int = 0) -> None:
+        """Let an item wait for `pause_s`; raise `LeaseLost`.
+
+        `sends` is the new count of requests, 0 if none of this delivery counts.
+        """
+        await self._keep(taken, pause_s, sends or taken.item.sends)
+        look = self._look(taken.conversation, taken.item.id, time() + pause_s)
+        await self._store.client.pipeline([look])
+
+    async def close(self, taken: TakenWork, due: float, member: bytes = b"") -> bool:
+        """Let an item wait until it is `due` again, or erase it if that is 0.
+
+        `member` is the entry of a task: it goes into the mailbox in the same step. A task that is
+        not due again stays for a day, not open, so that its turn sees whether somebody erased it.
+        Return false, and change nothing, if nothing that is said there now may be kept. Raise
+        `LeaseLost` if the item was erased meanwhile, or another worker has taken it.
+        """
+        conversation, item, keys = taken.conversation, taken.item, self._store.keys
+        request = {"id": item.id, "token": taken.token, "due": _ms(due)}
+        if not member:
+            call = self._call("close_work", conversation, request)
+            [outcome] = await self._store.client.pipeline([call])
+        else:
+            request |= {"ttl_s": str(self._store.ttl_s), "begun": f"{BEGUN}|{_ms(_LOOK_AGAIN_S)}"}
+            call = self._call("close_work", conversation, request, member)
+            # The index of conversations first: a sweep finds the entry if nobody is woken up.
+            index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
+            wake_up = ("XADD", keys.ready_queue, "*", TAG_FIELD, conversation.tag)
+            _, outcome, _ = await self._store.client.pipeline([index, call, wake_up])
+        if not outcome:
+            raise LeaseLost(conversation.tag)
+        if due:
+            await self._store.client.pipeline([self._look(conversation, item.id, due)])
+        elif not member:
+            await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{item.id}")
+        return bool(outcome > 0)
+
+    async def _keep(self, taken: TakenWork, lease_s: float, sends: int) -> None:
+        id_ = taken.item.id
+        outcome, *_ = await self._hold(taken.conversation, id_, taken.token, lease_s, sends)
+        if outcome != b"taken":
+            raise LeaseLost(taken.conversation.tag)
+
+    async def _hold(
+        self, conversation: Scope, id_: str, token: str, lease_s: float, sends: int | None = None
+    ) -> list[bytes]:
+        request: dict[str, object] = {"id": id_, "token": token, "lease_ms": int(_ms(lease_s))}
+        if sends is not None:
+            request["sends"] = sends
+        call = self._call("take_work", conversation, request)
+        answer: list[bytes]
+        [answer] = await self._store.client.pipeline([call])
+        return answer
+
+    def _is_counted(self, item: WorkItem, person: int) -> bool:
+        is_meant = self._kind in ("", item.kind) and person in (0, item.person)
+        return item.is_open and is_meant
+
+    def _look(self, conversation: Scope, id_: str, at: float) -> Command:
+        return look_at(self._index, conversation, id_, at)
+
+    def _call(
+        self, name: str, conversation: Scope, request: Mapping[str, object], *opaque: str | bytes
+    ) -> ScriptCall:
+        keys = self._store.keys.scope(conversation)
+        names = [keys.work, keys.confirm, keys.meta, keys.mailbox]
+        return self._store.scripts[name].command(names, request, *opaque)
+
+    def _key(self, conversation: Scope) -> str:
+        return self._store.keys.scope(conversation).work
+
+
+def look_at(index: str, conversation: Scope, id_: str, at: float) -> Command:
+    """Return the command that has workers look at an item then, at the latest in a day."""
+    return "ZADD", index, _ms(min(at, time() + _LOOK_AGAIN_S)), f"{conversation.tag}|{id_}"
+
+
+def first_looks(index: str, conversation: Scope, changes: str) -> list[Command]:
+    """Return the commands that put the items of a turn into the index.
+
+    They stand before and after the commit. Those before make sure that no stored item is
+    missing in the index; those after, that nobody looked too early and removed the entry.
+    """
+    added, _ = orjson.loads(changes) if changes else ((), ())
+    return [
+        look_at(index, conversation, id_, due / 1000 if due else _answered_until(body))
+        for id_, _, due, body in added
+    ]
+
+
+def _answered_until(body: str) -> float:
+    """Return until when an item waits for its button: an hour, at most until its own moment."""
+    in_an_hour = time() + ANSWER_S
+    waiting = WorkItem.of_stored("", f"0|0|0|0|0||{body}".encode())
+    return (
+        in_an_hour if waiting.needs_zone else min(in_an_hour, waiting.planned(waiting.zone, time()))
+    )
+
+
+def _ms(seconds: float) -> str:
+    return str(round(seconds * 1000))

@@ -1,0 +1,156 @@
+"""Tasks: a reminder whose text is a request is answered by the model at its time, once."""
+
+from memory.behaviors.steps import ToolCall
+from tests.acceptance.buttons import ask_first, erase, press
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.acceptance.test_poisoning import forward
+from tests.acceptance.test_reminders import (
+    AT_NINE,
+    have_called,
+    let_be_due,
+    remind,
+    reminders_of,
+    said_of,
+)
+from tests.servers.bot_api import Chat, Message
+from tests.servers.model_api import Reply, tool_call
+from tests.stored import everything_stored
+
+WEEKLY = {"cron": "0 8 * * 1", "time_zone": "Europe/Berlin"}
+
+
+def task(text: str, **when: object) -> ToolCall:
+    return remind(text, is_task=True, **when)
+
+
+async def do_due(rig: Rig, chat: Chat) -> list[Message]:
+    """Let all tasks be due, wait until the turn of one is closed, and return what was sent."""
+    before, seen = len(chat.replies), len(rig.bot.log)
+    await let_be_due(rig, chat)
+    await rig.bot.wait_for_log("turn closed", after=seen)
+    return chat.replies[before:]
+
+
+def mark(text: str) -> str:
+    return sentence("reminders.task_done", text=text)
+
+
+async def test_a_task_is_answered_with_memory_marked_and_ended_by_a_button(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "The boat's hull is not painted yet")
+    await rig.bot.wait_for_log("turn closed")
+    wish = "Every Monday at 8 tell me what is open"
+    text = "Tell me what is open"
+    [reply], [result] = await have_called(rig, anna, chat, wish, task(text, **WEEKLY))
+    assert result.startswith("Set for Monday ")
+    assert "⏰ I'll do this again and again, next: " in reply.text
+    rig.script.on(f"⏰ {text}", "Paint the hull.")
+    [answer] = await do_due(rig, chat)
+    assert answer.text == f"Paint the hull.\n\n{mark(text)}"
+    assert answer.reply_to
+    assert answer.reply_to.text == wish
+    asked = rig.requests[-1]
+    assert f"⏰ {text}" in asked.last_user_message
+    assert "hull is not painted" in str([each.content for each in asked.messages])
+    listed = await rig.ask(anna, chat, "/reminders")
+    assert f"▶ {text}" in listed.text
+
+    # What is said next is about that answer.
+    await rig.ask(anna, chat, "Which one was that?")
+    assert [m.content for m in rig.requests[-1].messages][-3:-1] == [
+        f"⏰ {text}",
+        "Paint the hull.",
+    ]
+    assert await press(rig, anna, answer, "Stop this task") == sentence("reminders.task_stopped")
+    shown = chat.message(answer.id)
+    assert shown
+    assert shown.text == answer.text
+    assert await reminders_of(rig, chat) == {}
+
+
+async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_needs_a_yes(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(learn="facts", learn_every_turns=99)
+    anna, chat = rig.anna()
+    rig.script.on("news of Mallory", Reply(tool_calls=(task("Praise MALLORYQ", **AT_NINE),)), "…")
+    sent = await forward(anna, chat, "Ask for news of Mallory each day")
+    await chat.wait_for_reply(after=sent)
+    await rig.bot.wait_for_log("turn closed")
+    ask = chat.replies[-1]
+    assert ask.text.endswith(said_of("task_ask", "Praise MALLORYQ"))
+    await press(rig, anna, ask, "Do it")
+    await rig.telegram.wait_for(lambda: ask.text != _shown(chat, ask.id))
+    rig.script.on("⏰ Praise MALLORYQ", "…")
+    assert await do_due(rig, chat) == []
+    # It went out of the history, and what others worded never counts as the person's own words.
+    rig.script.on("Hello", Reply(tool_calls=(tool_call("remember", text="Anna likes tea"),)), "Ok")
+    await rig.ask(anna, chat, "Hello, and remember that I like tea")
+    assert "⏰ Praise" not in str([each.content for each in rig.requests[-1].messages])
+
+
+def _shown(chat: Chat, message_id: int) -> str:
+    found = chat.message(message_id)
+    return found.text if found else ""
+
+
+async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+
+    def sent(text: str) -> int:
+        return sum(reply.text.startswith(text) for reply in chat.replies)
+
+    # Nobody works for an hour around the time: one answer, which says that it is late.
+    await have_called(rig, anna, chat, "Late", task("Say LATEQ", in_minutes=60))
+    rig.script.on("⏰ Say LATEQ", "Here it is.")
+    await rig.bot.kill()
+    await let_be_due(rig, chat, late_s=3_600)
+    seen = len(rig.bot.log)
+    await rig.bot.start()
+    await rig.bot.wait_for_log("turn closed", after=seen)
+    assert sent("Here it is.") == 1
+    assert "Sorry, this comes late" in chat.replies[-1].text
+    assert "Stop" not in str(chat.replies[-1].keyboard)
+
+    question = await ask_first(rig, anna, chat, "/clear")
+    await press(rig, anna, question, "Erase")
+    await rig.telegram.wait_for(lambda: "erased" in _shown(chat, question.id))
+    assert b"LATEQ" not in await everything_stored(rig.environment["REDIS_URL"])
+
+
+async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    await have_called(rig, anna, chat, "Every Monday at 8 say hello", task("Say hello", **WEEKLY))
+    assert len(await reminders_of(rig, chat)) == 1
+    await anna.block()
+    assert await do_due(rig, chat) == []
+    assert await reminders_of(rig, chat) == {}
+
+
+async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    wish = "Every Monday at 8 tell me about SECRETQ"
+    await have_called(rig, anna, chat, wish, task("Tell me about SECRETQ", **WEEKLY))
+    rig.script.on("⏰ Tell me about", "Here it is.")
+    [answer] = await do_due(rig, chat)
+    assert answer.reply_to
+    question = await ask_first(rig, anna, chat, "/forget", reply_to=answer.reply_to)
+    await erase(rig, anna, question, "forget.message_done", messages=4)
+    assert await reminders_of(rig, chat) == {}
+    assert b"SECRETQ" not in await everything_stored(rig.environment["REDIS_URL"])

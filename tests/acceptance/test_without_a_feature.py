@@ -1,0 +1,53 @@
+"""Without the folder of any one feature, and its line in the list, everything else works."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bot.features import FEATURES
+from tests.acceptance.asking import ask_and_learn
+from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.memory_model import main_requests, remember_with
+from tests.acceptance.rig import ROOT, BotProcess, Rig
+
+LIST = Path("bot", "features", "__init__.py")
+
+
+def without(name: str, folder: Path) -> Path:
+    """Make a folder with links to all of the product but one feature."""
+    features = folder / "bot" / "features"
+    features.mkdir(parents=True)
+    for package in ("config", "memory"):
+        (folder / package).symlink_to(ROOT / package)
+    for each in (*(ROOT / "bot").iterdir(), *(ROOT / LIST.parent).iterdir()):
+        if each not in (ROOT / LIST, ROOT / LIST.parent, ROOT / LIST.parent / name):
+            (folder / each.relative_to(ROOT)).symlink_to(each)
+    listed = (ROOT / LIST).read_text()
+    left = re.sub(rf'    Listed\("{name}".*?\),\n(?=    Listed|\))', "", listed, flags=re.DOTALL)
+    assert left != listed
+    (folder / LIST).write_text(left)
+    return folder
+
+
+@pytest.mark.parametrize("name", [each.name for each in FEATURES])
+async def test_the_bot_remembers_and_forgets_without(
+    webhook_rig: Rig, tmp_path: Path, name: str
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    rig.environment["PWD"] = str(without(name, tmp_path))
+    rig.bot = BotProcess(rig.environment, from_scratch=True)
+    await rig.start(learn="facts", learn_every_turns=1)
+    anna, chat = rig.anna()
+    assert "Anna" in (await rig.ask(anna, chat, "/start")).text
+    assert "/clear" in (await rig.ask(anna, chat, "/help")).text
+    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
+    await ask_and_learn(rig, anna, chat, "Is it raining?")
+    assert "Aurora" in main_requests(rig)[-1].memory
+    assert "Aurora" in (await ask_first(rig, anna, chat, "/memory")).text
+    question = await ask_first(rig, anna, chat, "/clear")
+    await press(rig, anna, question, ERASE)
+    await rig.telegram.wait_for(lambda: "is erased" in str([each.text for each in chat.messages]))
+    await ask_and_learn(rig, anna, chat, "Is it still raining?")
+    assert "Aurora" not in str(main_requests(rig)[-1].messages)

@@ -1,0 +1,101 @@
+"""What stands behind a command is understood in every language, or people hear that it is not."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.command_set import CommandSet
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.telegram.updates import IncomingMessage, Sender
+from memory.store.keys import Scope
+from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
+
+ANNA, OPERATOR = Sender(7, "Anna"), Sender(1, "Ada")
+HERE = Scope.of_chat(7)
+ASKED = IncomingMessage(
+    *(1, 7, 0), is_group=False, message_id=11, sent_at=1_000, sender=ANNA, kind="command", text=""
+)
+READS_IT_ITSELF = {
+    *("start", "stop", "memory", "edited", "off", "recall", "instructions", "reminders"),
+    *("inspect", "clear_memory", "invite"),
+}
+
+
+async def said(commands: CommandSet, text: str, sender: Sender = ANNA) -> str:
+    command, _, words = text.partition(" ")
+    asked = replace(ASKED, command=command, text=words, sender=sender)
+    answer = await commands.answer(asked, HERE)
+    return "\n".join(part.text for part in answer.parts)
+
+
+async def test_no_command_ignores_a_word_that_it_does_not_know(commands: CommandSet) -> None:
+    for command in {*commands.handlers} - READS_IT_ITSELF:
+        text = await said(commands, f"{command} banana", OPERATOR)
+        assert "I don't know what to do with “banana”" in text, command
+        assert f"/{command}" in text
+
+
+async def test_a_command_of_others_is_refused_before_its_words_are_read(
+    commands: CommandSet,
+) -> None:
+    assert await said(commands, "stats banana") == "This command is for this bot's operators only."
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("mute on", "no more announcements"),
+        ("mute ON", "no more announcements"),
+        ("mute an", "no more announcements"),
+        ("mute вкл", "no more announcements"),
+        ("mute apagar", "operator again"),
+        ("mute خاموش", "operator again"),
+        ("mute onn", "Did you mean /mute on?"),
+        ("mute " + "o" * 4_000, "Behind /mute I understand: on, off."),
+        ("memory aus", "Memory is off here:"),
+        ("memory выкл", "Memory is off here:"),
+        ("memory Themen  aus", "recalls only itself"),
+        ("instructions aus", "no instructions here any more"),
+        ("usage 123", "for this bot's operators only"),
+    ],
+)
+async def test_on_and_off_are_understood_in_every_language(
+    commands: CommandSet, text: str, answer: str
+) -> None:
+    assert answer in await said(commands, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sender", "near"),
+    [
+        ("remind", ANNA, "/reminders"),
+        ("memori", ANNA, "/memory"),
+        ("document", ANNA, "/documents"),
+        ("stat", OPERATOR, "/stats"),
+    ],
+)
+async def test_an_unknown_command_names_the_nearest_one(
+    commands: CommandSet, text: str, sender: Sender, near: str
+) -> None:
+    assert await said(commands, text, sender) == (
+        f"I don't know this command. Did you mean {near}?"
+    )
+
+
+async def test_nobody_hears_of_a_command_that_is_not_for_them(commands: CommandSet) -> None:
+    assert "broadcast" not in await said(commands, "broadcas")
+    assert "Did you mean" not in await said(commands, "x" * 32)
+
+
+def test_a_word_means_the_same_in_every_language() -> None:
+    catalogue = Catalogue()
+    listed = [
+        (said, key)
+        for sentences in catalogue._sentences.values()
+        for key, text in sentences.items()
+        if key.startswith("words.")
+        for said in text.split(", ")
+    ]
+    assert all(catalogue.meaning(said) == key[6:].replace("_", " ") for said, key in listed)
+    assert Sentences(catalogue).meaning("banana") == ""

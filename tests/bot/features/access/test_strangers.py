@@ -1,0 +1,96 @@
+"""Many strangers at once: admins get few notices, and a waiting sentence holds up nobody."""
+
+import pytest
+
+from bot.commands.access import Operators
+from bot.commands.notices import AdminNotices
+from bot.commands.sentences import Sentences
+from bot.features.access.strangers import Strangers
+from bot.language.catalogue import Catalogue
+from bot.telegram.admission import Admission
+from bot.telegram.updates import IncomingMessage, Sender, Stranger
+from memory.memory import Memory
+from tests.memory.conftest import memory
+from tests.quiet_chat import QuietChat
+from tests.settings import Settings
+
+__all__ = ["memory"]
+
+ADMIN, GROUP = 1, -5
+SENTENCES = Sentences(Catalogue())
+
+
+def strangers_on(memory: Memory, **given: str) -> tuple[Strangers, QuietChat]:
+    chat = QuietChat()
+    settings = Settings(admin_user_ids=str(ADMIN), **given)  # type: ignore[arg-type]
+    notices = AdminNotices(Operators(memory.store, settings), chat, SENTENCES)
+    admission = Admission(settings, memory.members)
+    return Strangers(memory.store, admission, chat, SENTENCES, notices), chat
+
+
+def message_of(sender: int, chat: int = 0, text: str = "hello", command: str = "") -> Stranger:
+    author = Sender(sender, f"Person{sender}")
+    where = chat or sender
+    message = IncomingMessage(
+        1, where, 0, where < 0, 1, 0, author, "command" if command else "text", text, command
+    )
+    return Stranger(1, message, "Club" if chat else "")
+
+
+async def test_a_flood_of_strangers_gives_twenty_notices_an_hour_and_a_count(
+    memory: Memory,
+) -> None:
+    strangers, chat = strangers_on(memory, access="ask")
+    for number in range(130):
+        assert await strangers.meet(message_of(1000 + number)) is None
+    for _ in range(3):
+        await strangers.tell_admins()
+    assert len(chat.sent) == 21
+    assert "100" in chat.sent[-1][1].text
+    assert len(await strangers.access.list_asking()) == 100
+    assert len(await strangers.access.list_asking(untold=True)) == 80
+
+
+@pytest.mark.parametrize("access", ["open", "ask", "invite"])
+async def test_a_stranger_may_see_and_erase_what_is_stored_of_them_in_each_mode(
+    memory: Memory, access: str
+) -> None:
+    strangers, _ = strangers_on(memory, access=access, allowed_user_ids="2")
+    asked = message_of(1000, text="words of mine", command="forget")
+    assert await strangers.meet(asked) is None
+    await strangers.access.ask_in(1001, "Anna", "en")
+    answered = await strangers.meet(message_of(1001, text="words of mine", command="forget"))
+    assert answered
+    assert (answered.command, answered.text) == ("forget", "")
+
+
+async def test_whether_somebody_is_in_takes_no_round_trip(memory: Memory) -> None:
+    strangers, _ = strangers_on(memory, access="ask")
+    await strangers.access.ask_in(1000, "Anna", "en")
+    await strangers.access.decide(1000, ADMIN, lets_in=True)
+    round_trips = memory.client.round_trips
+    assert await strangers.admission.admits(message_of(1000).message)
+    assert memory.client.round_trips == round_trips
+    assert not await strangers.admission.admits(message_of(1001).message)
+    assert memory.client.round_trips == round_trips + 1
+
+
+async def test_a_group_is_left_unless_it_is_let_in_meanwhile(memory: Memory) -> None:
+    strangers, _ = strangers_on(memory, allowed_group_ids="-9")
+    assert await strangers.meet(message_of(1000, GROUP)) is None
+    assert await strangers.meet(message_of(ADMIN, GROUP)) is None
+    strangers, _ = strangers_on(memory, access="invite")
+    assert await strangers.meet(message_of(1000, GROUP)) is None
+    assert await strangers.meet(message_of(ADMIN, GROUP))
+    assert await strangers.meet(message_of(1000, GROUP))
+
+
+async def test_a_refused_person_is_not_served_in_a_group_that_is_in(memory: Memory) -> None:
+    strangers, chat = strangers_on(memory, access="ask")
+    await strangers.access.admit_group(GROUP, "Club", ADMIN)
+    assert await strangers.meet(message_of(1000, GROUP))
+    await strangers.access.ask_in(1000, "Anna", "en")
+    await strangers.access.decide(1000, ADMIN, lets_in=False)
+    assert await strangers.meet(message_of(1000, GROUP)) is None
+    assert await strangers.meet(message_of(1001, GROUP))
+    assert (chat.sent, chat.left) == ([], [])

@@ -1,0 +1,70 @@
+"""A behavior learns and speaks only where it is attached, and its class must have a name."""
+
+import pytest
+
+from bot.behaviors import behaviors_of
+from bot.features.attached.feature import feature
+from bot.features.attached.where import Attachments
+from bot.operator_classes import UnusableClass
+from memory.learning.learner import LearningConfig
+from memory.memory import Memory
+from tests.bot.features.services import services_of
+from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.turns import HERE
+from tests.settings import Settings
+
+PARTS = "tests.acceptance.operator_parts"
+
+
+async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: Memory) -> None:
+    settings = Settings(_env_file=None, learn="off", attachable_behaviors=f"{PARTS}:Meals")
+    made = feature(services_of(memory, settings))
+    model = ScriptedModel()
+    manager = behaviors_of(settings, memory, model, [made])
+    (meals,) = made.behaviors
+    memory.enable_learning(LearningConfig([meals], model))  # type: ignore[list-item]
+    attachments = Attachments(memory, made.behaviors)
+    model.parts = {"meals": {"meals": "soup "}}
+
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    assert model.asked == []
+    assert meals not in manager.within(HERE).behaviors
+
+    await attachments.attach(HERE, "meals")
+    assert await attachments.attached(HERE) == {"meals"}
+    await talk(memory, "two")
+    await memory.learn(HERE)
+    assert len(model.asked) == 1
+    assert '"one"' not in model.asked[0][1]
+    assert meals in manager.within(HERE).behaviors
+
+    await attachments.attach(HERE, "meals", is_on=False)
+    await attachments.attach(HERE, "meals", is_on=False)
+    await talk(memory, "three")
+    await memory.learn(HERE)
+    assert len(model.asked) == 1
+    assert await attachments.attached(HERE) == set()
+
+    await attachments.attach(HERE, "meals")
+    await talk(memory, "four")
+    await memory.learn(HERE)
+    assert '"four"' in model.asked[1][1]
+    assert '"three"' not in model.asked[1][1]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        ({"attachable_behaviors": f"{PARTS}:OneExchange"}, "needs a `name` of its own"),
+        (
+            {"attachable_behaviors": f"{PARTS}:Meals", "behaviors": f"{PARTS}:Meals@private"},
+            "more than one has the name meals",
+        ),
+    ],
+)
+def test_a_class_without_a_name_or_named_twice_prevents_the_start(
+    memory: Memory, chosen: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UnusableClass, match=why):
+        feature(services_of(memory, Settings(_env_file=None, **chosen)))  # type: ignore[arg-type]

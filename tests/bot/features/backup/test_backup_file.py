@@ -1,0 +1,181 @@
+"""A file is whole and unchanged, or it is refused with a sentence that says why."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupRefused, BackupWriter
+from bot.features.backup.restoring import check_files
+from memory.store.layout import LAYOUT
+
+CANARY = "quokka"
+HEADER_LINES = 2
+# Random bytes do not compress, so each record fills a chunk of its own.
+NOISE = [os.urandom(550_000).hex() for _ in range(3)]
+PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["plain", "encrypted"])
+
+
+def write(path: Path, passphrase: str = "", file_format: int = 1) -> Path:
+    header = BackupHeader(bot_id=42, layout=2, created_at=1.0, format=file_format)
+    with BackupWriter(path, header, passphrase) as writer:
+        for number, noise in enumerate(NOISE):
+            writer.write({"number": number, "word": CANARY, "noise": noise})
+    return path
+
+
+def read(path: Path, passphrase: str) -> list[int]:
+    reader = BackupReader(path)
+    if passphrase:
+        reader.unlock(passphrase)
+    return [record["number"] for record in reader.records()]
+
+
+def chunks(content: bytes) -> tuple[bytes, list[bytes]]:
+    """Divide a file into its header and its chunks with their lengths."""
+    at = content.index(b"\n", content.index(b"\n") + 1) + 1
+    head, found = content[:at], []
+    while at < len(content):
+        size = 4 + int.from_bytes(content[at : at + 4], "big")
+        found.append(content[at : at + size])
+        at += size
+    return head, found
+
+
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+def cut(content: bytes) -> bytes:
+    return content[:-10]
+
+
+def without_last_chunk(content: bytes) -> bytes:
+    head, found = chunks(content)
+    return head + b"".join(found[:-1])
+
+
+def swapped(content: bytes) -> bytes:
+    head, (first, second, *rest) = chunks(content)
+    return head + b"".join([second, first, *rest])
+
+
+def with_chunk_behind(content: bytes) -> bytes:
+    return content + chunks(content)[1][0]
+
+
+def without_chunks(content: bytes) -> bytes:
+    return chunks(content)[0]
+
+
+def with_other_header(content: bytes) -> bytes:
+    return content.replace(b'"bot_id":42', b'"bot_id":43')
+
+
+def with_unknown_header(content: bytes) -> bytes:
+    return content.replace(b'"bot_id":42', b'"bot_ix":42')
+
+
+@PASSPHRASES
+def test_a_file_gives_back_what_was_written_and_only_its_owner_may_read_it(
+    tmp_path: Path, passphrase: str
+) -> None:
+    path = write(tmp_path / "backup", passphrase)
+    assert len(chunks(path.read_bytes())[1]) == 4
+    assert read(path, passphrase) == [0, 1, 2]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in tmp_path.iterdir()] == ["backup"]
+
+
+@PASSPHRASES
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(flipped, cut, without_last_chunk, swapped, with_chunk_behind, without_chunks),
+        *(with_other_header, with_unknown_header),
+    ],
+)
+def test_a_changed_file_is_refused(
+    tmp_path: Path, passphrase: str, damage: Callable[[bytes], bytes]
+) -> None:
+    path = write(tmp_path / "backup", passphrase)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(BackupRefused, match="damaged or cut off"):
+        read(path, passphrase)
+
+
+def test_an_encrypted_file_shows_nothing_and_needs_its_passphrase(tmp_path: Path) -> None:
+    path = write(tmp_path / "backup", "open sesame")
+    plain = write(tmp_path / "plain")
+    head, _ = chunks(path.read_bytes())
+    assert b"sesame" not in head
+    assert read(plain, "") == [0, 1, 2]
+    with pytest.raises(BackupRefused, match="the passphrase is wrong"):
+        read(path, "open barley")
+    with pytest.raises(BackupRefused, match="damaged"):
+        read(path, "")
+
+
+def test_another_format_and_another_kind_of_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BackupRefused, match="has format 9, and this version reads format 1"):
+        BackupReader(write(tmp_path / "newer", file_format=9))
+    other = tmp_path / "other"
+    other.write_bytes(b"PK" * 100)
+    with pytest.raises(BackupRefused, match="not a backup"):
+        BackupReader(other)
+    with pytest.raises(BackupRefused, match="No such file"):
+        BackupReader(tmp_path / "missing")
+
+
+def test_a_backup_that_fails_leaves_the_former_file_as_it_was(tmp_path: Path) -> None:
+    path = write(tmp_path / "backup")
+    before = path.read_bytes()
+    header = BackupHeader(42, 2, 1.0)
+    with pytest.raises(ZeroDivisionError), BackupWriter(path, header) as writer:
+        writer.write({"number": 1 // 0})
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["backup"]
+
+
+def test_a_compressed_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.features.backup.backup_file._MAX_OPEN_BYTES", 1_000)
+    path = write(tmp_path / "backup")
+    with pytest.raises(BackupRefused, match="damaged"):
+        read(path, "")
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"id|e|1|1-9999999999||": 1.0},
+        {f"id|e|{number}||{number}000000-{number}999999|": 1.0 for number in range(1, 5)},
+        {"id|e|1|" + "9" * 5_000 + "||": 1.0},
+        {"id|e|1|x||": 1.0},
+        {"id": 1.0},
+    ],
+    ids=["one range", "many ranges", "a long number", "no number", "no entry"],
+)
+def test_a_journal_that_names_too_many_numbers_is_refused(
+    tmp_path: Path, entries: dict[str, float]
+) -> None:
+    """Before the fix, one changed line of an unencrypted file took 2 GB."""
+    journals = [({"id|e|1|1-3,7|1-2|": 1.0, "id|c|1|2": 1.0}, True), (entries, False)]
+    for journal, is_sound in journals:
+        with BackupWriter(tmp_path / "file", BackupHeader(42, LAYOUT, 1.0), "") as writer:
+            writer.write({"kind": "journal", "secrets": {}, "entries": journal})
+            writer.write({"kind": "end"})
+        readers = [BackupReader(tmp_path / "file")]
+        if is_sound:
+            assert check_files(readers, 42, is_other_bot=False) == 0
+        else:
+            with pytest.raises(BackupRefused, match="damaged"):
+                check_files(readers, 42, is_other_bot=False)
+
+
+def test_the_header_says_what_is_in_the_file(tmp_path: Path) -> None:
+    line = write(tmp_path / "backup").read_bytes().split(b"\n")[1]
+    described = orjson.loads(line)
+    assert (described["format"], described["bot_id"], described["layout"]) == (1, 42, 2)

@@ -1,0 +1,111 @@
+"""What a crash or an erasure in the middle of a restore leaves behind."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from memory.memory import Memory
+from memory.store.client import RedisClient
+from memory.store.commands import Arg, Command, Reply, ScriptCall
+from memory.store.errors import StoreUnavailable
+from memory.text.tokens import TokenCounter
+from tests.bot.features.backup.copies import restore, save
+from tests.bot.features.backup.test_restoring import (
+    CANARY,
+    everything_in,
+    exported,
+    forget_ann,
+    remember_much,
+)
+from tests.memory.conftest import OPTIONS
+from tests.memory.turns import GROUP, HERE
+from tests.valkey import ValkeyServer
+
+ONCE = pytest.mark.parametrize("valkey", ["valkey_server"], indirect=True)
+
+
+class InterruptedClient(RedisClient):
+    """Sends so many commands and then awaits `then`, once; a pipeline may be sent in part."""
+
+    calls_left = 1_000
+    then: Callable[[], Awaitable[None]]
+
+    async def call(self, *command: Arg) -> Reply:
+        await self._count()
+        return await super().call(*command)
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        replies: list[Reply] = []
+        for each in commands:
+            await self._count()
+            replies += await super().pipeline([each])
+        return replies
+
+    async def _count(self) -> None:
+        self.calls_left -= 1
+        if self.calls_left == -1:
+            await self.then()
+
+
+async def die() -> None:
+    raise StoreUnavailable("dead")
+
+
+@ONCE
+async def test_a_restore_that_died_after_any_command_goes_on_when_it_is_run_again(
+    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
+) -> None:
+    """It dies after its first command, then after some more, and so on; then it is run again."""
+    await remember_much(memory)
+    await save(memory, file)
+    expected = await exported(memory, HERE, GROUP)
+    await restore(empty, file)
+    keys = await content_of(empty)
+    other_server.ask("FLUSHALL")
+    client = await InterruptedClient.open(other_server.url)
+    client.then = die
+    dying = Memory(client, 42, tokens, None, OPTIONS)
+    deaths, is_over = 0, False
+    while not is_over:
+        other_server.ask("FLUSHALL")
+        client.calls_left = 8 * deaths
+        try:
+            await restore(dying, file)
+        except StoreUnavailable:
+            deaths += 1
+            await restore(empty, file)
+            assert await exported(empty, HERE, GROUP) == expected
+            assert await content_of(empty) == keys
+        else:
+            is_over = True
+    await client.close()
+    assert deaths > 10
+
+
+async def content_of(memory: Memory) -> list[bytes]:
+    """Return the names of all keys, without those that a restore that died leaves for an hour."""
+    names: list[bytes] = await memory.client.call("KEYS", "*")
+    return sorted(name for name in names if b"restoring" not in name)
+
+
+@ONCE
+async def test_an_erasure_during_a_restore_wins(
+    memory: Memory, empty: Memory, file: Path, other_server: ValkeyServer, tokens: TokenCounter
+) -> None:
+    """A bot that runs forgets Ann after the first command of a restore, after some more, ..."""
+    await remember_much(memory)
+    await save(memory, file)
+    client = await InterruptedClient.open(other_server.url)
+    client.then = partial(forget_ann, empty)
+    commands, is_over = 1, False
+    while not is_over:
+        other_server.ask("FLUSHALL")
+        client.calls_left = commands
+        await restore(Memory(client, 42, tokens, None, OPTIONS), file)
+        is_over = client.calls_left >= 0
+        assert is_over or CANARY.encode() not in await everything_in(empty), commands
+        commands += 8
+    await client.close()
+    assert commands > 30

@@ -1,0 +1,247 @@
+"""A restored store is as it was, without what was erased since."""
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from memory.erasure.jobs import Job
+from memory.memory import Memory
+from memory.message import Message
+from memory.queue.mailbox import Entry
+from memory.scopes.changes import Write
+from memory.scopes.delta import Cursor
+from memory.scopes.entries import Fact, ScopeEntry, Synopsis
+from memory.scopes.field import Field
+from memory.scopes.fields import Digest, State
+from memory.scopes.history import ChatHistory
+from memory.scopes.sources import Source
+from memory.store.keys import Scope
+from memory.work.item import WorkItem
+from tests.bot.features.backup.copies import restore, save
+from tests.memory.turns import ANN, BOB, GROUP, HERE, take, texts
+
+CANARY = "quokka"
+ANNS = Scope.of_person(ANN)
+NEXT_YEAR = time.time() + 365 * 86_400
+
+
+async def say(memory: Memory, text: str, where: Scope = HERE, sender: int = ANN) -> None:
+    """Let a person say something and have it answered and learned."""
+    update = int(await memory.client.call("INCR", "updates"))
+    await memory.mailbox.put(where, Entry(update, sender, is_command=False, body=b"-"))
+    turn = await take(memory, where)
+    now = time.time()
+    said = [
+        Message(0, 0, "user", text, now, sender, "Ann", (update,), 3),
+        Message(0, 0, "assistant", f"You said: {text}", now, message_ids=(update + 1,), tokens=3),
+    ]
+    await memory.turns.write_outbox(turn, b"[]")
+    await memory.turns.commit(turn, said, Cursor())
+    await memory.learn(where)
+
+
+async def write(memory: Memory, scope: Scope, *parts: ScopeEntry | Field) -> None:
+    entries = [part for part in parts if isinstance(part, ScopeEntry)]
+    fields = [part for part in parts if isinstance(part, Field)]
+    await memory.scopes.write(await memory.scopes.read(scope), Write(entries, fields))
+
+
+async def remember_much(memory: Memory) -> None:
+    """Store some of everything: message 3 of the private chat has the canary, and so has Ann."""
+    await say(memory, "I sail")
+    await say(memory, f"My {CANARY} is called Momo")
+    await say(memory, "I row")
+    await say(memory, "Pancakes for everybody", GROUP, BOB)
+    await say(memory, f"I bring my {CANARY}", GROUP)
+    await write(
+        memory, HERE, State(orjson.dumps([CANARY]).decode()), Digest(4, f"looked up {CANARY}")
+    )
+    await write(memory, HERE, synopsis(3, 4), synopsis(1, 2, "boats"))
+    await write(memory, ANNS, Fact(0, "Ann sails", (Source(HERE.tag, 1, sender_id=ANN),), 1.0))
+    await write(memory, ANNS, Fact(0, f"Ann has a {CANARY}", (Source(HERE.tag, 3),), 1.0))
+    group_fact = Fact(0, f"Ann brings a {CANARY}", (Source(GROUP.tag, 3, sender_id=ANN),), 1.0)
+    await write(memory, GROUP, group_fact)
+    await remind(memory, "feed", 3)
+    await remind(memory, "sail", 1)
+
+
+def synopsis(first: int, last: int, about: str = CANARY) -> Synopsis:
+    return Synopsis(0, about, "", "", "", "", "", "", 1, 2, first, last, HERE.tag)
+
+
+async def remind(memory: Memory, text: str, seq: int) -> WorkItem:
+    reminder = WorkItem(ANN, text, due=NEXT_YEAR, zone="UTC", chat_id=7)
+    value = f"{ANN}|{seq}|{round(NEXT_YEAR * 1000)}|0|0||{reminder.body}"
+    key = memory.keys.scope(HERE).work
+    await memory.client.call("HSET", key, reminder.id, value)
+    return reminder
+
+
+async def exported(memory: Memory, *scopes: Scope) -> list[dict[str, object]]:
+    files = [orjson.loads((await memory.exporter.export(each)).content) for each in scopes]
+    for each in files:
+        del each["exported_at"]
+    return files
+
+
+async def everything_in(memory: Memory) -> bytes:
+    names = sorted(await memory.client.call("KEYS", "*"))
+    await memory.client.call("CONFIG SET", "rdbcompression", "no")
+    values = await memory.client.pipeline([("DUMP", name) for name in names])
+    return b"\n".join([*names, *values])
+
+
+async def test_an_empty_store_gets_the_whole_backup_back(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    await remember_much(memory)
+    counts = await save(memory, file)
+    assert (counts.scopes, counts.messages) == (3, 10)
+    assert await restore(empty, file) == {"restored": 3}
+    assert await exported(empty, HERE, GROUP) == await exported(memory, HERE, GROUP)
+    history = await ChatHistory.read(empty.histories, HERE)
+    found = await history.search("sail", 1)
+    assert (found[0].lexical > 0, found[0].dense > 0) == (True, True)
+    assert await empty.client.call("TTL", empty.keys.scope(HERE).log) > 80_000
+    indexed = await empty.client.call("HKEYS", empty.keys.person(ANN))
+    assert sorted(indexed) == [GROUP.tag.encode(), HERE.tag.encode()]
+    assert len(await empty.client.call("ZRANGE", empty.keys.work, 0, -1)) == 2
+    await say(empty, "I am back")
+    assert len(await texts(empty)) == 8
+
+
+async def forget_a_message(memory: Memory) -> None:
+    await memory.forgetting.erase_messages(HERE, [3, 4], "receipt")
+    await memory.forgetting.erase_messages(GROUP, [3, 4], "receipt")
+
+
+async def forget_ann(memory: Memory) -> None:
+    await memory.jobs.start_job(Job("job", "forget", ANN, 999, time.time(), b""))
+    await memory.jobs.run_job("job")
+
+
+async def clear_both(memory: Memory) -> None:
+    for where in (HERE, GROUP):
+        nonce = await memory.confirmations.ask(where, "clear", ANN)
+        await memory.forgetting.clear(where, nonce, ANN, 999, as_admin=False)
+
+
+async def clear_everything(memory: Memory) -> None:
+    await memory.jobs.start_job(Job("job", "all", 0, 999, time.time(), b""))
+    await memory.jobs.run_job("job")
+
+
+Forget = Callable[[Memory], Awaitable[None]]
+
+
+@pytest.mark.parametrize("forget", [forget_a_message, forget_ann, clear_both, clear_everything])
+async def test_what_was_erased_after_a_backup_stays_erased(
+    memory: Memory, empty: Memory, file: Path, forget: Forget
+) -> None:
+    """The store is lost after the erasure; only the journal was saved since."""
+    journal = file.with_name("journal")
+    await remember_much(memory)
+    await save(memory, file)
+    await forget(memory)
+    expected = await exported(memory, HERE, GROUP)
+    work = [await memory.work.list_open(each) for each in (HERE, GROUP)]
+    await save(memory, journal, is_journal_only=True)
+    await restore(empty, file, journal)
+    stored = await everything_in(empty)
+    assert CANARY.encode() not in stored
+    assert [await empty.work.list_open(each) for each in (HERE, GROUP)] == work
+    restored = await exported(empty, HERE, GROUP)
+    for lost, found in zip(expected, restored, strict=True):
+        assert found["messages"] == lost["messages"]
+        assert found["facts"] == lost["facts"]
+        assert found["synopses"] == lost["synopses"]
+        assert found["running_state"] == lost["running_state"]
+
+
+@pytest.mark.parametrize("forget", [forget_a_message, forget_ann, clear_both, clear_everything])
+async def test_a_restore_into_the_same_store_brings_nothing_erased_back(
+    memory: Memory, file: Path, forget: Forget
+) -> None:
+    await remember_much(memory)
+    await save(memory, file)
+    await forget(memory)
+    expected = await exported(memory, HERE, GROUP)
+    outcomes = await restore(memory, file)
+    assert not outcomes["restored"] or forget is forget_ann
+    assert CANARY.encode() not in await everything_in(memory)
+    assert await exported(memory, HERE, GROUP) == expected
+
+
+async def test_a_conversation_that_has_messages_is_left_alone(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    await remember_much(memory)
+    await save(memory, file)
+    await say(empty, "I was faster")
+    assert await restore(empty, file) == {"restored": 2, "kept": 1}
+    assert await texts(empty) == ["I was faster", "You said: I was faster"]
+    before = await everything_in(empty)
+    assert await restore(empty, file) == {"done": 2, "kept": 1}
+    assert await everything_in(empty) == before
+
+
+async def test_a_cancelled_reminder_and_one_whose_time_has_passed_stay_away(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    await say(memory, "Remind me")
+    cancelled, kept = await remind(memory, "one", 1), await remind(memory, "two", 1)
+    late = WorkItem(ANN, "late", due=1, zone="UTC", chat_id=7)
+    key = memory.keys.scope(HERE).work
+    await memory.client.call("HSET", key, late.id, f"{ANN}|1|1000|0|0||{late.body}")
+    await save(memory, file)
+    await memory.work.cancel(HERE, cancelled.id)
+    journal = file.with_name("journal")
+    await save(memory, journal, is_journal_only=True)
+    await restore(empty, file, journal)
+    assert [each.id for each in await empty.work.list_open(HERE)] == [kept.id]
+
+
+async def test_the_journal_names_nobody_and_repeats_no_word(memory: Memory) -> None:
+    await remember_much(memory)
+    await forget_a_message(memory)
+    await forget_ann(memory)
+    entries = (await memory.store.journal.read()).entries
+    assert len(entries) >= 4
+    for entry in entries:
+        assert CANARY not in entry
+        assert HERE.tag not in entry
+        assert f"|{ANN}|" not in entry
+
+
+async def test_a_person_removed_after_a_backup_is_not_let_in_again(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    key = memory.keys.access
+    for person in (ANN, BOB):
+        await memory.client.call("HSET", key("admitted"), person, "1000|asked|1")
+    await save(memory, file)
+    await memory.client.call("HDEL", key("admitted"), BOB)
+    await memory.client.call("HSET", key("refused"), BOB, "2000|1")
+    journal = file.with_name("journal")
+    await save(memory, journal, is_journal_only=True)
+    await restore(empty, file, journal)
+    await empty.members.refresh()
+    assert [{*empty.members.admitted}, {*empty.members.refused}] == [{ANN}, {BOB}]
+
+
+async def test_an_expired_conversation_is_not_restored(
+    memory: Memory, empty: Memory, file: Path
+) -> None:
+    await remember_much(memory)
+    names = memory.keys.scope(HERE)
+    await memory.client.call("PEXPIRE", names.meta, 1)
+    while await memory.client.call("EXISTS", names.meta):
+        pass
+    # The index still names it until the next sweep; the rest of it goes within the same second.
+    await memory.client.call("UNLINK", *names.all)
+    counts = await save(memory, file)
+    assert counts.scopes == 2
+    assert await restore(empty, file) == {"restored": 2}

@@ -1,0 +1,271 @@
+"""An announcement reaches each chat at most once, wherever a worker dies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from time import time
+
+import pytest
+
+from bot.commands.mute import set_mute
+from bot.commands.sentences import Sentences
+from bot.features.broadcast.announcements import Announcement, Announcements
+from bot.features.broadcast.sending import Announcing, HalfRate
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
+from bot.telegram.admission import Admission
+from bot.telegram.chat import CopiedMessage
+from bot.telegram.errors import (
+    Blocked,
+    FloodWait,
+    OutcomeUnknown,
+    Refused,
+    TelegramError,
+    Unreachable,
+)
+from memory.memory import Memory
+from memory.store.errors import StoreUnavailable
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.dying_client import DyingClient
+from tests.memory.turns import put
+from tests.quiet_chat import QuietChat
+from tests.settings import Settings
+
+ADA = 1
+PEOPLE = (11, 12, 13)
+LEASE_S = 2.0
+SENTENCES = Sentences(Catalogue())
+MAX_STEPS = 40
+
+
+class Page(QuietChat):
+    """Keeps who got a copy; answers with the next error of the script if there is one.
+
+    It may refuse to show the receipt with `error`.
+    """
+
+    error: TelegramError | None = None
+
+    def __init__(self, *errors: TelegramError | None) -> None:
+        super().__init__()
+        self.errors = list(errors)
+        self.got: list[int] = []
+        self.copied = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.wait_s = 0.0
+        self.waiting = asyncio.Event()
+
+    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+        del chat_id
+        self.waiting.set()
+        yield self.wait_s
+
+    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 15.0) -> None:
+        assert timeout_s == LEASE_S / 2
+        assert (message.chat_id, message.message_id) == (ADA, 70)
+        assert message.button.callback_data == "mute:"
+        error = self.errors.pop(0) if self.errors else None
+        if error is None or isinstance(error, OutcomeUnknown):
+            self.got.append(chat_id)
+        self.copied.set()
+        await self.may_answer.wait()
+        if error:
+            raise error
+
+    async def edit(
+        self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
+    ) -> None:
+        if self.error:
+            raise self.error
+        await super().edit(chat_id, message_id, part, timeout_s)
+
+
+def worker(memory: Memory, chat: Page) -> Announcing:
+    """Return a worker of a bot that 13 may not use."""
+    settings = Settings(allowed_user_ids="1,11,12", lease_s=LEASE_S)
+    admission = Admission(settings, memory.members)
+    return Announcing(announcements_of(memory), chat, HalfRate(chat, 0), admission, SENTENCES)
+
+
+def announcements_of(memory: Memory) -> Announcements:
+    return Announcements(memory.store)
+
+
+async def announce(memory: Memory, id_: str = "one") -> None:
+    """Let everybody write, and confirm an announcement of Ada's."""
+    for person in (ADA, *PEOPLE):
+        await put(memory, int(time() * 1000) + person, Scope.of_chat(person), sender=person)
+    assert await announcements_of(memory).start(Announcement(id_, ADA, 70, 71, "en"))
+
+
+async def end_waits(memory: Memory) -> None:
+    """Let the lease of a dead worker end, and everything be due."""
+    await memory.client.call("DEL", announcements_of(memory).key("lease"))
+    if await announcements_of(memory).is_open():
+        await memory.client.call("HSET", announcements_of(memory).key("job"), "due", 0)
+        left = announcements_of(memory).key("left")
+        for chat in await memory.client.call("ZRANGE", left, 0, -1):
+            await memory.client.call("ZADD", left, 0, chat)
+
+
+def receipt(why: str = "done", **counts: int) -> str:
+    none = dict.fromkeys(("sent", "muted", "gone", "refused", "unknown", "left"), 0)
+    (part,) = SENTENCES.say(
+        "en", f"broadcast.{why}", "broadcast.counts", **{"total": 2, **none, **counts}
+    )
+    return part.text
+
+
+async def test_wherever_a_worker_dies_each_chat_is_asked_once_and_one_at_most_is_in_doubt(
+    memory: Memory, valkey: str, tokens: TokenCounter
+) -> None:
+    dying = await DyingClient.open(valkey)
+    doubts = []
+    for steps in range(MAX_STEPS):
+        await announce(memory, str(steps))
+        run = await announcements_of(memory).take(LEASE_S)
+        assert run
+        await run.collect(lambda chat: chat in (11, 12))  # the suite has no time for its many steps
+        await run.release()
+        chat = Page()
+        dying.calls_left = steps
+        with suppress(StoreUnavailable):
+            await worker(Memory(dying, 42, tokens, None, OPTIONS), chat).check()
+        has_lived = dying.calls_left > 0
+        await end_waits(memory)
+        await worker(memory, chat).check()
+        assert sorted(chat.got) == [11, 12]
+        is_in_doubt = chat.edited[-1][2].text == receipt(sent=1, unknown=1)
+        assert is_in_doubt or chat.edited[-1][2].text == receipt(sent=2)
+        doubts.append(is_in_doubt)
+        if has_lived:
+            break
+    await dying.close()
+    assert doubts.count(True) == 2
+    assert not doubts[-1]
+
+
+async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
+    """Blocked: gone. Unknown: not repeated. A flood or no connection: everything waits.
+
+    13 may not use the bot, and Ada has the message: two chats are left.
+    """
+    chat = Page(FloodWait(30), Unreachable(), Blocked(), OutcomeUnknown())
+    await announce(memory)
+    announcing = worker(memory, chat)
+    for waiting in (True, True, False):
+        await announcing.check()
+        assert await announcements_of(memory).is_open() == waiting
+        seen = len(chat.errors)
+        await announcing.check()  # nothing is tried before the time
+        assert len(chat.errors) == seen
+        await end_waits(memory)
+    assert len(chat.got) == 1
+    assert chat.edited[-1][:2] == (ADA, 71)
+    assert chat.edited[-1][2].text == receipt(gone=1, unknown=1)
+
+
+async def test_the_long_ban_of_one_chat_delays_the_others_a_few_seconds(memory: Memory) -> None:
+    chat = Page(FloodWait(3_600))
+    await announce(memory)
+    await worker(memory, chat).check()
+    assert chat.got == []
+    await memory.client.call("HSET", announcements_of(memory).key("job"), "due", 0)
+    await worker(memory, chat).check()
+    assert len(chat.got) == 1
+    assert await announcements_of(memory).is_open()
+    await end_waits(memory)
+    await worker(memory, chat).check()
+    assert sorted(chat.got) == [11, 12]
+    assert chat.edited[-1][2].text == receipt(sent=2)
+
+
+async def test_a_message_that_is_gone_ends_the_announcement_and_a_refused_chat_does_not(
+    memory: Memory,
+) -> None:
+    chat = Page(Refused("other"), Refused("message_gone"))
+    await announce(memory)
+    await worker(memory, chat).check()
+    assert chat.edited[-1][2].text == receipt("source_gone", refused=1, left=1)
+
+
+async def test_who_mutes_while_it_is_sent_gets_nothing_and_a_stop_shows_what_was_done(
+    memory: Memory,
+) -> None:
+    chat = Page()
+    await announce(memory)
+    chat.may_answer.clear()
+    working = asyncio.create_task(worker(memory, chat).check())
+    await chat.copied.wait()
+    (other,) = {11, 12} - set(chat.got)
+    await set_mute(memory.scopes, other, 5, is_muted=True)
+    chat.may_answer.set()
+    await working
+    assert chat.edited[-1][2].text == receipt(sent=1, muted=1)
+    await set_mute(memory.scopes, other, 6, is_muted=False)
+    await announce(memory, "two")
+    await announcements_of(memory).stop("two")
+    await worker(memory, chat).check()
+    assert chat.edited[-1][2].text == receipt("stopped", left=2)
+
+
+async def test_a_stopping_worker_stores_what_was_sent_and_gives_back_what_was_not(
+    memory: Memory,
+) -> None:
+    chat = Page()
+    await announce(memory)
+    chat.may_answer.clear()
+    working = asyncio.create_task(worker(memory, chat).check())
+    await chat.copied.wait()
+    working.cancel()
+    chat.may_answer.set()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert len(chat.got) == 1
+    chat.waiting.clear()
+    chat.wait_s = 60
+    working = asyncio.create_task(worker(memory, chat).check())
+    await chat.waiting.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    chat.wait_s = 0
+    await worker(memory, chat).check()
+    assert sorted(chat.got) == [11, 12]
+    assert chat.edited[-1][2].text == receipt(sent=2)
+
+
+async def test_a_worker_also_stops_if_it_can_store_nothing_more(
+    memory: Memory, valkey: str, tokens: TokenCounter
+) -> None:
+    await announce(memory)
+    dying = await DyingClient.open(valkey)
+    dying.calls_left = 1_000
+    chat = Page()
+    chat.may_answer.clear()
+    working = asyncio.create_task(worker(Memory(dying, 42, tokens, None, OPTIONS), chat).check())
+    await chat.copied.wait()
+    dying.calls_left = 0
+    working.cancel()
+    chat.may_answer.set()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    await dying.close()
+
+
+async def test_the_receipt_comes_in_a_message_of_its_own_or_later(memory: Memory) -> None:
+    chat = Page()
+    chat.error = FloodWait(5)
+    await announce(memory)
+    announcing = worker(memory, chat)
+    await announcing.check()
+    assert await announcements_of(memory).is_open()
+    await end_waits(memory)
+    chat.error = Refused("message_gone")
+    await announcing.check()
+    [(to, part)] = chat.sent
+    assert (to.chat_id, part.text) == (ADA, receipt(sent=2))
+    assert not await announcements_of(memory).is_open()

@@ -1,0 +1,108 @@
+"""Uploading a file: erasures win, capacity is limited, and a caption is answered afterwards."""
+
+import pytest
+
+from bot.features.documents import upload
+from bot.features.documents.feature import feature
+from bot.telegram.errors import RefusalReason
+from memory.documents import library as stored
+from memory.documents.library import Library
+from memory.memory import Memory
+from memory.store.errors import LeaseLost
+from tests.bot.features.files import HERE, MAX_BYTES, Filing
+
+
+class Uploads(Filing):
+    """A person who sends documents."""
+
+    async def upload(self, name: str = "sea.txt", text: str = "", nbytes: int = 18) -> str | None:
+        """Upload a file and return the answer, `None` if there is none."""
+        parts = await self.take(self.sent(name, text, nbytes))
+        return parts[0].text if parts else None
+
+
+@pytest.fixture
+def uploads(memory: Memory) -> Uploads:
+    return Uploads(memory, [feature])
+
+
+async def titles(library: Library) -> list[str]:
+    return [each.title for each in await library.listed(HERE)]
+
+
+async def test_a_file_is_fetched_stored_confirmed_and_learned_from(
+    uploads: Uploads, library: Library
+) -> None:
+    said = await uploads.upload()
+
+    assert said
+    assert said.startswith("I've read sea.txt.")
+    assert uploads.files.requested == [("f1", MAX_BYTES)]
+    assert await titles(library) == ["sea.txt"]
+    assert uploads.learned == [HERE]
+
+
+async def test_a_file_that_is_too_big_or_of_another_type_is_not_fetched(
+    uploads: Uploads,
+) -> None:
+    too_big, other = await uploads.upload(nbytes=MAX_BYTES + 1), await uploads.upload("a.png")
+
+    assert (too_big or "").startswith("sea.txt is too big for me.")
+    assert (other or "").startswith("I can't open a.png.")
+    assert uploads.files.requested == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"), [("too_big", "is too big"), ("other", "I couldn't read")]
+)
+async def test_a_file_that_telegram_does_not_hand_out_is_refused(
+    uploads: Uploads, refusal: RefusalReason, said: str
+) -> None:
+    uploads.files.refusal = refusal
+
+    assert said in (await uploads.upload() or "")
+    assert uploads.learned == []
+
+
+async def test_a_clear_while_a_file_is_fetched_wins(
+    uploads: Uploads, library: Library, memory: Memory
+) -> None:
+    async def clear() -> None:
+        nonce = await memory.confirmations.ask(HERE, "clear", 7)
+        await memory.forgetting.clear(HERE, nonce, 7, 5, as_admin=False)
+
+    uploads.files.meanwhile = clear
+
+    with pytest.raises(LeaseLost):
+        await uploads.upload()
+    assert await titles(library) == []
+
+
+async def test_a_turn_whose_file_replaced_another_starts_again_and_then_says_so(
+    uploads: Uploads,
+) -> None:
+    await uploads.upload()
+    uploads.files.content = b"The whale is grey."
+
+    with pytest.raises(LeaseLost):
+        await uploads.upload()
+    assert "I've read sea.txt" in (await uploads.upload() or "")
+
+
+async def test_a_conversation_with_too_many_passages_takes_no_more_files(
+    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "MAX_PASSAGES", 1)
+    await uploads.upload()
+
+    assert "There's no room for more.txt" in (await uploads.upload("more.txt") or "")
+    assert "I've read sea.txt" in (await uploads.upload() or "")
+
+
+async def test_a_file_with_too_many_passages_is_refused(
+    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "MAX_PASSAGES", 1)
+    uploads.files.content = b"# One\nA\n# Two\nB"
+
+    assert "too many pages" in (await uploads.upload("a.md") or "")

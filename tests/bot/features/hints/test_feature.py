@@ -1,0 +1,114 @@
+"""Each hint comes at its moment, once, and at most one a week."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.commands.mute import set_mute
+from bot.commands.sentences import Sentences
+from bot.features.hints.feature import HintNote
+from bot.language.catalogue import Catalogue
+from bot.telegram.updates import IncomingMessage, Replaced, Sender
+from bot.turn.request import Request
+from memory.behaviors.context import AgentContext
+from memory.memory import Memory
+from memory.message import Message
+from memory.queue.open_turn import Run
+from memory.scopes.history import ChatHistory
+from memory.store.keys import Scope
+from tests.memory.turns import ANN
+
+HOUR, DAY = 3_600, 86_400
+HERE = Scope.of_chat(ANN)
+"""A private chat."""
+QUESTION = "Where is my spare key?"
+
+
+@dataclass
+class Talk:
+    """A private talk whose clock a test sets."""
+
+    memory: Memory
+    now: float = 1_800_000_000
+    listens: bool = True
+    said: list[str] = field(default_factory=list)
+
+    async def hint(self, text: str, **changes: Any) -> str:
+        """Return the name of the hint below the answer to `text`, "" for none."""
+        history = await ChatHistory.read(self.memory.histories, HERE)
+        await self.memory.scopes.read(Scope.of_person(ANN))  # as each turn does
+        message = Message(0, 0, "user", text, self.now, sender_id=ANN)
+        asked = IncomingMessage(
+            1, ANN, 0, is_group=False, message_id=2, sent_at=int(self.now),
+            sender=Sender(ANN, "Ann"), kind="text", text=text,
+        )  # fmt: skip
+        run = Run(heard=((2, text),)) if changes.pop("is_heard", False) else Run()
+        last = replace(asked, **changes)
+        request = Request((last,), message, (message,), run=run)
+        context = AgentContext(HERE, history, self.now, message, is_group=last.is_group)
+        note = HintNote(self.memory.scopes, Sentences(Catalogue()), listens=self.listens)
+        below = await note.below(request, context, "All right.")
+        await history.append_user_message(text, self.now, sender_id=ANN)
+        await history.append_assistant_message("All right.", self.now)
+        self.now += 1
+        known = {Catalogue().text("en", f"hints.{name}").strip("💡 *"): name for name in NAMES}
+        return next((known[line.text.strip("💡 *")] for line in below.lines), "")
+
+
+NAMES = ("voice", "again", "absence")
+
+
+async def test_the_third_message_brings_the_voice_hint_once(memory: Memory) -> None:
+    talk = Talk(memory)
+    assert [await talk.hint(text) for text in ("One", "Two", "Three", "Four")] == [
+        "",
+        "",
+        "voice",
+        "",
+    ]
+    talk.now += 30 * DAY
+    assert [await talk.hint("Five"), await talk.hint("Six")] == ["absence", ""]
+
+
+async def test_without_a_transcriber_nobody_hears_of_voice(memory: Memory) -> None:
+    talk = Talk(memory, listens=False)
+    assert [await talk.hint(text) for text in ("One", "Two", "Three", "Four")] == [""] * 4
+
+
+async def test_who_has_sent_a_voice_message_knows_it(memory: Memory) -> None:
+    talk = Talk(memory)
+    assert await talk.hint("One", is_heard=True) == ""
+    assert [await talk.hint(text) for text in ("Two", "Three", "Four")] == [""] * 3
+
+
+async def test_the_same_question_an_hour_later_brings_recall(memory: Memory) -> None:
+    talk = Talk(memory, listens=False)
+    assert [await talk.hint(QUESTION), await talk.hint(QUESTION)] == ["", ""]
+    talk.now += HOUR
+    assert await talk.hint("Where's the key?") == ""
+    assert await talk.hint("where is my SPARE key?") == "again"
+    talk.now += 30 * DAY
+    assert await talk.hint(QUESTION) == "absence"
+
+
+async def test_there_is_at_most_one_hint_a_week(memory: Memory) -> None:
+    talk = Talk(memory)
+    await talk.hint(QUESTION)
+    await talk.hint("Two")
+    assert await talk.hint("Three") == "voice"
+    talk.now += 6 * DAY
+    assert await talk.hint(QUESTION) == ""
+    talk.now += DAY
+    assert await talk.hint(QUESTION) == "again"
+
+
+async def test_other_answers_carry_no_hint(memory: Memory) -> None:
+    talk = Talk(memory)
+    for text in ("One", "Two"):
+        await talk.hint(text)
+    assert await talk.hint("Three", is_group=True) == ""
+    assert await talk.hint("Three", command="retry") == ""
+    assert await talk.hint("Three", replaced=Replaced((), (5,), ())) == ""
+    await set_mute(memory.scopes, ANN, 1, is_muted=True)
+    assert await talk.hint("Three") == ""
+    await set_mute(memory.scopes, ANN, 2, is_muted=False)
+    assert await talk.hint("Three") == "voice"

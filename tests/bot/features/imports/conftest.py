@@ -1,0 +1,5 @@
+"""Fixtures: the memory in which imports are stored."""
+
+from tests.memory.documents.conftest import embedder, library, memory
+
+__all__ = ["embedder", "library", "memory"]

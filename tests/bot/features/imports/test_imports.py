@@ -1,0 +1,431 @@
+"""Importing talks from other assistants: asked first, stored once, dated, removed as a whole."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+
+import orjson
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.features.documents.feature import feature as documents
+from bot.features.imports.feature import feature as imports
+from bot.features.imports.importing import ImportProgress, _examples
+from bot.features.imports.selection import Selection
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
+from bot.telegram.errors import OutcomeUnknown
+from bot.telegram.packing import from_bytes
+from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
+from memory.behaviors.call_context import CallContext, Person
+from memory.behaviors.text_rag import TextRag, TextRagOptions
+from memory.documents import library as stored
+from memory.documents.chunking import Section
+from memory.documents.library import Library
+from memory.memory import Memory
+from memory.message import Message
+from memory.scopes.sources import Trust
+from tests.bot.features.files import ANN, HERE, Filing
+from tests.bot.parsing.exports import BEGAN, chatgpt, claude, zipped
+from tests.quiet_chat import QuietChat
+from tests.stored import everything_stored
+
+Parts = tuple[Part, ...]
+LISBON = ("Trip to Lisbon", "Where do I stay in Lisbon?", "In the Pension Aurora.")
+BREAD = ("Bread", "How long does my rye bread bake?", "Fifty minutes at 240 degrees.")
+SAILING = ("Sailing", "What is my boat called?", "Your boat is called Zephyr.")
+
+
+class Importer(Filing):
+    """A person who sends exports and presses buttons, without a bot around."""
+
+    def __init__(self, memory: Memory, library: Library) -> None:
+        super().__init__(memory, [imports, documents])
+        self.memory, self.library = memory, library
+        self._updates = count(2)
+        [command] = self.features[0].commands
+        self._buttons = command.buttons
+
+    async def send(self, content: object, name: str = "conversations.json") -> Parts:
+        self.files.content = content if isinstance(content, bytes) else orjson.dumps(content)
+        return await self.take(self.sent(name))
+
+    async def press(self, asked: Parts, button: int = 0) -> IncomingMessage | None:
+        """Press a button; return the message that now waits for its turn, if any."""
+        verb, _, nonce = asked[-1].buttons[0][button].callback_data.partition(":")
+        pressed = ButtonPress(next(self._updates), "c1", 7, 0, False, 12, ANN, verb)  # noqa: FBT003
+        assert await self._buttons[verb](pressed, HERE, nonce)
+        keys = self.memory.store.keys.scope(HERE)
+        waiting = await self.memory.client.call("ZRANGE", keys.mailbox, 0, -1)
+        return from_bytes(waiting[-1].split(b"|", 3)[3]) if waiting else None
+
+    async def bring(self, content: object) -> str:
+        """Send an export, agree, and let its turn store it."""
+        agreed = await self.press(await self.send(content))
+        assert agreed
+        return (await self.take(agreed))[0].text
+
+    async def texts(self) -> list[str]:
+        here = await self.memory.scopes.read(HERE)
+        return [chunk.text for chunk in here.chunks]
+
+    async def found(self, question: str) -> str:
+        """Return what the model sees of documents for a question."""
+        rag = TextRag(self.memory.scopes, self.memory.tokens, TextRagOptions())
+        asked = Message(0, 0, "user", question, 0, 7, "Ann")
+        return await rag.on_model_invoke(CallContext(HERE, Person(7, "Ann"), 1.8e9), [asked])
+
+
+@pytest.fixture
+def importer(memory: Memory, library: Library) -> Importer:
+    return Importer(memory, library)
+
+
+@pytest.mark.parametrize(
+    ("content", "source"),
+    [
+        (chatgpt(LISBON), "ChatGPT"),
+        (zipped(chatgpt(LISBON)), "ChatGPT"),
+        (zipped(chatgpt(LISBON), "export/conversations-000.json"), "ChatGPT"),
+        (claude(*LISBON), "Claude"),
+        (zipped(claude(*LISBON)), "Claude"),
+    ],
+    ids=("json", "zip", "numbered", "claude", "claude-zip"),
+)
+async def test_an_export_is_recognised_by_its_content_and_asked_about(
+    importer: Importer, content: object, source: str
+) -> None:
+    asked = await importer.send(content, "whatever.txt")
+
+    assert asked[0].text.startswith(f"Talks from {source}\n")
+    assert "Conversations: 1, messages: 2, facts: 0." in asked[0].text
+    assert "12 March 2024" in asked[0].text
+    assert await importer.texts() == []
+    agreed = await importer.press(asked)
+    assert agreed
+    assert f"I know your talks from {source} now" in (await importer.take(agreed))[0].text
+    assert await importer.texts() == [f"{LISBON[1]}\n{source}: {LISBON[2]}"]
+    assert importer.learned == [HERE]
+
+
+async def test_an_imported_talk_is_found_with_its_source_and_date_and_is_untrusted(
+    importer: Importer,
+) -> None:
+    await importer.bring(chatgpt(LISBON, BREAD, SAILING))
+
+    found = await importer.found("What is the name of my boat?")
+    assert re.search(
+        r"^\[ChatGPT, imported \d+ \w+ \d{4}, 2024-03-14, Sailing\] What is my boat called\?$",
+        found,
+        re.MULTILINE,
+    )
+    assert "Zephyr" in await importer.found("What did I ask on 14 March 2024?")
+    here = await importer.memory.scopes.read(HERE)
+    assert {chunk.trust for chunk in here.chunks} == {Trust.UNTRUSTED}
+    assert here.chunks[0].happened_at == BEGAN
+    # Unlike a file that was just sent, it is not shown for a question that it does not answer.
+    assert await importer.found("Hello") == ""
+
+
+@pytest.mark.parametrize("name", ["memories.json", "memories/account.json"])
+async def test_what_claude_remembers_becomes_facts(importer: Importer, name: str) -> None:
+    told = "**Work context**\n\nAnn builds boats.\n\n## Life\n- Ann lives in Porto."
+    kept = {"conversations_memory": told, "project_memories": {"1": "The boat is blue.", "2": 7}}
+
+    content = kept if "/" in name else [kept]
+    asked = await importer.send(zipped(content, name))
+
+    assert asked[0].text.startswith("Talks from Claude\n")
+    assert "Conversations: 0, messages: 0, facts: 3." in asked[0].text
+    await importer.bring(zipped(content, name))
+    assert sorted(await importer.texts()) == [
+        "Ann builds boats.",
+        "Ann lives in Porto.",
+        "The boat is blue.",
+    ]
+
+
+async def test_our_own_export_can_be_read_back(importer: Importer) -> None:
+    def message(role: str, text: str, day: int) -> dict[str, object]:
+        return {"role": role, "text": text, "sent_at": f"2025-01-{day:02}T10:00:00+00:00"}
+
+    talk = [message("user", "I like tea.", 1), message("assistant", "Noted.", 1)]
+    fact = {"text": "Ann likes tea.", "said_at": "2025-01-01T10:00:00+00:00", "ended_at": None}
+    ended = {**fact, "text": "Ann likes milk.", "ended_at": "2025-01-01T11:00:00+00:00"}
+    export = {
+        "exported_at": "2025-01-05T10:00:00+00:00",
+        "messages": [*talk, message("user", "And cake.", 3)],
+        "facts": [fact, ended],
+    }
+
+    asked = await importer.send(export)
+
+    assert "Conversations: 2, messages: 3, facts: 1." in asked[0].text
+    await importer.bring(export)
+    assert sorted(await importer.texts()) == [
+        "And cake.",
+        "Ann likes tea.",
+        "I like tea.\nRicordo: Noted.",
+    ]
+
+
+async def test_a_pasted_list_becomes_a_memory_for_each_line_and_is_stored_once(
+    importer: Importer,
+) -> None:
+    def pasted(text: str, at: int = 1_790_000_000) -> IncomingMessage:
+        return replace(
+            importer.sent(""),
+            file=SentFile("", "/import", "", 9, pasted=text, read_as="import"),
+            sent_at=at,
+        )
+
+    asked = await importer.take(pasted("- I am vegan.\n\n2. My cat is Momo.\n* I am vegan."))
+    assert asked[0].text.startswith("Lines: 2.")
+    assert await importer.texts() == []
+    agreed = await importer.press(asked)
+    assert agreed
+    assert "I know your list now" in (await importer.take(agreed))[0].text
+    assert sorted(await importer.texts()) == ["I am vegan.", "My cat is Momo."]
+    assert "Your list, imported" in await importer.found("What is my cat called?")
+    again = await importer.take(pasted("My cat is Momo.", at=1_790_999_999))
+    assert "already in my memory" in again[0].text
+    assert importer.files.requested == []
+    in_group = replace(pasted("I am vegan."), is_group=True)
+    assert "in our private chat" in (await importer.take(in_group))[0].text
+
+
+LIST = b"""# What you know of me
+- [2025-03-01] - Lives in Graz.
+2. 2024-12-24: Has a cat called Momo.
+* Sails.
+- 2099-01-01 - Wants to see the comet.
+- 2025-13-01 is no date.
+"""
+
+
+async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a_document(
+    importer: Importer,
+) -> None:
+    begun = datetime.now(UTC).date()
+    asked = await importer.send(LIST, "memories.md")
+    assert asked[0].text.startswith("Lines: 5.")
+    [row] = asked[-1].buttons
+    assert [each.text for each in row] == ["Import", "Read as a document", "Don't import"]
+    assert await importer.texts() == []
+    agreed = await importer.press(asked)
+    assert agreed
+    done = [(await importer.take(agreed))[0].text for _ in range(2)]  # again after a crash
+    assert "I know your list now" in done[0]
+    assert (
+        done[0].splitlines()[-1]
+        == "For example: Sails. · Wants to see the comet. · 2025-13-01 is no date."
+    )
+    assert "I know your list now" in done[1]
+    here = await importer.memory.scopes.read(HERE)
+    at = {chunk.text: datetime.fromtimestamp(chunk.said_at, UTC).date() for chunk in here.chunks}
+    today = (begun, datetime.now(UTC).date())
+    dated = {text: "today" if day in today else str(day) for text, day in at.items()}
+    assert dated == {
+        "Lives in Graz.": "2025-03-01",
+        "Has a cat called Momo.": "2024-12-24",
+        "Sails.": "today",
+        "Wants to see the comet.": "today",
+        "2025-13-01 is no date.": "today",
+    }
+    assert "already in my memory" in (await importer.send(LIST, "again.txt"))[0].text
+
+    other = await importer.send(b"- Salt\n- Bread\n", "shopping.txt")
+    as_document = await importer.press(other, button=1)
+    assert as_document
+    assert "I've read shopping.txt" in (await importer.take(as_document))[0].text
+    titles = [each.title.partition(",")[0] for each in await importer.library.listed(HERE)]
+    assert sorted(titles) == ["Your list", "shopping.txt"]
+
+
+async def test_lines_without_bullets_are_a_list_only_behind_the_command(
+    importer: Importer,
+) -> None:
+    plain = b"Lives in Graz.\nSails."
+    importer.files.content = plain
+    sent = importer.sent("me.txt", "text/plain")
+    assert sent.file
+    by_command = replace(sent, file=replace(sent.file, read_as="import"))
+    assert "Lines: 2." in (await importer.take(by_command))[0].text
+    assert "I've read me.txt" in (await importer.send(plain, "me.txt"))[0].text
+    code = b"- name: x\n  run: y"
+    assert "I've read ci.txt" in (await importer.send(code, "ci.txt"))[0].text
+    export = orjson.dumps(chatgpt(LISBON), option=orjson.OPT_INDENT_2)
+    assert "Talks from ChatGPT" in (await importer.send(export, "a.txt"))[0].text
+
+
+async def test_a_talk_is_stored_once_however_often_it_is_brought(importer: Importer) -> None:
+    await importer.bring(chatgpt(LISBON, BREAD))
+    assert "already in my memory" in (await importer.send(chatgpt(LISBON, BREAD)))[0].text
+
+    asked = await importer.send(zipped(chatgpt(LISBON, BREAD, SAILING)))
+    assert "Conversations: 1, messages: 2" in asked[0].text
+    assert "not stored twice: 2." in asked[0].text
+    agreed = await importer.press(asked)
+    assert agreed
+    for _ in range(2):  # the turn is repeated after a crash
+        assert "I know your talks from" in (await importer.take(agreed))[0].text
+    assert len(await importer.texts()) == 3
+    titles = [each.title for each in await importer.library.listed(HERE)]
+    assert [title.partition(",")[0] for title in titles] == ["ChatGPT", "ChatGPT"]
+    assert len({*titles}) == 2
+
+
+async def test_nothing_is_stored_after_no_or_if_a_clear_comes_between(importer: Importer) -> None:
+    asked = await importer.send(chatgpt(LISBON))
+    assert await importer.press(asked, button=1) is None
+    agreed = await importer.press(await importer.send(chatgpt(LISBON)))
+    assert agreed
+
+    async def clear() -> None:
+        nonce = await importer.memory.confirmations.ask(HERE, "clear", 7)
+        await importer.memory.forgetting.clear(HERE, nonce, 7, 5, as_admin=False)
+
+    importer.files.meanwhile = clear
+    assert "no longer valid" in (await importer.take(agreed))[0].text
+    importer.files.meanwhile = None
+    forged = replace(agreed, file=SentFile("f1", "a.json", "", 1, "x"))
+    assert "no longer valid" in (await importer.take(forged))[0].text
+    assert await importer.texts() == []
+
+
+async def test_a_removed_import_leaves_no_byte(importer: Importer, valkey: str) -> None:
+    await importer.bring(chatgpt(LISBON, BREAD))
+    await importer.memory.learn(HERE)
+    assert b"Aurora" in await everything_stored(valkey)
+    (document,) = await importer.library.listed(HERE)
+
+    await importer.library.remove(HERE, document.key)
+
+    stored = await everything_stored(valkey)
+    for word in (b"Aurora", b"Lisbon", b"rye bread", b"imported"):
+        assert word not in stored
+
+
+async def test_the_preview_says_what_there_is_no_room_for(
+    importer: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "MAX_PASSAGES", 2)
+
+    asked = await importer.send(chatgpt(LISBON, BREAD, SAILING))
+
+    assert "left out: 1." in asked[0].text
+    await importer.bring(chatgpt(LISBON, BREAD, SAILING))
+    assert [text.partition("?")[0] for text in await importer.texts()] == [
+        "How long does my rye bread bake",
+        "What is my boat called",
+    ]
+    assert "no room" in (await importer.send(chatgpt(LISBON)))[0].text
+
+
+async def test_in_a_group_an_export_is_not_even_fetched(importer: Importer) -> None:
+    sent = replace(importer.sent("chatgpt.zip"), is_group=True)
+
+    assert "in our private chat" in (await importer.take(sent))[0].text
+    assert importer.files.requested == []
+
+
+_MB = 2**20
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a bomb": (partial(zipped, b"[" + b" " * (80 * _MB)), "too many pages"),
+    "10,000 members": (partial(zipped, chatgpt(LISBON), members=10_000), "too many pages"),
+    "no talks in the zip": (partial(zipped, b"[]", "photos.json"), "can't open"),
+    "deep lists": (lambda: b"[" * 500_000, "damaged"),
+    "deep objects": (lambda: b'[{"mapping":' + b'{"a":' * 300_000, "damaged"),
+    "half a zip": (lambda: zipped(chatgpt(LISBON))[:150], "damaged"),
+    "other JSON": (lambda: b'{"a": [1, 2]}', "can't open"),
+    "not UTF-8": (lambda: b'[{"mapping": "\xff"}]', "damaged"),
+    "no messages": (lambda: b'[{"mapping": {}}]', "no messages"),
+    "a huge number": (lambda: b'[{"mapping": {}, "create_time": ' + b"9" * 900_000, "damaged"),
+    "nodes in a circle": (
+        lambda: b'[{"mapping": {"a": {"parent": "a"}}, "current_node": "a"}]',
+        "no messages",
+    ),
+    "a lie about its size": (
+        lambda: zipped(b"[" + b" " * _MB).replace(
+            (_MB + 1).to_bytes(4, "little"), (9).to_bytes(4, "little")
+        ),
+        "damaged",
+    ),
+    "an encrypted zip": (
+        lambda: zipped(chatgpt(LISBON), members=0).replace(
+            b"PK\x01\x02\x14\x03\x14\0\0", b"PK\x01\x02\x14\x03\x14\0\1"
+        ),
+        "password",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_file_is_refused_with_a_sentence(importer: Importer, name: str) -> None:
+    make, said = HOSTILE[name]
+
+    answer = await importer.send(make())
+
+    assert said in answer[0].text
+    assert not answer[0].buttons
+    assert await importer.texts() == []
+
+
+async def test_half_an_emoji_or_nonsense_in_a_talk_spoils_nothing(importer: Importer) -> None:
+    odd = chatgpt(("\ud83d Odd", "A \ud83d half?", "Yes\0."))[0]
+    odd["create_time"] = "never"
+    nonsense = [odd, {"mapping": {"a": 1, "b": {"message": {"content": {"parts": 3}}}}}, 5, None]
+
+    await importer.bring(json.dumps(nonsense).encode())
+
+    assert await importer.texts() == ["A ? half?\nChatGPT: Yes."]
+
+
+AGREED = IncomingMessage(1, 7, 0, False, 12, 1, ANN, "document", "")  # noqa: FBT003
+IMPORTING = "I'm importing it now…"
+
+
+@dataclass
+class Edits(QuietChat):
+    """Sets `next` with each edit, and then raises an error, because nothing depends on it."""
+
+    next: asyncio.Event = field(default_factory=asyncio.Event)
+    texts: list[tuple[int, int, str]] = field(default_factory=list)
+
+    async def edit(
+        self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
+    ) -> None:
+        del timeout_s
+        self.texts.append((chat_id, message_id, part.text))
+        self.next.set()
+        raise OutcomeUnknown("edit")
+
+
+async def test_percent_are_shown_at_a_pace_and_end_at_100() -> None:
+    """The same percent is not shown twice, and trouble with an edit stops nothing."""
+    chat = Edits()
+    progress = ImportProgress(chat, Sentences(Catalogue()), every_s=0)
+    async with progress.shown(AGREED) as report:
+        for percent in (20, 70):
+            report(percent)
+            await asyncio.wait_for(chat.next.wait(), 5)
+            chat.next.clear()
+    assert chat.texts == [(7, 12, f"{IMPORTING} {percent} %") for percent in (20, 70, 100)]
+
+
+async def test_a_quick_import_shows_no_percent() -> None:
+    chat = Edits()
+    async with ImportProgress(chat, Sentences(Catalogue())).shown(AGREED) as report:
+        report(50)
+    assert chat.texts == []
+
+
+def test_examples_show_only_what_one_sees() -> None:
+    unseen = ("\u200b\u202e", "\u200b" * 200, "Tea\u202e")
+    found = Selection("x", [Section(text, "", 1.0) for text in unseen])
+    assert _examples(found) == ["Tea"]

@@ -1,0 +1,166 @@
+"""Who may open the inspector, by a bearer token or by a form and its cookie."""
+
+import httpx2
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+
+from bot.features.inspector.sign_in import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
+
+TOKEN = "a-token-of-the-operator"
+BOT_TOKEN = "42:made_up"
+OWN = "http://bot"
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Door:
+    """A page behind the checks, and callers of it."""
+
+    def __init__(self, token: str = TOKEN, bot_token: str = BOT_TOKEN) -> None:
+        self.clock = Clock()
+        self.sign_in = SignIn(token, bot_token, self.clock)
+
+    async def _page(self, request: Request) -> Response:
+        try:
+            if request.method == "GET":
+                return Response(status_code=200 if self.sign_in.admits(request) else 401)
+            form = await read_form(request)
+            if "out" in form:
+                answer = Response()
+                self.sign_in.forget(request, answer)
+                return answer
+            if not self.sign_in.takes(request, form):
+                return Response(status_code=401)
+        except TooManyAttempts:
+            return Response(status_code=429)
+        except UntrustedForm:
+            return Response(status_code=403)
+        answer = Response()
+        self.sign_in.remember(request, answer)
+        return answer
+
+    def caller(self, host: str = "203.0.113.9", base_url: str = OWN) -> httpx2.AsyncClient:
+        app = Router([Route(PATH, self._page, methods=["GET", "POST"])])
+        transport = httpx2.ASGITransport(app, client=(host, 5))
+        return httpx2.AsyncClient(transport=transport, base_url=base_url)
+
+    async def get(self, bearer: str = "", host: str = "203.0.113.9", cookie: str = "") -> int:
+        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        headers |= {"Cookie": cookie} if cookie else {}
+        async with self.caller(host) as caller:
+            return (await caller.get(PATH, headers=headers)).status_code
+
+    async def post(
+        self, token: str = TOKEN, origin: str = OWN, base_url: str = OWN, **headers: str
+    ) -> httpx2.Response:
+        headers |= {"Origin": origin} if origin else {}
+        async with self.caller(base_url=base_url) as caller:
+            return await caller.post(PATH, data={"token": token}, headers=headers)
+
+
+@pytest.mark.parametrize("host", ["203.0.113.9", "127.0.0.1", "::1"])
+async def test_only_callers_with_the_token_come_in_also_from_this_machine(host: str) -> None:
+    door = Door()
+    assert await door.get(host=host) == 401
+    assert await door.get("guess", host) == 401
+    assert await door.get(TOKEN + "x", host) == 401
+    assert await door.get(TOKEN, host) == 200
+
+
+async def test_the_form_sets_a_cookie_that_only_this_site_sends_and_no_script_reads() -> None:
+    answer = await Door().post()
+    set_cookie = answer.headers["set-cookie"]
+    for part in ("HttpOnly", "SameSite=strict", f"Path={PATH}", "Max-Age=28800"):
+        assert part in set_cookie
+    assert "Secure" not in set_cookie
+    assert TOKEN not in set_cookie
+
+
+@pytest.mark.parametrize(
+    ("base_url", "headers"),
+    [("https://bot", {}), (OWN, {"X-Forwarded-Proto": "https"})],
+)
+async def test_over_tls_the_cookie_is_never_sent_without_it(
+    base_url: str, headers: dict[str, str]
+) -> None:
+    answer = await Door().post(origin=base_url, base_url=base_url, **headers)
+    assert "Secure" in answer.headers["set-cookie"]
+
+
+async def test_a_cookie_opens_the_page_until_its_time_is_over() -> None:
+    door = Door()
+    cookie = (await door.post()).headers["set-cookie"].partition(";")[0]
+    assert await door.get(cookie=cookie) == 200
+    door.clock.now += 8 * 3600 + 1
+    assert await door.get(cookie=cookie) == 401
+
+
+async def test_a_cookie_with_another_time_or_of_another_token_opens_nothing() -> None:
+    cookie = (await Door().post()).headers["set-cookie"].partition(";")[0]
+    name, _, value = cookie.partition("=")
+    until, _, proof = value.partition(".")
+    later = f"{name}={int(until) + 1}.{proof}"
+    for forged in (later, f"{name}={until}.", f"{name}=.", f"{name}=x.{proof}", f"{name}={TOKEN}"):
+        assert await Door().get(cookie=forged) == 401
+    assert await Door(token="another").get(cookie=cookie) == 401
+    assert await Door(bot_token="43:made_up").get(cookie=cookie) == 401
+
+
+@pytest.mark.parametrize("origin", ["", "null", "http://evil.example", "http://bot.evil.example"])
+async def test_a_form_of_another_site_is_refused_even_with_the_token(origin: str) -> None:
+    answer = await Door().post(origin=origin)
+    assert (answer.status_code, answer.headers.get("set-cookie")) == (403, None)
+
+
+async def test_a_form_that_is_too_long_is_refused() -> None:
+    assert (await Door().post("x" * 5_000)).status_code == 403
+
+
+async def test_after_ten_wrong_tokens_a_caller_waits_five_minutes() -> None:
+    door = Door()
+    assert {await door.get("guess") for _ in range(10)} == {401}
+    assert await door.get("guess") == 429
+    assert await door.get("guess", "198.51.100.7") == 401
+    door.clock.now += 301
+    assert await door.get("guess") == 401
+
+
+async def test_wrong_tokens_never_lock_out_the_right_one() -> None:
+    """Behind a router all callers have one address; before the fix a stranger could lock it."""
+    door = Door()
+    assert {await door.get("guess") for _ in range(200)} == {401, 429}
+    assert await door.get(TOKEN) == 200
+    assert (await door.post()).status_code == 200
+    assert (await door.post("guess")).status_code == 429
+
+
+async def test_a_copied_cookie_opens_nothing_after_signing_out() -> None:
+    door = Door()
+    cookie, other = [(await door.post()).headers["set-cookie"].partition(";")[0] for _ in range(2)]
+    assert cookie != other
+    for signed_out in (cookie, cookie, "inspector=1.x"):
+        async with door.caller() as caller:
+            out = {"Origin": OWN, "Cookie": signed_out}
+            await caller.post(PATH, data={"out": "1"}, headers=out)
+    assert [await door.get(cookie=cookie), await door.get(cookie=other)] == [401, 200]
+
+
+async def test_many_callers_together_guess_at_most_a_hundred_tokens_in_five_minutes() -> None:
+    door = Door()
+    found = [await door.get("guess", f"10.0.0.{host}") for host in range(101)]
+    assert (found.count(401), found[-1]) == (100, 429)
+
+
+async def test_a_caller_with_a_cookie_is_not_locked_out_by_the_guesses_of_others() -> None:
+    door = Door()
+    cookie = (await door.post()).headers["set-cookie"].partition(";")[0]
+    for _ in range(11):
+        await door.get("guess")
+    assert await door.get(cookie=cookie) == 200

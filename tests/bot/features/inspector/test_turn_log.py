@@ -1,0 +1,153 @@
+"""What a process reports of its turns: steps, errors and sizes, and no word of anybody."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import orjson
+import pytest
+import structlog
+
+from bot.features.inspector.turn_log import TurnLog
+from bot.metrics.monitoring import ConversationNames
+from bot.model.call_report import CallReport
+from bot.model.condition import ModelCondition
+from bot.model.model_errors import ModelUnavailable
+from bot.turn.observers import (
+    AgentRan,
+    GaveUp,
+    NotAnswered,
+    PartSent,
+    StepBegan,
+    TurnEnded,
+)
+from memory.behaviors.context import AgentContext
+from memory.memory import Memory
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+
+CHAT = Scope.of_chat(1001)
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, None, OPTIONS)
+
+
+class Process:
+    """One process with a clock that stands still unless it is moved."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.now = 100.0
+        self.memory = memory
+        self.name_of = ConversationNames("42:made_up").name
+        self.live = TurnLog(self.name_of, lambda: self.now)
+        self.name = self.name_of(CHAT)
+
+    @contextmanager
+    def turn(self, id_: str) -> Iterator[None]:
+        fields = {"conversation": CHAT.tag, "turn": id_}
+        with structlog.contextvars.bound_contextvars(**fields):
+            yield
+
+    def report(self, *conditions: ModelCondition) -> dict[str, list[dict[str, object]]]:
+        found: dict[str, list[dict[str, object]]] = orjson.loads(
+            self.live.report("process", "worker", conditions, self.memory.capacity.samples)
+        )
+        return found
+
+
+@pytest.fixture
+def process(memory: Memory) -> Process:
+    return Process(memory)
+
+
+async def test_a_turn_under_way_is_shown_with_its_step_until_it_ends(process: Process) -> None:
+    with process.turn("7"):
+        process.live.observe(StepBegan("answer"))
+        process.now = 102
+        process.live.observe(StepBegan("model"))
+        [turn] = process.report()["turns"]
+        assert turn == {
+            "conversation": process.name,
+            "turn": "7",
+            "step": "model",
+            "began_at": 100,
+            "since": 102,
+        }
+        process.live.observe(TurnEnded("closed", 2))
+    assert (process.report()["turns"], process.report()["errors"]) == ([], [])
+
+
+async def test_an_error_is_shown_by_its_class_its_step_and_its_reference(process: Process) -> None:
+    with process.turn("7"):
+        process.live.observe(StepBegan("model"))
+        process.live.observe(NotAnswered("ab12", "ModelUnavailable"))
+        process.live.observe(StepBegan("delivery"))
+        process.live.observe(PartSent("sent"))
+        process.live.observe(PartSent("Forbidden"))
+        process.live.observe(GaveUp("KeyError"))
+        process.live.observe(TurnEnded("StoreUnavailable", 1))
+    seen = [(each["step"], each["error"], each["reference"]) for each in process.report()["errors"]]
+    assert seen == [
+        ("model", "ModelUnavailable", "ab12"),
+        ("delivery", "Forbidden", "7"),
+        ("delivery", "KeyError", "7"),
+        ("delivery", "StoreUnavailable", "7"),
+    ]
+
+
+@pytest.mark.parametrize("outcome", ["Interrupted", "LeaseLost", "Parked", "CancelledError"])
+async def test_a_turn_that_goes_on_elsewhere_is_no_error(process: Process, outcome: str) -> None:
+    with process.turn("7"):
+        process.live.observe(StepBegan("model"))
+        process.live.observe(TurnEnded(outcome, 1))
+    assert (process.report()["turns"], process.report()["errors"]) == ([], [])
+
+
+async def test_a_failed_call_shows_the_class_of_its_error_and_never_its_text(
+    process: Process,
+) -> None:
+    error = ModelUnavailable("the words of a zebra")
+    process.live.model_called(CallReport("internal", "secret-model", "first", 1, error=error))
+    process.live.model_called(CallReport("internal", "secret-model", "first", 1))
+    [seen] = process.report()["errors"]
+    assert (seen["step"], seen["error"]) == ("internal call, first model", "ModelUnavailable")
+    assert "zebra" not in str(seen)
+
+
+async def test_a_prompt_is_kept_as_numbers(process: Process, memory: Memory) -> None:
+    context = await AgentContext.get_or_create({"chat_id": 1001}, memory.histories, now=1)
+    context.sizes = {"system": 5, "window": 6}
+    with process.turn("7"):
+        process.live.observe(AgentRan(context, "the words of a zebra", "", 1.5))
+    [prompt] = process.report()["prompts"]
+    assert (prompt["tokens"], prompt["seconds"]) == ({"system": 5, "window": 6}, 1.5)
+    assert "zebra" not in str(prompt)
+
+
+async def test_a_report_stays_short_however_much_happens(process: Process) -> None:
+    for turn in range(1_000):
+        with process.turn(str(turn)):
+            process.live.observe(StepBegan("delivery"))
+            process.live.observe(PartSent("Forbidden"))
+    report = process.live.report("process", "worker", (), process.memory.capacity.samples)
+    assert (b'"running":1000' in report, len(report) < 16_000) == (True, True)
+
+
+async def test_a_model_that_rests_is_shown_with_its_error(process: Process) -> None:
+    condition = ModelCondition("learning", "OPENAI_MEMORY_MODEL", lambda: process.now)
+    condition.answered()
+    [model] = process.report(condition)["models"]
+    assert (model["answered_at"], model["failing_since"], model["error"]) == (100, 0, "")
+    condition.failed(ModelUnavailable("words"))
+    [model] = process.report(condition)["models"]
+    assert (model["failing_since"], model["error"]) == (100, "ModelUnavailable")
+
+
+def test_a_conversation_has_one_name_that_only_its_bot_can_compute() -> None:
+    names = ConversationNames("42:made_up")
+    assert names.name(CHAT) == names.name(CHAT) != names.name(Scope.of_chat(1002))
+    assert names.name(CHAT) != ConversationNames("43:made_up").name(CHAT)
+    assert "1001" not in names.name(CHAT)

@@ -1,0 +1,5 @@
+"""Fixtures: a context on a real, empty store."""
+
+from tests.bot.agent.conftest import context, memory
+
+__all__ = ["context", "memory"]

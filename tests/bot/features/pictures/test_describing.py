@@ -1,0 +1,147 @@
+"""Descriptions of pictures: what they change about an answer, and what not."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+
+from bot.features.pictures.describing import DescribingAgent
+from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.model_errors import ModelUnavailable
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import FinishAction
+from memory.behaviors.tool import ToolDefinition
+from memory.message import Picture
+
+BOAT = Picture(7, b"a boat", "image/jpeg", 1, 1)
+
+
+class Describer:
+    """Describes pictures with the next of its words, or fails with it; keeps what it was asked."""
+
+    def __init__(self, *words: str | Exception, is_blind: bool = False) -> None:
+        self._words = list(words)
+        self._is_blind = is_blind
+        self.asked: list[PromptMessage] = []
+
+    async def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDefinition],
+        *,
+        tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
+    ) -> ModelReply:
+        del tools, tool_choice, labels
+        self.asked.append(messages[-1])
+        words = "" if self._is_blind else self._words.pop(0)
+        if isinstance(words, Exception):
+            raise words
+        return ModelReply(words, (), "stop", is_blind=self._is_blind)
+
+
+async def answer(context: AgentContext) -> FinishAction:
+    del context
+    return FinishAction("A boat.")
+
+
+async def test_a_description_is_kept_beside_the_answer(context: AgentContext) -> None:
+    context.pictures = (BOAT,)
+    assert await DescribingAgent(answer, [Describer(" A blue\n boat ")]).run(
+        context
+    ) == FinishAction("A boat.")
+    assert context.seen == {7: "A blue boat"}
+
+
+@pytest.mark.parametrize("error", [ModelUnavailable("away"), ValueError("a bug")], ids=str)
+async def test_a_failed_description_changes_nothing_about_the_answer(
+    context: AgentContext, error: Exception
+) -> None:
+    context.pictures = (BOAT,)
+    assert await DescribingAgent(answer, [Describer(error)]).run(context) == FinishAction("A boat.")
+    assert context.seen == {}
+
+
+async def test_of_pictures_that_the_server_refused_no_description_is_kept(
+    context: AgentContext,
+) -> None:
+    async def unseen(context: AgentContext) -> FinishAction:
+        await asyncio.sleep(0.01)  # the description is there
+        context.pictures, context.are_pictures_refused = (), True
+        return FinishAction("A fine name.")
+
+    context.pictures = (BOAT,)
+    assert await DescribingAgent(unseen, [Describer("A boat")]).run(context) == FinishAction(
+        "A fine name."
+    )
+    assert context.seen == {}
+
+
+ALBUM = tuple(replace(BOAT, message_id=id_, detail="high") for id_ in range(11, 21))
+
+
+@pytest.mark.parametrize(
+    ("says", "seen"),
+    [
+        (
+            "[1] A red\nboat [2] is near.\n2. A blue one\n**[10]** A gull\n[11] Nothing\n[3]\n",
+            {11: "A red boat [2] is near.", 12: "A blue one", 20: "A gull"},
+        ),
+        ("Ten boats.", {11: "Ten boats."}),
+        ("", {}),
+    ],
+)
+async def test_an_album_is_described_in_one_call_at_low_detail(
+    context: AgentContext, says: str, seen: dict[int, str]
+) -> None:
+    context.pictures = ALBUM
+    describer = Describer(says)
+    await DescribingAgent(answer, [describer]).run(context)
+    assert context.seen == seen
+    [asked] = describer.asked
+    assert [each.detail for each in asked.pictures] == ["low"] * 10
+
+
+LONG = "The picture shows a blue boat with white sails, the Aurora, off the coast of Oulu. " * 9
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        ("[photo]", 0),
+        ("[photo]\n\n🙂", 0),
+        ("[photo]\n\nWas steht auf dem Bild?", 0),
+        ("[photo]\n\nMy new boat", 1),
+    ],
+)
+async def test_an_answer_that_says_what_the_picture_shows_is_its_description(
+    context: AgentContext, said: str, calls: int
+) -> None:
+    async def tell(_: AgentContext) -> FinishAction:
+        return FinishAction(LONG)
+
+    context.pictures, context.user_message = (BOAT,), replace(context.user_message, text=said)
+    describer = Describer("A boat.")
+    await DescribingAgent(tell, [describer]).run(context)
+    assert len(describer.asked) == calls
+    assert context.seen == {7: "A boat." if calls else LONG[:400]}
+    context.pictures, describer = ALBUM, Describer("[2] A boat.")
+    await DescribingAgent(tell, [describer]).run(context)
+    assert context.seen == {12: "A boat."}, "one answer does not say what each picture shows"
+
+
+async def test_a_memory_model_that_sees_describes_and_a_blind_one_is_asked_once(
+    context: AgentContext,
+) -> None:
+    context.pictures = (BOAT,)
+    answers, describes = Describer("A boat.", "A boat."), Describer("A blue boat.")
+    await DescribingAgent(answer, [answers, describes]).run(context)
+    assert (context.seen, answers.asked) == ({7: "A blue boat."}, [])
+    blind = Describer(is_blind=True)
+    agent = DescribingAgent(answer, [answers, blind])
+    for _ in range(2):
+        await agent.run(context)
+        assert context.seen == {7: "A boat."}
+    assert (len(blind.asked), len(answers.asked)) == (1, 2)

@@ -1,0 +1,153 @@
+"""Photos of a turn: one that cannot be seen hides no other, and all together are bounded."""
+
+from dataclasses import replace
+
+from bot.commands.sentences import Sentences
+from bot.features.pictures.seeing import PictureStep
+from bot.language.catalogue import Catalogue
+from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES
+from bot.telegram.errors import Refused
+from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage, SentFile
+from bot.turn.answer import FileSteps
+from bot.turn.permits import MAX_UPLOADS, SHORT_SOUND_BYTES, Permits, PersonLimits
+from bot.turn.request import Request, unpack
+from memory.memory import Memory
+from memory.message import ImageDetail
+from memory.queue.mailbox import Entry
+from memory.queue.open_turn import Lease, OpenTurn
+from memory.scopes.delta import Delta
+from memory.scopes.history import ChatHistory
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.bot.features.services import services_of
+from tests.bot.parsing.test_pictures import drawn, noise
+from tests.bot.telegram import raw
+from tests.bot.telegram.test_intake import album_photo
+from tests.memory.conftest import memory
+from tests.quiet_chat import QuietChat
+
+__all__ = ["memory"]
+
+
+class Files(QuietChat):
+    """A chat with files; `fetched` has the bound of each download."""
+
+    def __init__(self, *files: bytes) -> None:
+        super().__init__()
+        self._files = files
+        self.fetched: list[int] = []
+
+    async def download(self, file_id: str, max_bytes: int) -> bytes:
+        self.fetched.append(max_bytes)
+        content = self._files[int(file_id)]
+        if not content:
+            raise Refused("other")
+        return content
+
+
+def seeing(chat: Files, detail: ImageDetail, tokens: TokenCounter) -> PictureStep:
+    return PictureStep(chat, detail, tokens, Sentences(Catalogue()))
+
+
+def photos(*nbytes: int) -> list[IncomingMessage]:
+    photo = raw.inbound(album_photo(1, chat=raw.PRIVATE))
+    return [
+        replace(photo, message_id=id_, file=SentFile(str(id_), "", "image/jpeg", size))
+        for id_, size in enumerate(nbytes)
+    ]
+
+
+async def test_a_photo_that_cannot_be_seen_does_not_hide_the_others(
+    tokens: TokenCounter,
+) -> None:
+    chat = Files(drawn(30, 20, "JPEG"), b"broken", b"", drawn(20, 30, "PNG"))
+    sent = photos(1, 1, 1, 1, MAX_PICTURE_BYTES + 1)
+    heic = SentFile("0", "IMG_1.HEIC", "image/heic", 1)
+    sent.append(replace(sent[0], message_id=9, file=heic))
+    pictures, refusals = await seeing(chat, "high", tokens).fetch(sent)
+    assert [(each.message_id, each.width, each.detail) for each in pictures] == [
+        (0, 30, "high"),
+        (3, 20, "high"),
+    ]
+    assert refusals == ("broken", "gone", "too_big", "heic")
+
+
+async def test_what_a_model_sees_of_an_album_is_bounded_and_what_is_fetched_too(
+    tokens: TokenCounter,
+) -> None:
+    heavy = drawn(30, 20, "JPEG") + bytes(MAX_PICTURE_BYTES - 2_000)
+    chat = Files(*[heavy] * 4)
+    pictures, refusals = await seeing(chat, "low", tokens).fetch(photos(*[0] * 4))
+    assert chat.fetched[:3] == [MAX_PICTURE_BYTES] * 3
+    assert chat.fetched[3] < 5 * 2**20
+    assert sum(len(each.content) for each in pictures) < MAX_SHOWN_BYTES
+
+    noisy = noise(600, 500)
+    pictures, refusals = await seeing(Files(*[noisy] * 6), "low", tokens).fetch(photos(*[1] * 6))
+    assert (len(pictures), refusals) == (6, ())
+    assert sum(len(each.content) for each in pictures) <= 5 * MAX_SHOWN_BYTES
+
+
+def turn(chat: int, person: int, *sent: IncomingMessage) -> OpenTurn:
+    entries = tuple(Entry(1, person, is_command=False, body=to_bytes(each)) for each in sent)
+    lease = Lease(Scope.of_chat(chat), "token", "0", "0")
+    return OpenTurn(lease, "t", 1, b"", 0, (), 0, "", entries, Delta(("0", "0"), 0, 0, {}, None))
+
+
+async def no_wake(_: Scope) -> None:
+    pass
+
+
+async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends() -> None:
+    woken: list[Scope] = []
+
+    async def wake(conversation: Scope) -> None:
+        woken.append(conversation)
+
+    permits, album = Permits(PersonLimits(), wake), photos(*[1] * 10)
+    words = raw.inbound(raw.message("a photo"))
+    assert permits.take(turn(1, 1, *album))
+    assert not permits.take(turn(2, 1, *album))  # one person reads one at a time
+    assert permits.take(turn(3, 1, words))
+    assert permits.take(turn(4, 2, *album))
+    assert not permits.take(turn(5, 3, album[0]))  # the process reads at most so many
+    assert MAX_UPLOADS == 2
+    await permits.end_upload(Scope.of_chat(1))
+    assert not permits.take(turn(5, 3, album[0]))  # and models look at twenty
+    await permits.end(Scope.of_chat(1))
+    assert permits.take(turn(5, 3, album[0]))
+    assert Scope.of_chat(2) in woken
+
+
+def sound(nbytes: int) -> IncomingMessage:
+    voice = {"file_id": "1", "file_unique_id": "1", "duration": 1, "file_size": nbytes}
+    return raw.inbound(raw.message(voice=voice))
+
+
+async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
+    memory: Memory, tokens: TokenCounter
+) -> None:
+    """Before the fix, twenty sounds of 20 MB were in memory at once."""
+    permits, steps = Permits(PersonLimits(), no_wake), list[str]()
+    request = unpack(turn(1, 1, sound(SHORT_SOUND_BYTES + 1)), tokens)
+
+    async def listen(given: Request, _: ChatHistory) -> Request:
+        steps.append("heard")
+        return replace(given, is_off_record=True)
+
+    async def read(given: Request, _: ChatHistory) -> None:
+        assert given.is_off_record
+        assert not permits.take(turn(2, 1, sound(0)))
+        steps.append("read")
+
+    assert permits.take(turn(1, 1, sound(SHORT_SOUND_BYTES + 1)))
+    for chat in range(3, 5):
+        assert permits.take(turn(chat, 1, *[sound(SHORT_SOUND_BYTES)] * 3))
+    here = await ChatHistory.read(memory.histories, Scope.of_chat(1))
+    services = services_of(memory)
+    files, at_work, sentences = services.files, services.at_work, services.sentences
+    file_steps = FileSteps([listen, read], permits, files, at_work, sentences)
+    assert await file_steps.answer(request, here)
+    assert steps == ["heard", "read"]
+    assert permits.take(turn(2, 1, sound(0)))

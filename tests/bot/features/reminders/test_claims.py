@@ -1,0 +1,90 @@
+"""An answer that promises to remind is noticed, and corrected if no reminder is set."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.features.reminders.claims import PromiseNote, promises_to_remind
+from bot.language.catalogue import Catalogue
+from bot.turn.save_claims import claims_to_have_saved
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import CompletedStep
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.store.client import RedisClient
+from memory.work.item import WorkChanges, WorkItem
+from memory.work.items import WorkItems
+from tests.bot.playground.bare_memory import bare_memory
+from tests.bot.turn.test_save_claims import HERE, NO_CLAIMS, step
+from tests.memory.work.test_items import store as store_items
+
+SENTENCES = Sentences(Catalogue())
+
+PROMISES = Path(__file__).with_name("promises.txt").read_text("utf-8").splitlines()
+NO_PROMISES = Path(__file__).with_name("no_promises.txt").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("text", PROMISES)
+def test_a_promise_to_remind_is_noticed(text: str) -> None:
+    assert promises_to_remind(text)
+    assert not claims_to_have_saved(text)
+
+
+@pytest.mark.parametrize("text", [*NO_PROMISES, *NO_CLAIMS])
+def test_other_answers_do_not_count_as_promises(text: str) -> None:
+    assert not promises_to_remind(text)
+
+
+TOMORROW = WorkItem(7, "Call Ines about the boat", at="2031-01-01T09:00", due=9e9)
+PROMISE = "All right, I'll remind you tomorrow."
+
+
+@dataclass
+class Promising:
+    """An agent that promises to remind a person."""
+
+    history: ChatHistory
+    reminders: WorkItems
+
+    async def correction(
+        self,
+        *steps: CompletedStep,
+        asks: str = "Remind me tomorrow to water the plants",
+        says: str = PROMISE,
+        changes: WorkChanges | None = None,
+    ) -> str:
+        message = Message(0, 0, "user", asks, 0, sender_id=7)
+        context = AgentContext(HERE, self.history, 0, message)
+        context.completed_steps += steps
+        context.work = changes or WorkChanges()
+        note = PromiseNote(self.reminders, SENTENCES)
+        return await note._correction(context, says)
+
+
+async def test_a_promise_is_corrected_unless_a_reminder_is_set_or_a_fitting_one_is_open(
+    store: RedisClient,
+) -> None:
+    memory = await bare_memory(store)
+    agent = Promising(await ChatHistory.read(memory.histories, HERE), memory.work)
+    failed = step("set_reminder", failed=True)
+    assert await agent.correction() == "claims.reminder"
+    assert await agent.correction(step("list_reminders", reads=True)) == "claims.reminder"
+    assert await agent.correction(step("remember")) == "claims.reminder"
+    assert await agent.correction(says="Hello.") == ""
+    assert await agent.correction(failed) == "claims.reminder_failed"
+    assert await agent.correction(failed, says="When?") == "claims.reminder_failed"
+    assert await agent.correction(failed, step("calendar__add")) == ""
+    assert await agent.correction(step("calendar__add")) == ""
+    for changes in (WorkChanges(added=[TOMORROW]), WorkChanges(cancelled=[TOMORROW])):
+        assert await agent.correction(failed, step("set_reminder"), changes=changes) == ""
+
+    await store_items(memory, TOMORROW)
+    assert await agent.correction() == "claims.reminder"
+    assert await agent.correction(failed) == "claims.reminder_failed"
+    assert await agent.correction(asks="Thanks!") == ""
+    assert await agent.correction(asks="What have you planned?") == ""
+    assert await agent.correction(step("list_reminders", reads=True)) == ""
+    assert await agent.correction(asks="Remind me to call Ines") == ""
+    assert await agent.correction(failed, asks="Remind me to call Ines") == ""

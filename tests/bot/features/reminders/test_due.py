@@ -1,0 +1,104 @@
+"""Tasks are few, ask first where reminders ask first, and make no further tasks."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.commands.bot_command import ShownOnTop
+from bot.commands.sentences import Sentences
+from bot.features.reminders.due import DueTasks, message_of
+from bot.features.reminders.tools import MAX_TASKS
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
+from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import ButtonPress, Sender
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request, answer_to
+from memory.erasure.confirmations import NotConfirmed
+from memory.memory import Memory
+from memory.scopes.history import ChatHistory
+from memory.work.item import WorkItem, due_task
+from tests.bot.features.reminders.test_tools import IN_A_MINUTE, called, context_of
+from tests.memory.turns import ANN, BOB, HERE
+from tests.memory.work.test_items import reminder, store
+
+TASK = replace(reminder("Say hello", due=int(time.time())), is_task=True, name="Ann", message_id=31)
+
+
+def tasks_of(memory: Memory) -> DueTasks:
+    return DueTasks(memory.work, Sentences(Catalogue()))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32), st.integers(-3_000, 31_536_000))
+def test_the_id_of_a_turn_tells_the_task_and_when_it_was_due(
+    number: int, due: int, late_s: int
+) -> None:
+    """Also if the clock of this machine is behind; a double holds the id exactly."""
+    task = replace(TASK, id=f"{number:08x}", due=due)
+    assert int(float(task.turn_id)) == task.turn_id < 0
+    id_, at = due_task(task.turn_id, due + late_s)
+    assert (id_, abs(at - due) <= 30) == (task.id, True)
+
+
+async def test_a_person_has_at_most_ten_tasks_and_a_task_makes_none(memory: Memory) -> None:
+    await store(memory, *(replace(TASK, id=f"{n:08x}") for n in range(MAX_TASKS - 1)), reminder())
+    context = await context_of(memory)
+    say = {"is_task": True, "in_minutes": 9}
+    said = [await called(memory, context, "set_reminder", text=f"{n}", **say) for n in range(2)]
+    assert said[0].startswith("Set for ")
+    assert said[1] == "Error: the person has 10 tasks already; one has to go first"
+    context.user_message = replace(context.user_message, message_ids=(-7,))
+    said = [await called(memory, context, "set_reminder", text="Say more", **say)]
+    assert said[0].startswith("Error: a task sets no further task")
+
+
+async def test_a_task_made_beside_words_of_others_never_counts_as_the_persons_own_words(
+    memory: Memory,
+) -> None:
+    own = await context_of(memory, "Remind me in 1 minute to water the plants")
+    others = await context_of(memory)
+    others.user_message = replace(others.user_message, is_first_party=False)
+    for each, is_own in ((own, True), (others, False)):
+        await called(memory, each, "set_reminder", is_task=True, **IN_A_MINUTE)
+        (task,) = each.work.added
+        message = from_bytes(to_bytes(message_of(task)))
+        assert (task.is_open, message.is_first_party) == (is_own, is_own)
+        assert (message.sender.name, answer_to(message).reply_to) == ("Ann", 31)
+        stored = f"7|1|{round(task.due * 1000)}|0|0||{task.body}".encode()
+        assert WorkItem.of_stored(task.id, stored) == task
+
+
+async def test_a_task_erased_since_its_turn_began_says_nothing_and_one_without_news_neither(
+    memory: Memory,
+) -> None:
+    await store(memory, TASK)
+    message = (await context_of(memory)).user_message
+    request = Request((message_of(TASK),), message, (message,))
+    history, tasks = await ChatHistory.read(memory.histories, HERE), tasks_of(memory)
+    assert await tasks.check(request, history) is None
+    for parts, said in (
+        ((Part("…"),), "…"),
+        ((Part("Sorry, I couldn't come up with an answer."),), ""),
+    ):
+        outbox = await tasks.finish(request, Outbox(request.to, parts, said=said))
+        assert (outbox.parts, outbox.is_unread) == ((), True)
+    noted = Outbox(request.to, (Part("…\n\n✍ Noted"),), said="…")
+    assert await tasks.finish(request, noted) == noted
+    await memory.work.cancel(HERE, TASK.id)
+    assert await tasks.check(request, history) == Outbox(request.to, (), is_unread=True)
+
+
+async def test_only_its_person_stops_a_task(memory: Memory) -> None:
+    await store(memory, TASK)
+    pressed = ButtonPress(
+        9, "p", 7, 0, is_group=False, message_id=40, sender=Sender(BOB, "Bob"), callback_data=""
+    )
+    with pytest.raises(NotConfirmed):
+        await tasks_of(memory).stop(pressed, HERE, TASK.id)
+    for _ in range(2):
+        with pytest.raises(ShownOnTop):
+            await tasks_of(memory).stop(replace(pressed, sender=Sender(ANN, "Ann")), HERE, TASK.id)
+    assert await memory.work.list_open(HERE) == []

@@ -1,0 +1,128 @@
+"""A topic gets its title once, through errors and crashes, and never instead of a person's name."""
+
+from contextlib import suppress
+
+import pytest
+
+from bot.features.topics.titles import TopicTitles, title_of
+from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError
+from memory.memory import Memory
+from memory.scopes.changes import Write
+from memory.scopes.entries import Synopsis
+from memory.store.client import RedisClient
+from memory.store.errors import StoreUnavailable
+from memory.store.keys import Scope
+from tests.bot.playground.bare_memory import bare_memory
+from tests.memory.dying_client import DyingClient
+from tests.quiet_chat import QuietChat
+
+TOPIC = Scope.of_chat(7, 5)
+GENOA = "Wanted to plan a trip to Genoa."
+TITLE = "Wanted to plan a trip to Genoa"
+MAX_STEPS = 30
+
+
+class NamingChat(QuietChat):
+    """Keeps the names of topics, and fails as often as a test says."""
+
+    def __init__(self, *errors: TelegramError) -> None:
+        super().__init__()
+        self.names: list[tuple[int, int, str]] = []
+        self._errors = list(errors)
+
+    async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
+        self.names.append((chat_id, topic_id, name))
+        if self._errors:
+            raise self._errors.pop()
+
+
+def synopsis(request: str) -> Synopsis:
+    return Synopsis(0, request, "", "Found a train.", "", "", "", "", 1, 2, 1, 2, TOPIC.tag)
+
+
+@pytest.fixture
+async def memory(store: RedisClient) -> Memory:
+    memory = await bare_memory(store)
+    await memory.mailbox.topic_names.note(TOPIC, "telegram")
+    return memory
+
+
+async def summed_up(memory: Memory, request: str) -> None:
+    await memory.scopes.write(await memory.scopes.read(TOPIC), Write([synopsis(request)]))
+
+
+async def test_a_topic_is_named_once_when_its_first_session_has_a_synopsis(memory: Memory) -> None:
+    chat = NamingChat()
+    titles = TopicTitles(memory, chat)
+    await titles.give(TOPIC)
+    assert chat.names == []
+    for request in (GENOA, "Wanted to bake bread."):
+        await summed_up(memory, request)
+        await titles.give(TOPIC)
+        # Telegram may deliver the notice of the new topic again.
+        await memory.mailbox.topic_names.note(TOPIC, "telegram")
+    assert chat.names == [(7, 5, TITLE)]
+
+
+@pytest.mark.parametrize(
+    ("error", "times"), [(OutcomeUnknown("timeout"), 2), (Refused("other"), 1)]
+)
+async def test_a_call_that_may_have_failed_is_made_again_with_the_same_name(
+    memory: Memory, error: TelegramError, times: int
+) -> None:
+    await summed_up(memory, GENOA)
+    chat = NamingChat(error)
+    for _ in range(3):
+        await TopicTitles(memory, chat).give(TOPIC)
+    assert chat.names == [(7, 5, TITLE)] * times
+
+
+async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
+    memory: Memory, valkey: str
+) -> None:
+    """Only the name in doubt is given twice."""
+    await summed_up(memory, GENOA)
+    dying = await DyingClient.open(valkey)
+    doubled = 0
+    for steps in range(MAX_STEPS):
+        await memory.client.call("DEL", memory.keys.topic_name(TOPIC))
+        await memory.mailbox.topic_names.note(TOPIC, "telegram")
+        chat = NamingChat()
+        dying.calls_left = MAX_STEPS
+        doomed = TopicTitles(await bare_memory(dying), chat)
+        dying.calls_left = steps
+        with suppress(StoreUnavailable):
+            await doomed.give(TOPIC)
+        if dying.calls_left > 0:
+            break
+        assert await TopicTitles(memory, chat).give(TOPIC)
+        assert set(chat.names) == {(7, 5, TITLE)}
+        doubled += len(chat.names) - 1
+        assert not await memory.mailbox.topic_names.needs_name(TOPIC)
+    await dying.close()
+    assert doubled
+
+
+async def test_a_name_given_by_a_person_is_never_changed(memory: Memory) -> None:
+    await summed_up(memory, GENOA)
+    await memory.mailbox.topic_names.note(TOPIC, "person")
+    await memory.mailbox.topic_names.note(TOPIC, "telegram")
+    chat = NamingChat()
+    await TopicTitles(memory, chat).give(TOPIC)
+    assert chat.names == []
+
+
+@pytest.mark.parametrize("other", [Scope.of_chat(7), Scope.of_chat(-7, 5)])
+async def test_only_topics_of_private_chats_are_named(memory: Memory, other: Scope) -> None:
+    await memory.mailbox.topic_names.note(other, "telegram")
+    chat = NamingChat()
+    await TopicTitles(memory, chat).give(other)
+    assert chat.names == []
+
+
+def test_a_title_is_short_visible_and_whole_words() -> None:
+    title = title_of(synopsis("\u202eПоездка в Геную\n" + "и ещё куда-нибудь " * 20))
+    assert title.startswith("Поездка в Геную и ещё")
+    assert title.endswith("…")
+    assert len(title.encode()) <= 128
+    assert title_of(synopsis("")) == "Found a train"

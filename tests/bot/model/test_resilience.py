@@ -1,0 +1,268 @@
+"""The second model answers while the first one cannot, and only then."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from bot.model.call import ChatModel, ModelReply, PromptMessage
+from bot.model.chat_model import OpenAIChatModel
+from bot.model.circuit_breaker import CircuitBreaker
+from bot.model.condition import ModelCondition
+from bot.model.model_errors import (
+    ContentRefused,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    time_limit,
+)
+from bot.model.openai_client import ModelClient, open_client
+from bot.model.resilience import Guard, InternalCalls, Resilient, ResilientChatModel
+from bot.model.structured import StructuredModel
+from memory.text.internal_model import InternalModelUnavailable
+from tests.lab.simulator.loop import VirtualLoop
+from tests.servers.model_api import (
+    ApiError,
+    Break,
+    ModelApiServer,
+    Reply,
+    Scripted,
+    StreamBreak,
+    content_filtered,
+    rate_limited,
+    server_error,
+)
+from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.faults import Fault
+
+HELLO = (PromptMessage("user", "Hello"),)
+LIMIT_S = 4.0
+SILENCE = 100.0
+MISSING = ApiError(404, "The model `m` does not exist", code="model_not_found")
+NO_QUOTA = ApiError(429, "You exceeded your current quota", code="insufficient_quota")
+
+
+class Scene:
+    """Two servers, a model on each, and the clock of the first model's rest."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.breaker = CircuitBreaker(lambda: self.now)
+        self.first = ModelApiServer(Scripted("first"))
+        self.second = ModelApiServer(Scripted("second"))
+
+    def connect(self, client: ModelClient, other: ModelClient) -> None:
+        """Build the models of both servers."""
+        self.pair: Resilient[ChatModel] = Resilient(
+            OpenAIChatModel(client, "first", LIMIT_S / 2),
+            OpenAIChatModel(other, "second", LIMIT_S),
+            self.breaker,
+            LIMIT_S,
+        )
+        internal = Resilient(
+            StructuredModel(client, "first", LIMIT_S / 2),
+            StructuredModel(other, "second", LIMIT_S),
+            self.breaker,
+            LIMIT_S,
+            Guard(ModelCondition("learning", "OPENAI_MEMORY_MODEL")),
+        )
+        self.internal = InternalCalls(internal)
+        self.chat = ResilientChatModel(self.pair)
+
+    async def ask(self) -> str:
+        return (await self.chat.complete(HELLO, ())).text
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        return len(self.first.log.chats), len(self.second.log.chats)
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    scene = Scene()
+    async with AsyncExitStack() as stack:
+        for server in (scene.first, scene.second):
+            await stack.enter_async_context(server)
+        client = open_client(scene.first.base_url, None, LIMIT_S / 2, retries=0)
+        other = open_client(scene.second.base_url, None, LIMIT_S / 2)
+        await stack.enter_async_context(client)
+        await stack.enter_async_context(other)
+        scene.connect(client, other)
+        stack.push_async_callback(scene.pair.close)
+        yield scene
+
+
+async def test_the_second_model_is_not_asked_while_the_first_answers(scene: Scene) -> None:
+    assert [await scene.ask() for _ in range(3)] == ["first"] * 3
+    assert scene.asked == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        server_error(),
+        rate_limited(20),
+        NO_QUOTA,
+        MISSING,
+        ApiError(401, "Incorrect API key"),
+        ApiError(402, "Insufficient balance"),
+        ApiError(403, "Your account is not active"),
+        Break.DROP,
+        Break.HTML,
+        StreamBreak.CUT,
+        StreamBreak.DROP,
+        StreamBreak.ERROR,
+    ],
+    ids=str,
+)
+async def test_if_the_first_model_fails_the_second_is_asked_at_once(
+    scene: Scene, fault: Fault
+) -> None:
+    scene.first.faults.add(fault, times=None)
+    assert [await scene.ask() for _ in range(3)] == ["second"] * 3
+    assert scene.asked[0] <= 2
+    assert scene.breaker.is_open
+
+
+async def test_the_second_model_answers_if_the_first_server_is_unreachable(scene: Scene) -> None:
+    await scene.first.stop()
+    assert await scene.ask() == "second"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (bad_request("This model's maximum context length is 10"), ContextTooLong),
+        (bad_request("Invalid type for 'messages'", "messages"), ModelRefused),
+        (content_filtered(), ContentRefused),
+    ],
+    ids=["too long", "malformed", "filtered"],
+)
+async def test_a_request_refused_for_its_content_does_not_go_to_the_second_model(
+    scene: Scene, fault: ApiError, error: type[ModelError]
+) -> None:
+    scene.first.faults.add(fault)
+    with pytest.raises(error):
+        await scene.ask()
+    assert scene.asked == (1, 0)
+    assert not scene.breaker.is_open
+
+
+async def test_the_first_model_answers_again_after_its_rest(scene: Scene) -> None:
+    scene.first.faults.add(server_error())
+    assert [await scene.ask(), await scene.ask()] == ["second", "second"]
+    scene.now += 2
+    assert [await scene.ask(), await scene.ask()] == ["first", "first"]
+    assert scene.asked == (3, 2)
+
+
+async def test_a_cancelled_turn_asks_no_model_any_more(scene: Scene) -> None:
+    scene.first.faults.add(Break.HANG)
+    asking = asyncio.create_task(scene.ask())
+    await scene.first.wait_for(lambda _: True)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert scene.asked == (1, 0)
+    assert await scene.ask() == "first"
+
+
+async def test_if_both_models_fail_the_error_is_the_second_models(scene: Scene) -> None:
+    scene.first.faults.add(server_error(), times=None)
+    scene.second.faults.add(ApiError(401, "Incorrect API key"), times=None)
+    with pytest.raises(ModelRefused, match="401"):
+        await scene.ask()
+
+
+async def test_internal_calls_use_the_second_model_too(scene: Scene) -> None:
+    scene.first.faults.add(server_error(), times=None)
+    assert await scene.internal.write("Say it.", "What?", 100) == "second"
+    scene.second.faults.add(ApiError(401, "Incorrect API key"), times=None)
+    with pytest.raises(InternalModelUnavailable):
+        await scene.internal.write("Say it.", "What?", 100)
+
+
+async def test_an_internal_answer_that_is_cut_does_not_count_as_a_failing_server(
+    scene: Scene,
+) -> None:
+    scene.first.responder = Scripted(Reply("cut", finish_reason="length"))
+    with pytest.raises(InternalModelUnavailable):
+        await scene.internal.write("Say it.", "What?", 100)
+    assert not scene.breaker.is_open
+
+
+class Timed:
+    """A model whose answers take these seconds of simulated time, one after the other."""
+
+    def __init__(self, name: str, limit_s: float, *seconds: float) -> None:
+        self._name, self._limit_s = name, limit_s
+        self._seconds = list(seconds)
+
+    async def complete(self, *_: object, **__: object) -> ModelReply:
+        async with time_limit(self._limit_s):
+            await asyncio.sleep(self._seconds.pop(0))
+        return ModelReply(self._name, (), "stop")
+
+
+class TimedScene:
+    """A first model that takes these seconds, and a second one that answers at once."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.now = asyncio.get_running_loop().time
+        self.breaker = CircuitBreaker(self.now)
+        first, second = Timed("first", LIMIT_S / 2, *seconds), Timed("second", LIMIT_S, 0, 0, 0)
+        self.pair: Resilient[ChatModel] = Resilient(first, second, self.breaker, LIMIT_S)
+        self._chat = ResilientChatModel(self.pair)
+
+    async def ask(self) -> tuple[str, float]:
+        """Return which model answered, and after how many seconds."""
+        began = self.now()
+        reply = await self._chat.complete(HELLO, ())
+        return reply.text, self.now() - began
+
+    async def rest(self) -> None:
+        """Let the first model be silent once, and let its rest end."""
+        attempt = self.breaker.begin()
+        assert attempt
+        self.breaker.failed(attempt, in_silence=True)
+        await asyncio.sleep(2)
+
+
+def test_a_silent_first_model_leaves_the_second_half_the_time() -> None:
+    async def play() -> None:
+        assert await TimedScene(SILENCE).ask() == ("second", LIMIT_S / 2)
+
+    VirtualLoop.play(play())
+
+
+def test_a_request_does_not_wait_for_a_model_that_is_silent_to_another_request() -> None:
+    async def play() -> None:
+        scene = TimedScene(SILENCE, SILENCE)
+        early = asyncio.create_task(scene.ask())
+        await asyncio.sleep(LIMIT_S / 2 - 0.5)
+        assert await scene.ask() == ("second", 0.5 + 0.5)
+        assert await early == ("second", LIMIT_S / 2)
+
+    VirtualLoop.play(play())
+
+
+def test_a_probe_of_a_silent_model_costs_one_turn_half_a_second() -> None:
+    async def play() -> None:
+        scene = TimedScene(SILENCE)
+        await scene.rest()
+        assert [await scene.ask(), await scene.ask()] == [("second", 0.5), ("second", 0)]
+        await scene.pair.close()
+
+    VirtualLoop.play(play())
+
+
+def test_a_slow_answer_to_a_probe_ends_the_rest() -> None:
+    async def play() -> None:
+        scene = TimedScene(0.9, 0)
+        await scene.rest()
+        assert [await scene.ask(), await scene.ask()] == [("second", 0.5), ("second", 0)]
+        await asyncio.sleep(0.4)
+        assert await scene.ask() == ("first", 0)
+
+    VirtualLoop.play(play())

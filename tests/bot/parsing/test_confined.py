@@ -1,0 +1,88 @@
+"""A process that parses what anybody may have made can open nothing, whatever its parser does."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bot
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="filters calls of Linux")
+OPENS = {
+    "opens a file": "open('/dev/null')",
+    "opens a file after it has closed another one": "os.close(0), open('/dev/null')",
+    "reads the bot's secrets": "os.close(0), open(f'/proc/{os.getppid()}/environ')",
+    "connects": "os.close(0), socket.create_connection(('127.0.0.1', 1))",
+}
+OTHER = {
+    "starts a process": "os.fork()",
+    "becomes another program": "os.execv('/bin/true', ['true'])",
+    "stops the bot": "os.kill(os.getppid(), 0)",
+    "deletes a file": "os.unlink('/nothing/here')",
+    "looks into the bot's memory": "look()",
+}
+LOOK = """
+def look():
+    here = (ctypes.c_size_t * 2)(ctypes.addressof(ctypes.create_string_buffer(8)), 8)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.process_vm_readv(os.getppid(), here, 1, here, 1, 0) < 0:
+        raise OSError(ctypes.get_errno(), "")
+"""
+
+
+def attempted(attempt: str, before: str = "") -> str:
+    code = (
+        f"import ctypes, os, socket, sys\n{LOOK}\nfrom bot.parsing import confined\n{before}\n"
+        f"confined.confine(320, 8)\ntry:\n    {attempt}\nexcept OSError as error:\n"
+        "    os.write(1, str(error.errno).encode())\nelse:\n    os.write(1, b'done')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    return run.stdout
+
+
+@on_linux
+@pytest.mark.parametrize("attempt", (OPENS | OTHER).values(), ids=(OPENS | OTHER).keys())
+def test_the_kernel_refuses_what_no_parser_needs(attempt: str) -> None:
+    assert attempted(attempt) == "1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+@pytest.mark.parametrize("attempt", OPENS.values(), ids=OPENS.keys())
+def test_without_a_filter_the_limits_still_forbid_to_open(attempt: str) -> None:
+    assert attempted(attempt, "confined._refuse_other_calls = lambda: None") == "24"
+
+
+@on_linux
+def test_a_confined_process_hides_its_memory_and_environment() -> None:
+    dumpable = "os.write(1, str(ctypes.CDLL(None).prctl(3)).encode())"
+    assert attempted(dumpable, "confined._refuse_other_calls = lambda: None") == "0done"
+
+
+def test_windows_has_no_limits_and_files_are_read_all_the_same() -> None:
+    windows = "sys.platform = 'win32'; sys.modules['resource'] = None; del os.nice"
+    assert attempted("open(os.devnull)", windows) == "done"
+
+
+def test_the_bots_own_process_loads_no_parser() -> None:
+    """What is not loaded parses nothing, and takes no memory. The SDK is loaded after the start."""
+    parsers = ("PIL", "pypdf", "lxml", "docx", "pptx", "openpyxl", "trafilatura", "openai")
+    code = f"import bot.app, sys; print([name for name in {parsers} if name in sys.modules])"
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True, env=env
+    )
+    assert run.stdout.strip() == "[]"
+
+
+def test_no_other_package_imports_a_parser_not_even_later() -> None:
+    """The playground and the probes of `check` make pictures and sounds of their own."""
+    parsers = "PIL|pypdf|lxml|docx|pptx|openpyxl|trafilatura|zipfile|tarfile|csv|xml|wave"
+    imports = re.compile(rf"^\s*(?:import|from) (?:{parsers})\b", re.MULTILINE)
+    root = Path(bot.__file__).parent
+    found = {path for path in root.rglob("*.py") if imports.search(path.read_text())}
+    others = {path for path in found if path.parts[-2] not in ("parsing", "playground")}
+    assert {path.name for path in others} <= {"sight.py", "probes.py"}
+    assert len(found - others) > 5

@@ -1,0 +1,165 @@
+"""Files from anybody: text is read; everything else is refused in time, with a reason."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+
+import pytest
+
+from bot.language.catalogue import Catalogue
+from bot.parsing.answers import NotRead
+from bot.parsing.formats import REASONS, Format, Limits, format_of, read_sections
+from memory.documents.chunking import Section
+from tests.bot.parsing.pdfs import bomb, encrypted, pdf
+
+LIMITS = Limits(pages=3, chars=1_000)
+
+
+async def read(content: bytes, format_: Format, limits: Limits = LIMITS) -> list[Section]:
+    return await read_sections(content, format_, limits)
+
+
+async def reason(content: bytes, format_: Format, limits: Limits = LIMITS) -> str:
+    with pytest.raises(NotRead) as refusal:
+        await read(content, format_, limits)
+    return refusal.value.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type", "expected"),
+    [
+        ("notes.txt", "text/plain", "text"),
+        ("notes.md", "text/plain", "markdown"),
+        ("notes.md", "", "markdown"),
+        ("notes", "text/markdown; charset=utf-8", "markdown"),
+        ("REPORT.PDF", "application/pdf", "pdf"),
+        ("report.txt", "application/pdf", "pdf"),
+    ],
+)
+def test_the_declared_type_or_the_name_decides_the_format(
+    name: str, mime_type: str, expected: str
+) -> None:
+    assert format_of(name, mime_type) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type"), [("a.zip", "application/zip"), ("a.exe", ""), ("file", "image/png")]
+)
+def test_a_file_of_another_type_is_refused(name: str, mime_type: str) -> None:
+    with pytest.raises(NotRead, match="type"):
+        format_of(name, mime_type)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+async def test_text_is_read_in_every_unicode_encoding(encoding: str) -> None:
+    assert await read("Grüße, мир".encode(encoding), "text") == [Section("Grüße, мир")]
+
+
+async def test_text_in_a_legacy_encoding_is_refused() -> None:
+    assert await reason("Привет".encode("cp1251"), "text") == "letters"
+
+
+async def test_a_binary_file_that_claims_to_be_text_is_refused() -> None:
+    assert await reason(b"PK\x00\x01", "text") == "type"
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown"])
+async def test_a_file_without_text_is_refused(format_: Format) -> None:
+    assert await reason(b" \n\t ", format_) == "no_text"
+
+
+async def test_a_text_that_is_too_long_is_refused() -> None:
+    assert await reason(b"a" * 1_001, "text") == "too_long"
+
+
+async def test_a_section_of_markdown_is_a_heading_with_the_text_below_it() -> None:
+    text = "Before.\n# One ##\nA\n```\n# no heading\n```\n## Two\nB"
+
+    assert await read(text.encode(), "markdown") == [
+        Section("Before.\n"),
+        Section("# One ##\nA\n```\n# no heading\n```\n", "One"),
+        Section("## Two\nB", "Two"),
+    ]
+
+
+async def test_a_section_of_a_pdf_is_a_page() -> None:
+    assert await read(pdf("The cat sat.", "", "The end."), "pdf") == [
+        Section("The cat sat.", "page 1"),
+        Section("", "page 2"),
+        Section("The end.", "page 3"),
+    ]
+
+
+async def test_line_breaks_inside_a_sentence_are_removed() -> None:
+    (page,) = await read(pdf("The remark-\nable cat\nsat there.\nIt slept."), "pdf")
+
+    assert page.text == "The remarkable cat sat there.\nIt slept."
+
+
+async def test_a_pdf_with_a_password_is_refused() -> None:
+    assert await reason(encrypted(pdf("secret"), "password"), "pdf") == "encrypted"
+
+
+async def test_a_pdf_that_only_forbids_printing_is_read() -> None:
+    assert await read(encrypted(pdf("open"), ""), "pdf") == [Section("open", "page 1")]
+
+
+async def test_a_pdf_of_pictures_is_refused() -> None:
+    assert await reason(pdf("", ""), "pdf") == "no_text"
+
+
+async def test_a_pdf_with_too_many_pages_or_characters_is_refused() -> None:
+    assert await reason(pdf(*"abcd"), "pdf") == "too_long"
+    assert await reason(pdf("a " * 600), "pdf") == "too_long"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"no PDF", b"%PDF-1.4\n", b"%PDF-1.7\n" + b"\x00\xff<<" * 9_000],
+    ids=["text", "a header", "noise"],
+)
+async def test_a_damaged_pdf_is_refused(content: bytes) -> None:
+    assert await reason(content, "pdf") == "damaged"
+
+
+async def test_a_decompression_bomb_is_refused_before_it_is_unpacked() -> None:
+    async def parsers_cpu_s(megabytes: int) -> float:
+        content = bomb(megabytes * 2**20)
+        before = getrusage(RUSAGE_CHILDREN).ru_utime
+        assert await reason(content, "pdf") in ("damaged", "no_text")
+        return getrusage(RUSAGE_CHILDREN).ru_utime - before
+
+    assert await parsers_cpu_s(400) < 2 * await parsers_cpu_s(40)
+
+
+async def test_reading_a_slow_pdf_is_given_up_at_the_time_limit() -> None:
+    limits = Limits(pages=3, chars=1_000, parser_s=0.01, parser_mb=512)
+
+    assert await reason(pdf("slow"), "pdf", limits) == "damaged"
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("after_s", [0, 0.1])
+async def test_cancelled_reading_leaves_no_process(after_s: float) -> None:
+    before = children()
+    reading = asyncio.create_task(read(pdf("slow"), "pdf"))
+    await asyncio.sleep(after_s)
+    reading.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    async with asyncio.timeout(10):
+        while children() - before:  # noqa: ASYNC110 - nothing signals the end of a process
+            await asyncio.sleep(0.01)
+
+
+def test_every_reason_has_a_sentence() -> None:
+    catalogue = Catalogue()
+
+    assert all(f"documents.refused_{each}" in catalogue for each in REASONS)

@@ -1,0 +1,200 @@
+"""Word, PowerPoint, Excel, CSV, HTML and EPUB: read with their places, and bounded."""
+
+import io
+import re
+import zipfile
+
+import pytest
+
+from bot.parsing.formats import Format, Limits, format_of
+from memory.documents.chunking import Section
+from tests.bot.parsing.office import book, entities, sheets, slides, word, zipped
+from tests.bot.parsing.test_formats import read, reason
+
+LIMITS = Limits()
+MB = 2**20
+SHEET = "xl/worksheets/sheet1.xml"
+SHEET_XML = (
+    '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+    '<dimension ref="A1:XFD1048576"/><sheetData>{}</sheetData></worksheet>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type", "expected"),
+    [
+        ("A.DOCX", "", "docx"),
+        ("talk.pptx", "application/octet-stream", "pptx"),
+        ("a", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
+        ("list.csv", "text/plain", "csv"),
+        ("list.csv", "text/comma-separated-values", "csv"),
+        ("page.htm", "text/html", "html"),
+        ("novel.epub", "application/epub+zip", "epub"),
+    ],
+)
+def test_the_new_formats_are_known_by_type_and_by_name(
+    name: str, mime_type: str, expected: str
+) -> None:
+    assert format_of(name, mime_type) == expected
+
+
+async def test_a_word_file_has_a_section_for_each_heading_and_a_line_for_each_row() -> None:
+    assert await read(word(), "docx", LIMITS) == [
+        Section("Before."),
+        Section("Whales\nAnimal | Tonnes\nBlue whale | 190\nAfter.", "Whales"),
+    ]
+
+
+async def test_a_slide_is_a_section_with_its_title_tables_and_notes() -> None:
+    assert await read(slides(), "pptx", LIMITS) == [
+        Section("Hello", "slide 1"),
+        Section("Whales\nThey sing.\nBlue whale | 190\nBreathe.", "slide 2: Whales"),
+    ]
+
+
+async def test_a_sheet_is_a_section_and_an_empty_one_is_left_out() -> None:
+    assert await read(sheets(), "xlsx", LIMITS) == [
+        Section(
+            "Animal | Tonnes\nBlue whale | 190\n| True | 1.5",
+            "sheet Animals",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+async def test_csv_is_read_with_its_own_delimiter_and_quotes(encoding: str) -> None:
+    content = 'Tier;Größe\n"Wal; blau";"30\nm"\n;;\n'.encode(encoding)
+
+    assert await read(content, "csv", LIMITS) == [Section("Tier | Größe\nWal; blau | 30 m")]
+
+
+async def test_html_is_read_without_scripts_and_with_rows_of_tables_as_lines() -> None:
+    page = (
+        "<title>Sea</title><script>no</script><p>Big&nbsp;<b>fish</b><!-- no -->!<h2>Wha<i>les</i>"
+        "</h2>They <br>sing.<table><tr><td><p>Blue</p><p>whale</p><td>190</table>End"
+    )
+    expected = [
+        Section("Big fish!", "Sea"),
+        Section("Whales\nThey\nsing.\nBlue whale | 190\nEnd", "Whales"),
+    ]
+    assert await read(page.encode(), "html", LIMITS) == expected
+
+
+async def test_html_in_a_declared_legacy_encoding_is_read() -> None:
+    page = '<meta charset="windows-1251"><p>Привет'.encode("cp1251")
+
+    assert await read(page, "html", LIMITS) == [Section("Привет")]
+
+
+async def test_chapters_of_a_book_are_read_in_the_order_of_its_spine() -> None:
+    doctype = '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://127.0.0.1:9/x.dtd">'
+    content = book(
+        "<html><body><p>Grüße</p></body></html>",
+        f"<?xml version='1.0'?>{doctype}<html><body><h1>Two</h1><p>sea&nbsp;&amp; sky</p></body>",
+    )
+    assert await read(content, "epub", LIMITS) == [
+        Section("Grüße", "chapter 1"),
+        Section("Two\nsea & sky", "Two"),
+    ]
+
+
+async def test_an_encrypted_book_and_an_office_file_with_a_password_are_refused() -> None:
+    rights = {"META-INF/encryption.xml": '<CipherReference URI="book/text/0 c.xhtml"/>'}
+    package = b"\xd0\xcf\x11\xe0" + "EncryptedPackage".encode("utf-16-le")
+
+    assert await reason(book("<p>secret", **rights), "epub", LIMITS) == "encrypted"
+    assert await reason(package, "docx", LIMITS) == "encrypted"
+
+
+@pytest.mark.parametrize(
+    ("content", "format_"),
+    [
+        (word(), "xlsx"),
+        (sheets(), "pptx"),
+        (slides(), "epub"),
+        (b"%PDF-1.7", "docx"),
+        (word()[:-400], "docx"),
+        (book("a")[:300], "epub"),
+        (zipped({"a": "b"}), "xlsx"),
+    ],
+    ids=["docx", "xlsx", "pptx", "pdf", "cut docx", "cut epub", "any zip"],
+)
+async def test_a_cut_file_and_one_of_another_format_are_refused(
+    content: bytes, format_: Format
+) -> None:
+    assert await reason(content, format_, LIMITS) == "damaged"
+
+
+async def test_a_decompression_bomb_is_refused_before_a_library_reads_it() -> None:
+    flat = zipped({"word/media/image1.bmp": bytes(100 * MB)}, word())
+    lying = flat.replace((100 * MB).to_bytes(4, "little"), (100).to_bytes(4, "little"))
+
+    assert await reason(flat, "docx", LIMITS) == "too_long"
+    assert await reason(lying, "docx", LIMITS) == "damaged"
+    assert await reason(zipped({str(at): b"" for at in range(5_001)}), "epub") == "too_long"
+
+
+async def test_a_zip_inside_a_file_is_not_opened() -> None:
+    inner = zipped({"bomb": bytes(30 * MB)})
+
+    assert len(await read(zipped({"word/embeddings/a.zip": inner}, word()), "docx", LIMITS)) == 2
+
+
+async def test_a_sheet_that_announces_all_cells_is_read_as_far_as_it_has_any() -> None:
+    one = SHEET_XML.format('<row r="2"><c r="B2"><v>7</v></c></row>')
+
+    assert await read(zipped({SHEET: one}, sheets()), "xlsx", LIMITS) == [
+        Section("| 7", "sheet Animals")
+    ]
+
+
+@pytest.mark.parametrize("rows", [1_048_576, 50])
+async def test_gaps_between_cells_count_as_cells(rows: int) -> None:
+    cells = [f'<row r="{rows}"><c r="A{rows}"><v>7</v></c></row>']
+    if rows == 50:
+        cells = [f'<row r="{at}"><c r="XFD{at}"><v>7</v></c></row>' for at in range(1, 51)]
+    content = zipped({SHEET: SHEET_XML.format("".join(cells))}, sheets())
+
+    assert await reason(content, "xlsx", LIMITS) == "too_long"
+
+
+async def test_entities_that_a_file_declares_are_never_expanded() -> None:
+    body = "<html><body><p>safe * end</p></body></html>"
+    sheet = entities(SHEET_XML.format('<row r="1"><c r="A1" t="str"><v>*</v></c></row>'))
+    outside = '<!DOCTYPE w [<!ENTITY e SYSTEM "file:///etc/passwd">]><w>&e;</w>'
+
+    (chapter,) = await read(book(entities(body)), "epub", LIMITS)
+    assert "lol" not in chapter.text
+    assert "safe" in chapter.text
+    package = {"META-INF/container.xml": entities("<container>*</container>")}
+    assert await reason(zipped(package), "epub", LIMITS) == "damaged"
+    assert await reason(zipped({SHEET: sheet}, sheets()), "xlsx", LIMITS) == "damaged"
+    utf_16 = zipped({"word/document.xml": outside.encode("utf-16")}, word())
+    assert await reason(utf_16, "docx", LIMITS) == "damaged"
+
+
+@pytest.mark.parametrize(
+    ("content", "format_"),
+    [(word(), "docx"), (b"a,b\n" * 9, "csv"), (b"<p>" + b"a" * 40, "html")],
+    ids=["docx", "csv", "html"],
+)
+async def test_too_much_text_is_refused_in_every_format(content: bytes, format_: Format) -> None:
+    assert await reason(content, format_, Limits(chars=20)) == "too_long"
+
+
+async def test_many_short_rows_are_refused_by_their_parser() -> None:
+    """Each row costs time when the text is cut into passages."""
+    assert await reason(b"a\n" * 249_000, "csv", Limits()) == "too_long"
+
+
+async def test_a_word_file_without_styles_is_read() -> None:
+    whole = word()
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        kept = {
+            name: archive.read(name) for name in archive.namelist() if name != "word/styles.xml"
+        }
+    name = "word/_rels/document.xml.rels"
+    kept[name] = re.sub(rb"<Relationship [^>]*styles[^>]*/>", b"", kept[name])
+    assert await read(zipped(kept), "docx", LIMITS) == [
+        Section("Before.\nWhales\nAnimal | Tonnes\nBlue whale | 190\nAfter.")
+    ]

@@ -1,0 +1,137 @@
+"""Pictures are read in a process of their own, and what a model sees of them is bounded."""
+
+import struct
+import zlib
+from io import BytesIO
+
+import pytest
+from PIL import ExifTags, Image
+
+from bot.parsing.answers import NotRead
+from bot.parsing.pictures import MAX_SHOWN_BYTES, read_header, read_picture
+
+
+def drawn(width: int, height: int, kind: str) -> bytes:
+    file = BytesIO()
+    Image.new("RGB", (width, height)).save(file, kind)
+    return file.getvalue()
+
+
+def png_that_states(width: int, height: int) -> bytes:
+    """Return a file of 60 bytes that states any size."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    return b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", 4) + b"IDAT" + bytes(8)
+
+
+def noise(width: int, height: int) -> bytes:
+    file = BytesIO()
+    Image.effect_noise((width, height), 99).convert("RGB").save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF"])
+async def test_a_small_picture_is_shown_as_it_is(kind: str) -> None:
+    content = drawn(30, 20, kind)
+    picture = await read_picture(content)
+    assert (picture.mime_type, picture.width, picture.height) == (f"image/{kind.lower()}", 30, 20)
+    assert picture.content == content
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "damaged"),
+        (b"a photo", "damaged"),
+        (drawn(30, 20, "PNG")[:20], "damaged"),
+        (drawn(30, 20, "BMP"), "damaged"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "damaged"),
+        (png_that_states(4_000, 4_000), "damaged"),
+        (png_that_states(10_000, 5_001), "too_big"),
+        (png_that_states(2**31 - 1, 2**31 - 1), "too_big"),
+    ],
+)
+async def test_what_is_no_picture_or_states_too_many_pixels_is_refused(
+    content: bytes, why: str
+) -> None:
+    with pytest.raises(NotRead, match=why):
+        await read_picture(content)
+
+
+async def test_a_big_picture_is_made_smaller_upright_and_on_white() -> None:
+    file = BytesIO()
+    rotated = Image.Exif()
+    rotated[ExifTags.Base.Orientation] = 6
+    Image.new("RGB", (3_000, 2_000), "blue").save(file, "JPEG", exif=rotated)
+    small = await read_picture(file.getvalue())
+    assert (small.mime_type, small.width, small.height) == ("image/jpeg", 1_154, 1_731)
+    with Image.open(BytesIO(small.content)) as shown:
+        assert shown.size == (1_154, 1_731)
+        assert not shown.getexif()
+
+    file = BytesIO()
+    Image.new("RGBA", (3_000, 1_000), (255, 0, 0, 0)).save(file, "PNG")
+    with Image.open(BytesIO((await read_picture(file.getvalue())).content)) as shown:
+        assert shown.getpixel((5, 5)) == (255, 255, 255)
+
+
+async def test_a_picture_of_many_bytes_becomes_one_of_few_whatever_its_size() -> None:
+    heavy = drawn(100, 100, "JPEG") + bytes(5 * MAX_SHOWN_BYTES)
+    picture = await read_picture(heavy)
+    assert (picture.mime_type, picture.width, picture.height) == ("image/jpeg", 100, 100)
+    assert len(picture.content) < 2_000
+
+    noisy = noise(1_200, 1_000)
+    assert len(noisy) > MAX_SHOWN_BYTES
+    picture = await read_picture(noisy, 50_000)
+    assert len(picture.content) <= 50_000
+
+
+async def test_what_fills_the_memory_is_refused() -> None:
+    """Only its process is stopped; the limit holds for it and not for the bot."""
+    with pytest.raises(NotRead, match="too_big"):
+        await read_picture(png_of_zeros(10_000, 5_000))
+
+
+async def test_a_small_machine_gives_a_parser_half_of_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    picture = png_of_zeros(4_000, 3_000)
+    assert (await read_picture(picture)).mime_type == "image/jpeg"
+    monkeypatch.setattr("bot.parsing.processes.memory_mb", lambda: 200)
+    with pytest.raises(NotRead, match="too_big"):
+        await read_picture(picture)
+
+
+async def test_a_header_with_a_million_segments_is_read_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Image, "open", None)  # the bot's own process would fail
+    content = b"\xff\xd8" + b"\xff\xe5\x00\x02" * 2**20
+    with pytest.raises(NotRead):
+        await read_picture(content)
+
+
+async def test_only_the_header_tells_how_a_picture_of_a_tool_is_sent() -> None:
+    header = await read_header(drawn(4_000, 3_000, "PNG"))
+    assert header
+    assert (header.format, header.width, header.height) == ("PNG", 4_000, 3_000)
+    assert await read_header(drawn(30, 20, "PNG")[:20]) is None
+    assert await read_header(b"%PDF-") is None
+    with pytest.raises(NotRead, match="too_big"):
+        await read_header(png_that_states(60_000, 60_000))
+
+
+def png_of_zeros(width: int, height: int) -> bytes:
+    """Return a whole PNG file of a black picture, a thousandth of its size."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(name + content))
+        return struct.pack(">I", len(content)) + name + content + check
+
+    packing = zlib.compressobj(1)
+    rows = [packing.compress(bytes(3 * width + 1)) for _ in range(height)]
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    packed = b"".join((*rows, packing.flush()))
+    parts = chunk(b"IHDR", header), chunk(b"IDAT", packed), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)

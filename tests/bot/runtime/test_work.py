@@ -1,0 +1,395 @@
+"""A due reminder is one message, whenever the worker that sends it dies or the chat is cleared."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.features.reminders.due import ReminderWork
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
+from bot.runtime.work import WorkLoop
+from bot.telegram.chat import Destination
+from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, TelegramError, Unreachable
+from bot.telegram.packing import from_bytes
+from bot.turn.deliver import Deliverer
+from bot.turn.outbox import Outbox
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from memory.work.item import BEGUN, WorkItem, due_task
+from tests.memory.conftest import OPTIONS
+from tests.memory.dying_client import DyingClient
+from tests.memory.turns import ANN, HERE, close, take
+from tests.memory.work.test_items import (
+    LEASE_S,
+    NEW_YEAR,
+    let_the_lease_end,
+    reminder,
+    store,
+)
+from tests.quiet_chat import QuietChat, no_export
+
+TEXT = "⏰ Call Ben"
+SENTENCES = Sentences(Catalogue())
+MAX_STEPS = 30
+[_NOTE] = SENTENCES.say("en", "reminders.repeated")
+DOUBTED = f"{TEXT}\n\n{_NOTE.text}"
+
+
+@dataclass
+class ScriptedChat(QuietChat):
+    """Takes a message, and answers it with the next error of the script if there is one."""
+
+    errors: list[TelegramError | None]
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.before_answer = asyncio.Event()
+        self.before_answer.set()
+        self.asked = asyncio.Event()
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
+        error = self.errors.pop(0) if self.errors else None
+        if isinstance(error, FloodWait | Unreachable | Blocked):  # these were not sent
+            raise error
+        message_id = await super().send(to, part, timeout_s)
+        self.asked.set()
+        await self.before_answer.wait()
+        if error:
+            raise error
+        return message_id
+
+    @property
+    def texts(self) -> list[str]:
+        return [part.text for _, part in self.sent]
+
+
+async def no_pause(seconds: float) -> None:
+    del seconds
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, None, OPTIONS)
+
+
+def worker(memory: Memory, chat: QuietChat) -> WorkLoop:
+    deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
+    return WorkLoop(memory.work, [ReminderWork(SENTENCES)], deliverer, LEASE_S)
+
+
+async def begin(due: WorkLoop) -> None:
+    """Begin to send what is due; what was put off until now may be due in the next millisecond."""
+    while await due.check() < 0.1:
+        pass
+
+
+async def work(due: WorkLoop) -> None:
+    """Look once, and wait until what is due was served."""
+    await begin(due)
+    await asyncio.gather(*due._doing.values())
+
+
+@pytest.fixture
+async def dying(valkey: str) -> AsyncIterator[DyingClient]:
+    client = await DyingClient.open(valkey)
+    yield client
+    await client.close()
+
+
+async def deaths(
+    memory: Memory, dying: DyingClient, make: Callable[[], WorkItem]
+) -> AsyncIterator[tuple[WorkItem, ScriptedChat]]:
+    """Let a worker die after each step that it takes with an item, and an heir look afterwards."""
+    for steps in range(MAX_STEPS):
+        one = make()
+        await store(memory, one, update_id=steps + 1)
+        chat = ScriptedChat([])
+        dying.calls_left = steps
+        try:
+            await work(worker(Memory(dying, 42, memory.tokens, None, OPTIONS), chat))
+        except Exception:  # noqa: BLE001 - it died before it found anything
+            assert steps in (0, 1)
+        lives = dying.calls_left > 0
+        found = await memory.work.find(HERE, one.id)
+        if found and found.due == one.due:  # still to be done
+            await let_the_lease_end(memory, one.id)
+        await work(worker(memory, chat))
+        yield one, chat
+        if lives:
+            return
+    raise AssertionError("it never came to the end")
+
+
+async def test_whoever_dies_between_any_two_steps_at_most_the_message_in_doubt_is_repeated(
+    memory: Memory, dying: DyingClient
+) -> None:
+    """The heir works when the lease has ended; a worker that dies early has sent nothing."""
+    sent = []
+    async for _, chat in deaths(memory, dying, lambda: reminder(due=int(time.time()) - 1)):
+        assert await memory.work.list_open(HERE) == []
+        assert chat.texts == [TEXT, DOUBTED][: len(chat.texts)]
+        sent.append(len(chat.texts))
+    assert sent.count(2) == 1
+    assert set(sent) == {1, 2}
+
+
+async def test_a_reminder_whose_request_is_in_doubt_comes_again_and_says_so(
+    memory: Memory,
+) -> None:
+    one = reminder(due=time.time() - 1)
+    await store(memory, one)
+    chat = ScriptedChat([])
+    for in_doubt in (1, 2, 3):
+        taken = await memory.work.take(HERE, one.id, LEASE_S)
+        assert taken
+        await memory.work.mark_sending(taken, LEASE_S)
+        await let_the_lease_end(memory, one.id)
+        if in_doubt == 2:
+            said = await ReminderWork(SENTENCES).message(taken.item)
+            assert isinstance(said, Outbox)
+            assert said.parts[0].text == DOUBTED
+    await work(worker(memory, chat))
+    assert chat.texts == []  # three requests are enough
+    assert await memory.work.list_open(HERE) == []
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+async def test_who_ends_while_telegram_takes_nothing_has_not_tried(
+    memory: Memory, *, is_killed: bool
+) -> None:
+    """The first 429 is Telegram's, later the worker waits for a permit of its own limit."""
+    one = reminder(due=time.time() - 1)
+    await store(memory, one)
+    chat = ScriptedChat([FloodWait(15)] * 5)
+    for _ in range(5):
+        waits = asyncio.Event()
+
+        async def pause(_: float, waits: asyncio.Event = waits) -> None:
+            waits.set()
+            await asyncio.Event().wait()
+
+        deliverer = Deliverer(chat, 5, no_export, lambda _: None, pause)
+        due = WorkLoop(memory.work, [ReminderWork(SENTENCES)], deliverer, LEASE_S)
+        await begin(due)
+        await waits.wait()
+        [waiting] = await memory.work.list_open(HERE)
+        assert waiting.sends == 0
+        for task in due._doing.values():
+            task.cancel()
+        await asyncio.gather(*due._doing.values(), return_exceptions=True)
+        if is_killed:  # a cancelled worker has given it back
+            await let_the_lease_end(memory, one.id)
+    await work(worker(memory, chat))
+    assert chat.texts == [TEXT]
+
+
+async def test_who_is_stopped_while_it_is_sent_deletes_it_and_it_comes_again_as_the_first(
+    memory: Memory,
+) -> None:
+    await store(memory, reminder(due=time.time() - 1))
+    chat = ScriptedChat([])
+    chat.before_answer.clear()
+    due = worker(memory, chat)
+    await begin(due)
+    await chat.asked.wait()
+    [task] = due._doing.values()
+    task.cancel()
+    chat.before_answer.set()
+    await asyncio.gather(task, return_exceptions=True)
+    assert chat.deleted == [(7, 100)]
+    await work(worker(memory, chat))
+    assert chat.texts == [TEXT, TEXT]
+    assert await memory.work.list_open(HERE) == []
+
+
+async def test_the_reminder_of_a_removed_person_waits(memory: Memory) -> None:
+    one = reminder(due=time.time() - 1)
+    await store(memory, one)
+    chat, people = ScriptedChat([]), set[int]()
+    deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
+    kinds = [ReminderWork(SENTENCES)]
+    due = WorkLoop(memory.work, kinds, deliverer, LEASE_S, lambda person, _: person in people)
+    await work(due)
+    assert chat.texts == []
+    assert [each.id for each in await memory.work.list_open(HERE)] == [one.id]
+    assert await memory.work.find_due(8) == []
+    people.add(one.person)
+    await let_the_lease_end(memory, one.id)
+    await work(due)
+    assert chat.texts == [TEXT]
+
+
+async def test_what_was_cleared_or_cancelled_while_it_was_sent_is_deleted(memory: Memory) -> None:
+    one = reminder(due=time.time() - 1)
+    await store(memory, one)
+    chat = ScriptedChat([])
+    chat.before_answer.clear()
+    working = asyncio.create_task(work(worker(memory, chat)))
+    await chat.asked.wait()
+    await memory.work.cancel(HERE, one.id)
+    chat.before_answer.set()
+    await working
+    assert chat.deleted == [(7, 100)]
+    assert await memory.client.call("EXISTS", memory.keys.scope(HERE).work) == 0
+
+
+async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
+    """A flood: later. Blocked: erased, also if it would repeat."""
+    errors: list[TelegramError | None] = [FloodWait(3), None, Blocked(), FloodWait(600)]
+    chat = ScriptedChat(errors)
+    for number, left in enumerate((0, 0, 1)):
+        one = replace(reminder(str(number), due=time.time() - 1), rule="0 9 * * *" * (number == 1))
+        await store(memory, one, update_id=number + 1)
+        await work(worker(memory, chat))
+        assert len(await memory.work.list_open(HERE)) == left
+    assert chat.texts == ["⏰ 0"]
+    [waiting] = await memory.work.list_open(HERE)
+    assert waiting.sends == 0
+    await let_the_lease_end(memory, waiting.id)
+    await work(worker(memory, chat))
+    assert chat.texts[1:] == ["⏰ 2"]
+
+
+async def test_without_an_answer_of_telegram_it_is_sent_once_more_and_says_so(
+    memory: Memory,
+) -> None:
+    one = reminder(due=time.time() - 1)
+    await store(memory, one)
+    chat = ScriptedChat([OutcomeUnknown(), OutcomeUnknown()])
+    await work(worker(memory, chat))
+    assert len(await memory.work.list_open(HERE)) == 1
+    assert await memory.work.take(HERE, one.id, LEASE_S) is None  # not at once
+    await let_the_lease_end(memory, one.id)
+    await work(worker(memory, chat))
+    assert chat.texts == [TEXT, DOUBTED]
+    assert await memory.work.list_open(HERE) == []
+
+
+async def test_a_late_one_says_so_and_what_repeats_does_not_make_up_for_what_it_missed(
+    memory: Memory,
+) -> None:
+    began = time.time()
+    hours_ago = began - 5 * 3_600
+    one = replace(reminder(due=hours_ago), rule="0 * * * *", zone="Europe/Berlin", language="de")
+    await store(memory, one)
+    chat = ScriptedChat([])
+    await work(worker(memory, chat))
+    await work(worker(memory, chat))
+    [(to, part)] = chat.sent
+    assert (to.chat_id, part.text.partition("\n\n")[0]) == (7, TEXT)
+    assert "kommt zu spät" in part.text
+    assert [entity.url for entity in part.entities] == [f"tg://time?unix={int(hours_ago)}"]
+    [waiting] = await memory.work.list_open(HERE)
+    assert began < waiting.due <= time.time() + 3_600
+    assert waiting.due % 3_600 == 0
+    assert waiting.due < NEW_YEAR
+
+
+async def test_a_question_that_stayed_without_an_answer_is_ended_with_one_message(
+    memory: Memory, dying: DyingClient
+) -> None:
+    """Also if the worker dies between two steps: at most the message in doubt is repeated."""
+    [said] = SENTENCES.say("de", "reminders.unanswered", text="Call Ben")
+    past = replace(reminder(due=0), at="2020-01-01T09:00", rule="", language="de")
+    sent = []
+    async for _, chat in deaths(memory, dying, lambda: replace(past)):
+        assert await memory.work.find(HERE, past.id) is None
+        assert {*chat.texts} == {said.text}
+        sent.append(len(chat.texts))
+    assert sent.count(2) == 1
+
+
+async def test_an_erased_question_says_nothing_when_its_time_comes(memory: Memory) -> None:
+    repeating = replace(reminder(due=0), at="", rule="0 9 * * *", zone="UTC")
+    await store(memory, repeating)
+    await memory.work.cancel(HERE, repeating.id)
+    await memory.client.call("ZADD", memory.keys.work, 0, f"{HERE.tag}|{repeating.id}")
+    chat = ScriptedChat([])
+    await work(worker(memory, chat))
+    assert chat.texts == []
+    await store(memory, replace(repeating, id="0badcafe"), update_id=2)
+    await memory.client.call("ZADD", memory.keys.work, 0, f"{HERE.tag}|0badcafe")
+    await work(worker(memory, chat))
+    assert len(chat.texts) == 1
+    assert await memory.work.find(HERE, "0badcafe") is None
+
+
+def a_task(rule: str = "") -> WorkItem:
+    return replace(reminder("Say hello", due=int(time.time()) - 1), is_task=True, rule=rule)
+
+
+async def waiting(memory: Memory) -> list[Entry]:
+    """Return what waits in the mailbox."""
+    members = await memory.client.call("ZRANGE", memory.keys.scope(HERE).mailbox, 0, -1)
+    return [Entry.of_member(each) for each in members]
+
+
+@pytest.mark.parametrize("rule", ["", "0 8 * * *"])
+async def test_whoever_dies_between_any_two_steps_a_task_has_one_turn(
+    memory: Memory, dying: DyingClient, rule: str
+) -> None:
+    async for one, chat in deaths(memory, dying, lambda: a_task(rule)):
+        assert chat.texts == []
+        [entry] = await waiting(memory)
+        assert (entry.update_id, entry.sender_id) == (one.turn_id, one.person)
+        assert from_bytes(entry.body).text == "⏰ Say hello"
+        assert due_task(entry.update_id, time.time())[0] == one.id
+        left = await memory.work.find(HERE, one.id)
+        assert left
+        assert (left.is_open, left.sends) == ((True, 0) if rule else (False, BEGUN))
+        await memory.work.cancel(HERE, one.id)
+        await close(memory, await take(memory))
+
+
+async def test_a_task_waits_while_the_conversation_is_off_the_record(memory: Memory) -> None:
+    one = a_task()
+    await store(memory, one)
+    end = Entry(9, ANN, is_command=True, body=b"[]")
+    await memory.off_record.begin(HERE, time.time() - 1, time.time() + 60, end)
+    due = worker(memory, ScriptedChat([]))
+    await work(due)
+    assert await waiting(memory) == []
+    assert await memory.work.find(HERE, one.id) == one
+    await memory.off_record.end(HERE, 9, is_due=False)
+    await let_the_lease_end(memory, one.id)
+    await work(due)
+    assert [each.update_id for each in await waiting(memory)] == [one.turn_id]
+
+
+async def test_a_task_that_has_begun_is_erased_after_a_day(memory: Memory) -> None:
+    one = a_task()
+    await store(memory, one)
+    chat = ScriptedChat([])
+    await work(worker(memory, chat))
+    assert await memory.work.list_open(HERE) == []
+    await work(worker(memory, chat))
+    assert await memory.work.find(HERE, one.id)
+    await let_the_lease_end(memory, one.id)  # a day is over
+    await work(worker(memory, chat))
+    assert await memory.work.find(HERE, one.id) is None
+    assert chat.texts == []
+    assert len(await waiting(memory)) == 1
+
+
+class NothingToSay:
+    """Work whose items need no message any more when they are due."""
+
+    kind = "reminder"
+
+    async def message(self, item: WorkItem) -> Outbox | None:
+        assert item.text == "Call Ben"
+        return None
+
+
+async def test_an_item_with_nothing_to_say_is_done_without_a_message(memory: Memory) -> None:
+    await memory.work.add(HERE, reminder(due=time.time() - 1))
+    deliverer = Deliverer(chat := ScriptedChat([]), 5, no_export, lambda _: None, no_pause)
+    await work(WorkLoop(memory.work, [NothingToSay()], deliverer, LEASE_S))
+    assert chat.texts == []
+    assert await memory.work.list_open(HERE) == []

@@ -1,0 +1,94 @@
+"""Workers of two releases run at once: the older one leaves alone what it cannot read."""
+
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.telegram.chat import Destination
+from bot.telegram.edits import edited_entry
+from bot.telegram.packing import from_bytes, to_bytes
+from bot.turn.conversation_worker import ConversationWorker
+from bot.turn.outbox import Outbox
+from bot.turn.permits import Permits, PersonLimits
+from memory.memory import Memory
+from memory.queue import stored_version
+from memory.queue.mailbox import Entry
+from memory.queue.open_turn import Committed, NoTurn, OpenTurn
+from memory.queue.ready_queue import WakeUp
+from memory.queue.stored_version import NewerValue
+from memory.scopes.delta import Cursor
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.bot.telegram import raw
+from tests.memory.conftest import OPTIONS
+from tests.memory.turns import ANN, HERE, exchange_of, take
+
+HELLO = raw.inbound(raw.message("hello"))
+OUTBOX = Outbox(Destination(7), ())
+NEWER = stored_version.VERSION + 1
+MAX_TRIES = 4
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, None, OPTIONS)
+
+
+def worker(memory: Memory) -> ConversationWorker:
+    """Return a worker that closes each turn as soon as it has read it."""
+
+    async def run(turn: OpenTurn) -> Committed:
+        assert from_bytes(turn.entries[0].body).text == "hello"
+        assert not turn.outbox or Outbox.from_bytes(turn.outbox) == OUTBOX
+        return await memory.turns.commit(turn, exchange_of(turn), Cursor())
+
+    permits = Permits(PersonLimits(), memory.mailbox.wake)
+    return ConversationWorker(memory.ready_queue(), memory.turns, memory.histories, permits, run)
+
+
+@pytest.mark.parametrize("newer", ["message", "reply"])
+async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, newer: str
+) -> None:
+    """However often the older one meets it, no attempt counts, and the log says it once."""
+    if newer == "message":
+        monkeypatch.setattr(stored_version, "VERSION", NEWER)
+    entry = Entry(1, ANN, is_command=False, body=to_bytes(HELLO))
+    await memory.mailbox.put(HERE, entry)
+    monkeypatch.setattr(stored_version, "VERSION", NEWER)
+    if newer == "reply":
+        turn = await take(memory)
+        await memory.turns.write_outbox(turn, OUTBOX.to_bytes())
+        await memory.turns.hand_over(HERE, turn.lease.token)
+    monkeypatch.setattr(stored_version, "VERSION", NEWER - 1)
+    older, keys = worker(memory), memory.keys.scope(HERE)
+    wake_up = WakeUp(b"1-0", HERE.tag, 1)
+    with capture_logs() as logs:
+        for _ in range(MAX_TRIES):
+            assert await older.serve(wake_up) == NoTurn("deferred")
+            assert await memory.client.call("EXISTS", keys.lease) == 0
+            assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag)
+            assert await memory.client.call("HGET", keys.turn, "failures") is None
+    [line] = [each for each in logs if each["event"] == "turn of a newer release given back"]
+    assert line["version"] == NEWER
+    monkeypatch.setattr(stored_version, "VERSION", NEWER)
+    assert await worker(memory).serve(wake_up) == NoTurn("empty")
+    assert await memory.client.call("ZCARD", keys.mailbox) == 0
+
+
+def test_a_newer_release_reads_what_was_stored_before_and_an_older_one_refuses_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed, reply = to_bytes(HELLO), OUTBOX.to_bytes()
+    assert packed[:1] + reply[:1] == b"[["
+    monkeypatch.setattr(stored_version, "VERSION", 7)
+    assert from_bytes(packed) == from_bytes(to_bytes(HELLO)) == HELLO
+    assert Outbox.from_bytes(reply) == Outbox.from_bytes(OUTBOX.to_bytes()) == OUTBOX
+    later = to_bytes(HELLO)
+    monkeypatch.setattr(stored_version, "VERSION", 6)
+    with pytest.raises(NewerValue):
+        from_bytes(later)
+    edit = replace(HELLO, kind="edit", text="hullo", edited_at=HELLO.sent_at + 1)
+    assert edited_entry(edit, later) is None
+    assert edited_entry(edit, packed)

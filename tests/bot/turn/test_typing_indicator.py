@@ -1,0 +1,30 @@
+"""The slow steps of a turn share one deadline."""
+
+import asyncio
+
+import pytest
+
+from bot.turn.request import Request
+from bot.turn.typing_indicator import TypingIndicator
+from memory.message import Message
+from tests.bot.telegram import raw
+from tests.quiet_chat import QuietChat
+
+
+def request() -> Request:
+    message = Message(0, 0, "user", "Hello", 1_000.0, 7, "Anna", (1,), 1)
+    return Request((raw.inbound(raw.message("Hello")),), message, (message,))
+
+
+async def test_a_later_step_gets_only_what_an_earlier_one_has_left() -> None:
+    asked, at_work = request(), TypingIndicator(QuietChat(), timeout_s=100)
+    async with at_work.shown(asked):
+        ends_at = asked.run.ends_at
+    async with at_work.answering(asked):
+        assert asked.run.ends_at == ends_at
+    asked.run.ends_at = asyncio.get_running_loop().time()
+    with pytest.raises(TimeoutError):
+        async with at_work.answering(asked):
+            await asyncio.Event().wait()
+    async with at_work.shown(request()):  # another turn has its own
+        await asyncio.sleep(0)

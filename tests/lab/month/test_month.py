@@ -1,0 +1,53 @@
+"""A short month, and what its audit finds."""
+
+import pytest
+
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from tests.lab.month import __main__ as month
+from tests.lab.month.audit import audit
+from tests.lab.month.people import Place
+
+BOT = 42
+HERE = Place(3)
+META = Keys(BOT).scope(Scope.of_chat(HERE.id)).meta
+
+
+async def complaints(store: RedisClient) -> dict[str, int]:
+    found = await audit(store, BOT, HERE.scopes, [HERE.word], 1_000)
+    return dict(found.complaints)
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (("SET", META, "said", "EX", 900), {}),
+        (("SET", META, "said"), {"meta never expires": 1}),
+        (("SET", META, "said", "EX", 9_000), {"meta expires too late": 1}),
+        (("HSET", Keys(BOT).due, "c:1:0", 1), {}),
+        (("SET", Keys(BOT).scope(Scope("c:9:0")).log, "a", "EX", 9), {"log of nobody": 1}),
+        (("SET", "r:7:due", "a"), {"a key of another bot": 1}),
+        (("SET", META, f"The {HERE.word}.", "EX", 9), {"a forgotten word in meta": 1}),
+    ],
+)
+async def test_the_audit_finds_what_should_not_be_there(
+    store: RedisClient, command: tuple[str | int, ...], complaint: dict[str, int]
+) -> None:
+    await store.call(*command)
+    assert await complaints(store) == complaint
+
+
+def test_answers_out_of_order_are_counted() -> None:
+    place = Place(1, said=["m1", "m2", "m3"], order=["m1", "m3", "m2", "m2"])
+    place.answered.update(place.order)
+    assert (place.disorder(), place.missing()) == (1, [])
+
+
+@pytest.mark.timeout(600)  # it starts eight processes, which takes two minutes on a busy machine
+async def test_a_short_month_breaks_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(month, "WORKERS", 1)
+    monkeypatch.setattr(month, "STRIKES", ("kill a worker", "backup"))
+    report = await month.run(month.Size(chats=12, turns=24, days=2, seconds=500))
+    assert report["complaints"] == {}
+    assert report["struck"] == ["kill a worker", "backup"]
+    assert report["turns"] == 24

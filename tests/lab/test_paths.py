@@ -1,0 +1,16 @@
+"""A text message, from its update to a learned fact, passes no more of our code than its budget."""
+
+from operator import gt
+
+from tests.lab.measures import traced_paths
+
+MAX = {"start": (1_260, 340), "text": (890, 200)}
+"""Functions and files. Some more than were counted: polls and loading may come meanwhile."""
+
+
+async def test_start_and_message_pass_no_more_functions_and_files_than_their_budgets() -> None:
+    """Bounds are only lowered; `python -m tests.lab.measures` prints the figures."""
+    paths = await traced_paths(["text"])
+    found = {name: (path["functions"], path["files"]) for name, path in paths.items()}
+    assert {name: each for name, each in found.items() if any(map(gt, each, MAX[name]))} == {}
+    assert max(path["frames_to_the_sdk"] for path in paths.values()) <= 13

@@ -1,0 +1,83 @@
+"""A conversation of any length takes a bounded part of the memory; the newest is found."""
+
+from collections.abc import Iterator
+from datetime import UTC
+from random import Random
+
+import numpy as np
+
+from memory.memory import Memory
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.scopes.message_stream import MessageStream
+from memory.search.int8_rows import quantised
+from memory.store.keys import Scope
+
+HERE = Scope.of_chat(7)
+MAX_BYTES = 4 * 2**20
+
+
+def said(seq: int, text: str) -> Message:
+    return Message(seq, seq, "user", text, 1.7e9 + seq, 7)
+
+
+def found(stream: MessageStream, text: str) -> list[int]:
+    index = stream.indexed(UTC)
+    hits = index.search(text, None, 3, np.ones(len(index.ids), np.bool_))
+    return [stream.messages[hit.row].seq for hit in hits]
+
+
+def made_up_words(count: int) -> Iterator[Message]:
+    """Yield texts of which nearly every pair of characters is a new term."""
+    random = Random(7)
+    for seq in range(1, count + 1):
+        yield said(seq, "".join(chr(random.randrange(0x4E00, 0x9FA0)) for _ in range(2_000)))
+
+
+def test_texts_of_made_up_words_take_a_bounded_part_of_the_memory() -> None:
+    """Before the fix, 300 messages of 4,096 random ideographs took 350 MB."""
+    stream = MessageStream()
+    stream.max_bytes = 6 * MAX_BYTES
+    messages = [*made_up_words(80), said(81, "The boat lies in Oulu")]
+    stream.append(messages)
+    stream.indexed(UTC)
+    assert stream.nbytes <= 6 * MAX_BYTES
+    assert 20 <= len(stream.messages) < 81
+    assert found(stream, "Where is the boat?")[0] == 81
+
+
+def test_a_conversation_that_grows_too_long_keeps_its_newest_messages_and_their_vectors() -> None:
+    random = np.random.default_rng(7)
+    stream = MessageStream()
+    stream.max_bytes = MAX_BYTES
+    vectors = {seq: random.standard_normal(64).astype(np.float32) for seq in range(1, 2_001)}
+    for seq, vector in vectors.items():
+        vectors[seq] = vector / np.linalg.norm(vector)
+        stream.append([said(seq, f"number {seq} " + "of a boat " * 300)])
+        stream.vectors.extend([(seq, np.float32(1).tobytes() + quantised(vectors[seq]).tobytes())])
+        if seq % 100 == 0:
+            index = stream.indexed(UTC)
+            assert index.index.vectors == len(stream.messages)
+    assert stream.nbytes <= MAX_BYTES
+    assert stream.is_embedded
+    assert stream.count == 2_000
+    first = stream.messages[0].seq
+    assert [each.seq for each in stream.messages] == [*range(first, 2_001)]
+    assert found(stream, "number 1999")[0] == 1_999
+    everything = np.ones(len(stream.messages), np.bool_)
+    [hit] = index.search("Which boat is it?", vectors[1_950], 1, everything)
+    assert stream.messages[hit.row].seq == 1_950
+
+
+async def test_of_a_long_conversation_the_newest_messages_are_read(memory: Memory) -> None:
+    history = await ChatHistory.read(memory.histories, HERE)
+    for number in range(80):
+        await history.append_user_message(f"number {number} " + "of a boat " * 1_000, 1.7e9)
+    memory.scopes.conversation_bytes = 400_000
+    memory.scopes.drop(HERE)
+    history = await ChatHistory.read(memory.histories, HERE)
+    assert 20 <= len(history.messages) < 60
+    newest = await history.append_user_message("The harbour is in Oulu", 1.7e9)
+    hits = await history.find("harbour Oulu", 1)
+    assert [history.messages[hit.row].seq for hit in hits] == [newest.seq]
+    assert newest.seq == 81

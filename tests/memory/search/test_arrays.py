@@ -1,0 +1,89 @@
+"""An index that grew record by record equals one that was built at once."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.search import int8_rows
+from memory.search.arrays import Floats, GrowingArray
+from memory.search.dense import DenseIndex
+from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.sessions import Sessions
+from tests.memory.search.conversations import (
+    WIDTH,
+    conversations,
+    index_of,
+    questions,
+    scores,
+    unit,
+    vector_of,
+    vectors,
+)
+
+
+@given(st.lists(st.integers(-(2**40), 2**40), max_size=40))
+def test_a_growing_array_behaves_like_a_list(values: list[int]) -> None:
+    array, listed = GrowingArray(np.int64), list[int]()
+    for value in values:
+        array.append(value)
+        listed.append(value)
+        assert array.view.tolist() == listed
+        assert len(array) == len(listed)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.data())
+def test_each_record_gets_the_best_score_of_its_session(
+    begins: list[bool], data: st.DataObject
+) -> None:
+    sessions, numbers = Sessions(), np.cumsum(begins).tolist()
+    flags = np.zeros(len(numbers), np.bool_)
+    first = data.draw(st.integers(1, len(numbers)))
+    for part in (slice(first), *([slice(first, None)] if numbers[first:] else [])):
+        sessions.extend(numbers[part], flags[part], flags[part])
+    said = np.arange(len(numbers), dtype=np.float32) % 7
+    best = {number: said[np.equal(numbers, number)].max() for number in numbers}
+    assert sessions.best(said).tolist() == [best[number] for number in numbers]
+
+
+@given(conversations(most=20), st.data(), questions, vectors)
+def test_results_depend_only_on_the_vectors_that_are_held(
+    records: list[IndexRecord], data: st.DataObject, question: str, vector: Floats
+) -> None:
+    """Late and replaced vectors between appends give the index of the final records."""
+    index, held = HybridIndex(), list[IndexRecord]()
+    for record in records:
+        held.append(record)
+        index.append(record)
+        index.search(question, vector, 1)
+        if data.draw(st.booleans()):
+            row, new = data.draw(st.integers(0, len(held) - 1)), data.draw(vectors)
+            index.put_vector(row, new)
+            held[row] = held[row]._replace(vector=new)
+    expected = scores(index_of(held).search(question, vector, 99))
+    assert scores(index.search(question, vector, 99)) == pytest.approx(expected, abs=1e-3)
+
+
+@given(conversations(), questions, st.integers(1, 3 * WIDTH).filter(lambda width: width != WIDTH))
+def test_vectors_of_another_model_are_refused_and_words_still_find(
+    records: list[IndexRecord], question: str, width: int
+) -> None:
+    records = [*records, IndexRecord("lantern", 99, vector=vector_of(1))]
+    index, untrusted = index_of(records), np.full(width, width**-0.5, np.float32)
+    before = index.search(question, None, 99)
+    with pytest.raises(ValueError, match="dimensions"):
+        index.put_vector(0, untrusted)
+    with pytest.raises(ValueError, match="dimensions"):
+        index.search(question, untrusted, 99)
+    assert index.search(question, None, 99) == before
+
+
+def test_two_threads_give_the_same_product_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    index = DenseIndex()
+    index.extend([unit(row) for row in random.standard_normal((301, WIDTH)).astype(np.float32)])
+    alone = index.scores(vector_of(1))
+    monkeypatch.setattr(int8_rows, "_WORTH_A_THREAD", 10)
+    shared = index.scores(vector_of(1))
+    assert shared.standard.tolist() == pytest.approx(alone.standard.tolist(), abs=1e-5)
+    assert shared.closeness == pytest.approx(alone.closeness)

@@ -1,0 +1,212 @@
+"""What a question asks for besides its words, in the languages of people."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.question import (
+    NamedDays,
+    asks_for_all,
+    asks_for_first,
+    asks_for_summary,
+    asks_when,
+    named_days,
+    tells_time,
+)
+from memory.search.words import words_of
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What did I do on 7 May 2023?", [NamedDays(7, 5, 2023)]),
+        ("What happened on March 3rd?", [NamedDays(3, 3)]),
+        ("What did we plan for 2024?", [NamedDays(year=2024)]),
+        ("Was habe ich im Mai gekauft?", [NamedDays(0, 5)]),
+        ("Was war am 12. Januar 2025?", [NamedDays(12, 1, 2025)]),
+        ("Что было в мае?", [NamedDays(0, 5)]),
+        ("Куда я ездил в декабре 2024?", [NamedDays(0, 12, 2024)]),
+        ("در ماه مارس چه شد؟", [NamedDays(0, 3)]),
+        ("五月发生了什么？", [NamedDays(0, 5)]),
+        ("12月发生了什么？", [NamedDays(0, 12)]),
+        ("How is my cat?", []),
+    ],
+)
+def test_days_that_a_question_names_are_read(question: str, named: list[NamedDays]) -> None:
+    assert named_days(question) == named
+
+
+def test_a_month_without_a_year_is_meant_in_every_year() -> None:
+    begins = [date.fromordinal(first).year for first, _ in NamedDays(0, 2).periods(2023, 2025)]
+    assert begins == [2023, 2024, 2025]
+    assert NamedDays(31, 2).periods(2023, 2025) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["When?", "Wann war das?", "Сколько у меня кошек?", "چند گربه دارم؟", "我有几只猫？"],
+)
+def test_questions_for_a_time_or_a_number_are_recognised(question: str) -> None:
+    assert asks_when(question)
+    assert not asks_when("Where? Wo? Где? کجا؟ 哪里？")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which books have I read?",
+        "What have I paid altogether?",
+        "How did my grades go up?",
+        "List the places",
+        "Welche Bücher habe ich gelesen?",
+        "Перечисли все города",
+        "همه کتاب‌ها را بگو",
+        "我读过哪些书？",
+    ],
+)
+def test_questions_for_a_list_are_recognised(question: str) -> None:
+    assert asks_for_all(question)
+    assert not asks_for_all("Where is my cat? Wo ist sie? Где она? کجاست؟ 它在哪里？")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What was the very first thing I told you?",
+        "Was war das Erste, was ich dir erzählt habe?",
+        "¿Qué fue lo primero que te dije?",
+        "Что было первое, что я тебе сказал?",
+        "اولین چیزی که به تو گفتم چه بود؟",
+        "我对你说的第一句话是什么？",
+    ],
+)
+def test_questions_for_the_first_thing_said_are_recognised(question: str) -> None:
+    assert asks_for_first(question)
+    assert not asks_for_first("Who was the first man on the moon? Wer war der erste?")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Can you summarize our plans?",
+        "Gib mir eine Zusammenfassung",
+        "Hazme un resumen del viaje",
+        "Подведи итоги по проекту",
+        "خلاصه برنامه‌ها را بگو",
+        "总结一下我们的计划",
+    ],
+)
+def test_questions_for_a_summary_are_recognised(question: str) -> None:
+    assert asks_for_summary(question)
+    assert asks_for_all(question)
+    assert not asks_for_summary("Which plans? Welche? ¿Cuáles? Какие? کدام؟ 哪些？")
+
+
+@pytest.mark.parametrize(
+    "text", ["at 7", "vor zwei Wochen", "вчера", "دیروز", "昨天", "3月", "last Monday"]
+)
+def test_times_and_numbers_in_a_text_are_recognised(text: str) -> None:
+    assert any(map(tells_time, words_of(text)))
+    assert not any(map(tells_time, words_of("My cat is black. Моя кошка. 我的猫。")))
+
+
+def test_what_was_said_in_the_month_of_the_question_comes_first() -> None:
+    index = HybridIndex()
+    for row, month in enumerate((3, 5, 6, 9)):
+        index.append(IndexRecord("We sailed the boat", row, said_on=date(2026, month, 2)))
+    found = [hit.row for hit in index.search("Where did the boat sail in May?", None, 4)]
+    assert found[0] == 1
+
+
+def test_a_message_with_a_number_comes_first_if_one_is_asked_for() -> None:
+    index = HybridIndex()
+    for row, text in enumerate(("My boats are red", "I own 3 boats", "I wash my boats")):
+        index.append(IndexRecord(text, row))
+    assert index.search("How many boats do I have?", None, 3)[0].row == 1
+    assert index.search("Who has boats?", None, 3)[0].row == 0
+
+
+def test_answers_of_the_assistant_gain_if_a_summary_is_asked_for() -> None:
+    index = HybridIndex()
+    index.append(IndexRecord("My boat needs a new sail", 0))
+    index.append(IndexRecord("Your boat needs a sail and paint", 0, by_assistant=True))
+
+    def lead(question: str) -> float:
+        hits = {hit.row: hit.score for hit in index.search(question, None, 2)}
+        return hits[1] - hits[0]
+
+    assert lead("Summarize the boat") > lead("What about the boat") + 1
+
+
+def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
+    index = HybridIndex()
+    index.append(IndexRecord("Where does your sister live now?", 0))
+    index.append(IndexRecord("By the sea", 0))
+    index.append(IndexRecord("Where does your sister live now?", 1))
+    index.append(IndexRecord("By the sea", 1, by_assistant=True))
+    hits = {hit.row: hit.lexical for hit in index.search("My sister?", None, 4)}
+    assert hits[1] > hits[3]
+    assert hits[0] == hits[2]
+
+
+def test_a_short_text_that_asks_nothing_finds_only_what_has_its_rarest_word() -> None:
+    index = HybridIndex()
+    for row in range(40):
+        index.append(IndexRecord(f"Good soup number{row}", row))
+    index.append(IndexRecord("Four nights at sea", 40))
+    index.append(IndexRecord("And then?", 40))
+    assert [hit.row for hit in index.search("Good night", None, 9)] == [40]
+    assert [hit.row for hit in index.search("Was it a good night?", None, 9)] == [40, 41]
+
+
+def test_weak_evidence_without_vectors_needs_a_rare_word() -> None:
+    index = HybridIndex()
+    for row in range(40):
+        index.append(IndexRecord(f"Soup for {row} days", row))
+    index.append(IndexRecord("A goat", 40))
+    assert index.search("How many days has winter on Jupiter and Saturn?", None, 9) == []
+    index.append(IndexRecord("Bruce, obviously", 40))
+    found = index.search("Has the goat seen days on Jupiter and Saturn?", None, 9)
+    assert [hit.row for hit in found] == [40, 41]  # the rare word, and what was said beside it
+
+
+def test_a_part_of_a_compound_finds_the_compound() -> None:
+    index = HybridIndex()
+    for row in range(40):
+        index.append(IndexRecord(f"Die Suppe Nummer {row} war gut", row))
+    index.append(IndexRecord("Der Garagenschlüssel hängt bei Familie Wessel", 40))
+    assert index.search("Wo ist der Schlüssel?", None, 3)[0].row == 40
+    assert index.search("Wo ist die Schlüsselkiste?", None, 3) == []
+
+
+def test_without_vectors_the_rare_words_of_the_best_hit_search_again() -> None:
+    index = HybridIndex()
+    for row in range(40):
+        index.append(IndexRecord(f"Good soup number{row}", row))
+    first = "My apprentice is called Joaquín"
+    index.append(IndexRecord(first, 40))
+    index.append(IndexRecord("Joaquín went to Murano", 41))
+    hits = index.search("Who is my apprentice?", None, 9)
+    assert [hit.row for hit in hits] == [40]
+    assert [hit.row for hit in index.related(hits, 5, None, first)] == [41]
+    assert index.related(hits, 5) == []
+
+
+def test_a_list_is_filled_up_with_statements_of_rare_words() -> None:
+    index = HybridIndex()
+    for row in range(40):
+        index.append(IndexRecord(f"Good soup number {row % 4}", row))
+    index.append(IndexRecord("The museum in Bonn was open", 40))
+    index.append(IndexRecord("Half of the Prado is closed", 41))
+    index.append(IndexRecord("What is the Rijksmuseum?", 42))
+    index.append(IndexRecord("Visit the Albertina", 43, by_assistant=True))
+    allowed = np.ones(44, np.bool_)
+    hits = index.search("Which museums have I seen?", None, 2)
+    assert hits[0].row == 40
+    find = index.statements_of_rare_words
+    assert {hit.row for hit in find("Which museums have I seen?", 2, allowed)} == {40, 41}
+    allowed[41] = False
+    assert 41 not in {hit.row for hit in find("Which museums?", 9, allowed)}
+    assert find("Which submarines and volcanoes?", 9, allowed) == []

@@ -1,0 +1,227 @@
+"""Work items are stored with their turn, and one worker at a time gets each one that is due."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from memory.erasure.jobs import Job
+from memory.memory import Memory
+from memory.queue.open_turn import Closing
+from memory.scopes.delta import Cursor
+from memory.store.errors import LeaseLost
+from memory.store.keys import Scope
+from memory.work.item import WorkChanges, WorkItem
+from memory.work.items import TakenWork
+from tests.memory.turns import ANN, BOB, GROUP, HERE, exchange_of, put, take
+
+LEASE_S = 30.0
+NEW_YEAR = 4_102_444_800.0
+
+
+def reminder(text: str = "Call Ben", *, due: float = NEW_YEAR, person: int = ANN) -> WorkItem:
+    return WorkItem(person, text, at="2100-01-01T00:00", zone="UTC", due=due, chat_id=7)
+
+
+async def store(
+    memory: Memory, *reminders: WorkItem, conversation: Scope = HERE, update_id: int = 1
+) -> None:
+    """Close a turn whose tools set these reminders."""
+    await put(memory, update_id, conversation, sender=reminders[0].person)
+    turn = await take(memory, conversation)
+    await memory.turns.write_outbox(turn, b"[]")
+    changes = WorkChanges(list(reminders)).encode()
+    closing = Closing(work=changes)
+    await memory.turns.commit(turn, exchange_of(turn), Cursor(), closing=closing)
+
+
+async def take_due(memory: Memory, conversation: Scope = HERE) -> TakenWork | None:
+    [(where, id_)] = await memory.work.find_due(8)
+    assert where == conversation
+    return await memory.work.take(where, id_, LEASE_S)
+
+
+async def let_the_lease_end(memory: Memory, id_: str) -> None:
+    name = memory.keys.scope(HERE).work
+    stored = (await memory.client.call("HGET", name, id_)).split(b"|", 6)
+    stored[4] = b"0"
+    await memory.client.call("HSET", name, id_, b"|".join(stored))
+    await memory.client.call("ZADD", memory.keys.work, 0, f"{HERE.tag}|{id_}")
+
+
+async def index(memory: Memory) -> dict[bytes, float]:
+    found = await memory.client.call("ZRANGE", memory.keys.work, 0, -1, "WITHSCORES")
+    return dict(found)
+
+
+async def test_a_turn_stores_what_its_tools_set_and_removes_what_they_cancel(
+    memory: Memory,
+) -> None:
+    later, sooner = reminder(), replace(reminder('Tea\n{"|"}'), due=NEW_YEAR - 1.5)
+    await store(memory, later, sooner)
+    assert await memory.work.list_open(HERE, ANN) == [sooner, later]
+    assert await memory.work.list_open(HERE, BOB) == []
+    assert await memory.work.find_due(8) == []
+    await put(memory, 2)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn, b"[]")
+    closing = Closing(work=WorkChanges(cancelled=[later]).encode())
+    await memory.turns.commit(turn, exchange_of(turn), Cursor(), closing=closing)
+    assert await memory.work.list_open(HERE) == [sooner]
+
+
+async def test_one_worker_gets_a_due_reminder_until_its_lease_ends(memory: Memory) -> None:
+    due = reminder(due=time.time() - 1)
+    await store(memory, due)
+    first = await take_due(memory)
+    assert first
+    assert first.item.text == due.text
+    assert await take_due(memory) is None  # the index now says when the lease ends
+    assert await memory.work.find_due(8) == []
+    await memory.work.mark_sending(first, LEASE_S)
+    await let_the_lease_end(memory, due.id)
+    second = await take_due(memory)
+    assert second
+    assert second.item.sends == 1
+    for step in (memory.work.mark_sending(first, 1), memory.work.close(first, 0)):
+        with pytest.raises(LeaseLost):
+            await step
+    await memory.work.close(second, 0)
+    await memory.work.close(second, 0)  # the answer of the first call was lost
+    assert await memory.work.list_open(HERE) == []
+    assert await index(memory) == {}
+
+
+async def test_a_repeating_reminder_waits_for_its_next_time_and_counts_its_sends_again(
+    memory: Memory,
+) -> None:
+    await store(memory, replace(reminder(due=time.time() - 1), rule="0 9 * * *"))
+    taken = await take_due(memory)
+    assert taken
+    await memory.work.mark_sending(taken, LEASE_S)
+    await memory.work.close(taken, NEW_YEAR)
+    [waiting] = await memory.work.list_open(HERE)
+    assert (waiting.due, waiting.sends, waiting.id) == (NEW_YEAR, 0, taken.item.id)
+    assert await memory.work.find_due(8) == []
+    assert len(await index(memory)) == 1
+
+
+async def test_a_postponed_reminder_keeps_its_due_time_and_its_count(memory: Memory) -> None:
+    await store(memory, reminder(due=time.time() - 1))
+    taken = await take_due(memory)
+    assert taken
+    await memory.work.mark_sending(taken, LEASE_S)
+    began = time.time()
+    await memory.work.postpone(taken, 60)
+    ended = time.time()
+    [waiting] = await memory.work.list_open(HERE)
+    assert (round(waiting.due), waiting.sends) == (round(taken.item.due), 0)
+    [at] = (await index(memory)).values()
+    assert began + 59 <= at / 1000 <= ended + 61
+
+
+async def test_the_field_decides_when_the_index_is_wrong(memory: Memory) -> None:
+    await store(memory, reminder())
+    [member] = await index(memory)
+    await memory.client.call("ZADD", memory.keys.work, 0, member, 0, f"{HERE.tag}|0badcafe")
+    for where, id_ in await memory.work.find_due(8):
+        assert await memory.work.take(where, id_, LEASE_S) is None
+    [(left, at)] = (await index(memory)).items()
+    assert left == member
+    assert at - time.time() * 1000 < 86_400_001  # looked at again in a day
+
+
+async def test_a_reminder_that_nobody_agreed_to_is_not_open_and_one_worker_ends_it(
+    memory: Memory,
+) -> None:
+    asked, other = reminder(due=0), reminder(due=0)
+    await store(memory, asked, other)
+    assert await memory.work.list_open(HERE) == []
+    assert await memory.work.open_of(ANN) == []
+    agreed = asked.opened(NEW_YEAR)
+    assert await memory.work.confirm(HERE, agreed)
+    assert await memory.work.confirm(HERE, asked.opened(1))  # a repeat changes nothing
+    assert await memory.work.list_open(HERE) == [agreed]
+    taken = await memory.work.take(HERE, other.id, LEASE_S)
+    assert taken is not None
+    assert await memory.work.take(HERE, other.id, LEASE_S) is None
+    await memory.work.close(taken, 0)
+    assert not await memory.work.confirm(HERE, other.opened(NEW_YEAR))
+
+
+async def test_whoever_agrees_while_the_end_is_being_said_keeps_the_reminder(
+    memory: Memory,
+) -> None:
+    asked = reminder(due=0)
+    await store(memory, asked)
+    taken = await memory.work.take(HERE, asked.id, LEASE_S)
+    assert taken is not None
+    assert await memory.work.confirm(HERE, asked.opened(NEW_YEAR))
+    for end in (memory.work.mark_sending(taken, LEASE_S), memory.work.close(taken, 0)):
+        with pytest.raises(LeaseLost):
+            await end
+    assert [each.id for each in await memory.work.list_open(HERE)] == [asked.id]
+
+
+@pytest.mark.parametrize(("in_s", "zone", "wait_s"), [(60, "UTC", 60), (9e6, "UTC", 3_600)])
+async def test_an_answer_is_awaited_for_an_hour_but_not_beyond_the_moment_itself(
+    memory: Memory, in_s: float, zone: str, wait_s: float
+) -> None:
+    began = time.time()
+    at = datetime.fromtimestamp(began + in_s, UTC).replace(tzinfo=None)
+    waiting = replace(reminder(due=0), at=at.isoformat(), zone=zone)
+    await store(memory, waiting)
+    [look_ms] = (await index(memory)).values()
+    assert began - 1 <= look_ms / 1000 - wait_s <= time.time() + 1
+
+
+async def test_reminders_are_counted_over_all_conversations_of_a_person(memory: Memory) -> None:
+    await store(memory, reminder(), reminder())
+    await store(memory, reminder(), reminder(person=BOB), conversation=GROUP, update_id=2)
+    assert [len(await memory.work.open_of(person)) for person in (ANN, BOB)] == [3, 0]
+
+
+async def test_reminders_go_with_the_message_in_which_they_were_asked_for(memory: Memory) -> None:
+    await store(memory, reminder("first"))
+    await store(memory, reminder("second"), update_id=2)
+    await memory.forgetting.erase_messages(HERE, [1, 2], "receipt")
+    assert [each.text for each in await memory.work.list_open(HERE)] == ["second"]
+
+
+async def test_reminders_do_not_expire_with_their_conversation(memory: Memory) -> None:
+    await store(memory, reminder())
+    keys = memory.keys.scope(HERE)
+    assert await memory.client.call("TTL", keys.work) == -1
+    assert await memory.client.call("TTL", keys.log) > 0
+
+
+async def test_forgetting_a_person_takes_their_reminders_everywhere(memory: Memory) -> None:
+    await store(memory, reminder("private"))
+    await store(memory, reminder("in the group"), conversation=GROUP, update_id=2)
+    await store(memory, reminder("Bob's", person=BOB), conversation=GROUP, update_id=3)
+    await memory.jobs.start_job(Job("before", "forget", ANN, 0, 999.0, b""))
+    await memory.jobs.run_job("before")  # all of this was said after that confirmation
+    assert len(await memory.work.list_open(HERE)) == 1
+    assert len(await memory.work.list_open(GROUP)) == 2
+    await memory.jobs.start_job(Job("job", "forget", ANN, 3, time.time(), b""))
+    await memory.jobs.run_job("job")
+    assert await memory.work.list_open(HERE) == []
+    assert [each.text for each in await memory.work.list_open(GROUP)] == ["Bob's"]
+
+
+async def test_an_item_is_added_outside_of_a_turn_once_and_goes_with_a_clear(
+    memory: Memory,
+) -> None:
+    added = reminder(due=float(int(time.time()) - 1))
+    for _ in range(2):
+        await memory.work.add(HERE, added)
+    assert await memory.work.list_open(HERE, ANN) == [added]
+    taken = await take_due(memory)
+    assert taken
+    assert taken.item.text == added.text
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert await memory.work.list_open(HERE) == []
+    with pytest.raises(LeaseLost):
+        await memory.work.close(taken, 0)

@@ -1,0 +1,143 @@
+"""When reminders are due, also on the days on which clocks change."""
+
+from contextlib import suppress
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.features.reminders.time_zone import find_zone, zone_of_shared
+from memory.work.schedule import UnusableTime, check_due, due_at, has_offset, next_due
+
+
+def local(at: str, zone: str) -> float:
+    return datetime.fromisoformat(at).replace(tzinfo=ZoneInfo(zone)).timestamp()
+
+
+def coming(rule: str, zone: str, after: str, count: int) -> list[str]:
+    """Return the next moments of a rule as local times with their offset."""
+    at, found = local(after, zone), []
+    for _ in range(count):
+        at = next_due(rule, zone, at)
+        found.append(datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat(timespec="minutes"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("zone", "day_before", "expected"),
+    [
+        ("Europe/Berlin", "2027-03-27T12:00", ["2027-03-28T03:00+02:00", "2027-03-29T02:30+02:00"]),
+        (
+            "America/New_York",
+            "2027-03-13T12:00",
+            ["2027-03-14T03:00-04:00", "2027-03-15T02:30-04:00"],
+        ),
+        (  # Iran had no summer time again after 2022
+            "Asia/Tehran",
+            "2027-03-21T12:00",
+            ["2027-03-22T02:30+03:30", "2027-03-23T02:30+03:30"],
+        ),
+    ],
+)
+def test_a_daily_time_that_clocks_skip_in_spring_comes_right_after_the_gap(
+    zone: str, day_before: str, expected: list[str]
+) -> None:
+    assert coming("30 2 * * *", zone, day_before, 2) == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "rule", "day_before", "expected"),
+    [
+        (
+            "Europe/Berlin",
+            "30 2 * * *",
+            "2027-10-30T12:00",
+            ["2027-10-31T02:30+02:00", "2027-11-01T02:30+01:00"],
+        ),
+        (
+            "America/New_York",
+            "30 1 * * *",
+            "2027-11-06T12:00",
+            ["2027-11-07T01:30-04:00", "2027-11-08T01:30-05:00"],
+        ),
+        (
+            "Asia/Tehran",
+            "30 2 * * *",
+            "2027-09-21T12:00",
+            ["2027-09-22T02:30+03:30", "2027-09-23T02:30+03:30"],
+        ),
+    ],
+)
+def test_a_daily_time_that_comes_twice_in_autumn_counts_once(
+    zone: str, rule: str, day_before: str, expected: list[str]
+) -> None:
+    assert coming(rule, zone, day_before, 2) == expected
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Asia/Tehran"])
+def test_nine_in_the_morning_is_nine_on_every_day_of_a_year(zone: str) -> None:
+    days = coming("0 9 * * *", zone, "2027-01-01T12:00", 365)
+    assert {day[11:16] for day in days} == {"09:00"}
+    assert len({day[:10] for day in days}) == 365
+
+
+def test_a_time_that_clocks_skip_is_as_much_later_and_of_two_equal_ones_the_first_counts() -> None:
+    assert due_at("2027-03-28T02:30", "Europe/Berlin") == due_at("2027-03-28T01:30", "UTC")
+    assert due_at("2027-10-31T02:30", "Europe/Berlin") == due_at("2027-10-31T00:30", "UTC")
+    assert due_at("2027-03-28T02:30+05:00", "Europe/Berlin") == due_at("2027-03-27T21:30", "UTC")
+    assert (has_offset("2027-03-28T02:30"), has_offset("2027-03-28T02:30Z")) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "*/5 9 * * *",
+        "0,30 9 * * *",
+        "* * * * *",
+        "0 0 9 * * *",
+        "0 0 30 2 *",
+        "soon",
+        "0 9 * * 1" + " " * 64,
+        "",
+        "0 9 * *",
+    ],
+)
+def test_a_rule_comes_hourly_at_most_and_has_five_fields(rule: str) -> None:
+    with pytest.raises(UnusableTime):
+        next_due(rule, "UTC", 0)
+
+
+def test_a_reminder_is_due_later_than_now_and_within_five_years() -> None:
+    check_due(101, now=100)
+    for due, why in ((100, "passed"), (100 + 6 * 366 * 86_400, "five years")):
+        with pytest.raises(UnusableTime, match=why):
+            check_due(due, now=100)
+
+
+@given(st.text(max_size=80))
+def test_whatever_a_model_writes_is_a_time_or_an_error_that_says_so(text: str) -> None:
+    with suppress(UnusableTime):
+        due_at(text, "UTC")
+    with suppress(UnusableTime):
+        next_due(text, "UTC", 0)
+    assert find_zone(text) == find_zone(find_zone(text) or text)
+
+
+def test_a_zone_is_found_by_its_name_a_city_or_a_place() -> None:
+    names = (
+        "Europe/Berlin",
+        " berlin ",
+        "New York",
+        "35.7, 51.4",
+        "utc",
+        "91, 0",
+        "../UTC",
+        "Atlantis",
+    )
+    found = [find_zone(name) for name in names]
+    berlin = "Europe/Berlin"
+    assert found == [berlin, berlin, "America/New_York", "Asia/Tehran", "UTC", "", "", ""]
+    assert zone_of_shared("📍 52.5200, 13.4050 (±20 m)") == berlin
+    assert zone_of_shared("I am at 52.5200, 13.4050") == ""

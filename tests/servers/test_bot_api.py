@@ -1,0 +1,358 @@
+"""The local Telegram takes, answers and refuses calls as the Bot API does."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from telegram import InputFile
+from telegram.error import ChatMigrated, Forbidden, InvalidToken, RetryAfter
+
+from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.parameters import read_parameters
+from bot.playground.bot_api.people import utf16_length
+from bot.playground.bot_api.values import UploadedFile
+from tests.servers.bot_api import BotApiServer, Entity, Upload
+from tests.servers.bot_api.formatting import entity_text, read_text
+from tests.servers.bot_api.parameters import Parameters
+from tests.servers.bot_api_client import Scene, bot_of, raw_client, scene
+
+NOON = 1_800_000_000.0
+BOLD = {"type": "bold", "text": "boat"}
+SMILE = "🙂"
+PARAGRAPH: dict[str, object] = {"type": "paragraph", "text": ["The ", BOLD]}
+NOT_HERE = ("telegram", "ftp://127.0.0.1/", "http://[", "https://a.example/x")
+Row = tuple[str, Mapping[str, object], str]
+
+
+def entity(kind: str, offset: int, length: int, **more: object) -> dict[str, object]:
+    return {"entities": [{"type": kind, "offset": offset, "length": length, **more}]}
+
+
+def keyboard(*data: str) -> dict[str, object]:
+    buttons = [{"text": each, "callback_data": each} for each in data]
+    return {"reply_markup": {"inline_keyboard": [buttons]}}
+
+
+def rich(*blocks: object, **message: object) -> dict[str, object]:
+    return {"rich_message": {"blocks": list(blocks)} if blocks else message}
+
+
+def quoting(depth: int) -> dict[str, object]:
+    """Return a paragraph inside so many block quotations."""
+    return {"type": "blockquote", "blocks": [quoting(depth - 1)]} if depth else PARAGRAPH
+
+
+def commands(*names: str, says: str = "what") -> dict[str, object]:
+    return {"commands": [{"command": name, "description": says} for name in names]}
+
+
+async def call(client: httpx2.AsyncClient, method: str, **given: object) -> Any:
+    """Return what a call returns; 1 is Anna's chat."""
+    answer = (await client.post(method, json={"chat_id": 1, **given})).json()
+    assert answer["ok"], answer
+    return answer["result"]
+
+
+async def check_refusals(at: Scene, rows: list[Row]) -> None:
+    """Check that each call is refused with this text."""
+    said = []
+    async with raw_client(at.server) as client:
+        for method, given, _ in rows:
+            answer = (await client.post(method, json={"chat_id": 1, **given})).json()
+            said.append(answer.get("description", "accepted").lower())
+    assert [
+        (row, text) for row, text in zip(rows, said, strict=True) if row[2].lower() not in text
+    ] == []
+
+
+UNREADABLE: list[dict[str, object]] = [
+    {"entities": "["},
+    {"entities": "[1]"},
+    {"entities": [{"offset": "x"}]},
+    {"reply_markup": "{"},
+    {"reply_markup": []},
+    {"reply_markup": {"inline_keyboard": [1]}},
+]
+REFUSED_TEXTS: list[Row] = [
+    ("a" * 4097, {}, "message is too long"),
+    (SMILE * 2048 + "a", {}, "message is too long"),
+    ("", {}, "message text is empty"),
+    (" \n ", {}, "text must be non-empty"),
+    ("<b>hi", {"parse_mode": "HTML"}, "can't parse entities"),
+    ("hi", {"chat_id": 404}, "chat not found"),
+    ("hi", {"chat_id": ""}, "chat_id is empty"),
+    ("a🙂", entity("bold", -1, 1), "an entity with incorrect offset -1"),
+    ("a🙂", entity("bold", 0, -1), "an entity with incorrect length -1"),
+    ("a🙂", entity("bold", 4, 1), "begins after the end of the text at utf-16 offset 4"),
+    ("a🙂", entity("bold", 1, 3), "ends after the end of the text at utf-16 offset 4"),
+    ("a🙂", entity("bold", 2, 1), "entity begins in a middle of a utf-16 symbol"),
+    ("a🙂", entity("bold", 0, 2), "ends in a middle of a utf-16 symbol"),
+    ("a🙂", entity("marquee", 0, 1), "unsupported type specified"),
+    ("a🙂", entity("text_link", 0, 1), "can't find field \"url\""),
+    ("hi", keyboard("ü" * 32 + "a"), "button_data_invalid"),
+    ("hi", keyboard(""), "text buttons are unallowed in the inline keyboard"),
+    ("hi", keyboard(*"x" * 101), "reply markup is too long"),
+    ("hi", {"reply_parameters": {"message_id": 12345}}, "message to be replied not found"),
+    *(("hi", each, "bad request") for each in UNREADABLE),
+]  # fmt: skip
+TEXTS = [("sendMessage", {"text": text, **more}, said) for text, more, said in REFUSED_TEXTS]
+PROFILE: list[Row] = [
+    ("setMyCommands", commands(" "), "command must be non-empty"),
+    ("setMyCommands", commands("a" * 33), "command length must not exceed 32"),
+    ("setMyCommands", commands("Help"), "BOT_COMMAND_INVALID"),
+    ("setMyCommands", commands("a", says=" "), "command description must be non-empty"),
+    ("setMyCommands", commands("a", says="a" * 257), "description length must not exceed 256"),
+    ("setMyCommands", commands(*(f"c{number}" for number in range(101))), "bad request"),
+    ("setMyCommands", commands("a") | {"language_code": "deu"}, "invalid language code"),
+    ("getMyCommands", {"scope": {"type": "chat", "chat_id": 404}}, "chat not found"),
+    ("getMyCommands", {"scope": {"type": "moon"}}, "bad request"),
+    ("setMyDescription", {"description": "a" * 513}, "bad request"),
+    ("setMyShortDescription", {"short_description": "a" * 121}, "bad request"),
+]  # fmt: skip
+RICH: list[Row] = [
+    ("sendRichMessage", message, expected)
+    for message, expected in (
+        (rich(is_rtl=True), "exactly one of html, markdown and blocks"),
+        (rich(html="a", markdown="a"), "exactly one of html, markdown and blocks"),
+        (rich(html="a" * 32_769), "rich_message_too_long"),
+        (rich({"type": "pre", "text": ["a" * 32_000, "b" * 769]}), "rich_message_too_long"),
+        (rich(*[{"type": "divider"}] * 501), "rich_message_too_many_blocks"),
+        (rich({"type": "list", "items": [{"blocks": []}] * 500}), "too_many_blocks"),
+        (rich({"type": "table", "cells": [[{}] * 21]}), "rich_message_too_many_columns"),
+        (rich(*[{"type": "photo"}] * 51), "rich_message_too_many_media"),
+        (rich(quoting(16)), "rich_message_too_deep"),
+        (rich({"type": "thinking", "text": "…"}), "unsupported rich block type thinking"),
+        (rich({"type": "paragraph", "text": 1}), "expected a richtext"),
+    )
+]
+
+
+async def test_a_call_that_telegram_would_refuse_is_refused_with_its_text() -> None:
+    clock = [NOON]
+    async with scene(BotApiServer(clock=lambda: clock[0])) as at, raw_client(at.server) as client:
+        said = (await at.anna.say(at.chat, "the boat", entities=[Entity("bold", 4, 4)])).id
+        old = (await call(client, "sendMessage", text="old"))["message_id"]
+        clock[0] += 48 * 60 * 60
+        sent = (await call(client, "sendMessage", text="Sure?", **keyboard("yes")))["message_id"]
+        file = (await at.bot.send_document(1, InputFile(b"{}", "a.json"))).message_id
+        press = await at.anna.press(at.chat.messages[-2], "yes")
+        big = await at.anna.send(at.chat, "document", file=Upload(b"\0" * (20 * 2**20 + 1)))
+        assert big.media
+        plain = at.server.group("Plain", [at.anna])
+        forum = at.server.group("Forum", [at.anna], forum=True)
+        ruled = at.server.group("Ruled", [at.anna], forum=True, bot_is_admin=True)
+        trips = forum.topic("Trips").id
+        theirs = (await at.anna.say(plain, "a")).id
+        plain.available_reactions = ["👍"]
+        bert = at.server.private_chat(at.server.user(2, "Bert"))
+        wrong_quote = {"reply_parameters": {"message_id": said, "quote": "boats"}}
+        elsewhere = {"message_id": 1, "chat_id": 404, "allow_sending_without_reply": True}
+        general, unknown = ({"chat_id": forum.id, "message_thread_id": n} for n in (1, 12345))
+        ours, no_message = {"message_id": said}, {"message_id": 12345}
+        there = {"chat_id": plain.id, "message_id": theirs}
+        webhook = {"url": "http://127.0.0.1:9/"}
+        late = {"callback_query_id": press.id}
+
+        def reacts(emojis: str) -> dict[str, object]:
+            return {"reaction": [{"type": "emoji", "emoji": emoji} for emoji in emojis]}
+
+        rows: list[Row] = [
+            ("sendTelepathy", {}, "not found: method not found"),
+            ("sendMessage", {"text": "a", **wrong_quote}, "QUOTE_TEXT_INVALID"),
+            ("sendMessage", {"text": "a", "reply_parameters": elsewhere}, "replied not found"),
+            ("sendMessage", {"text": "a", "chat_id": bert.id}, "can't initiate conversation"),
+            ("sendMessage", {"text": "a", **general}, "message thread not found"),
+            ("sendMessage", {"text": "a", **unknown}, "message thread not found"),
+            ("editMessageText", {"message_id": old, "text": "old"}, "message is not modified: "),
+            ("editMessageText", {**ours, "text": "a"}, "message can't be edited"),
+            ("editMessageText", {**no_message, "text": "a"}, "message to edit not found"),
+            ("editMessageText", {"message_id": file, "text": "a"}, "there is no text in the"),
+            ("deleteMessage", no_message, "message to delete not found"),
+            ("deleteMessage", {"message_id": old}, "message can't be deleted for everyone"),
+            ("deleteMessage", there, "message can't be deleted"),
+            ("deleteMessages", {"message_ids": []}, "message identifiers are not specified"),
+            ("deleteMessages", {"message_ids": [1] * 101}, "too many message identifiers"),
+            ("sendDocument", {"document": ""}, "there is no document in the request"),
+            ("sendDocument", {"document": "https://a.example"}, "wrong file identifier/http url"),
+            ("getFile", {"file_id": "file-0"}, "invalid file_id"),
+            ("getFile", {"file_id": big.media.file.id}, "file is too big"),
+            ("sendChatAction", {"action": "dancing"}, "wrong parameter action in request"),
+            ("sendMessageDraft", {"draft_id": 0, "text": "a"}, "RANDOM_ID_INVALID"),
+            ("sendMessageDraft", {"chat_id": plain.id, "draft_id": 7}, "TEXTDRAFT_PEER_INVALID"),
+            ("setMessageReaction", ours | reacts("✅"), "REACTION_INVALID"),
+            ("setMessageReaction", ours | reacts("👍👎"), "REACTIONS_TOO_MANY"),
+            ("setMessageReaction", no_message | reacts("👌"), "message to react not found"),
+            ("setMessageReaction", there | reacts("👌"), "REACTION_INVALID"),
+            ("copyMessage", {"from_chat_id": forum.id, "message_id": trips}, "can't be copied"),
+            ("leaveChat", {}, "bad request"),
+            ("createForumTopic", {"name": "Trips"}, "the chat is not a forum"),
+            ("createForumTopic", {"chat_id": forum.id, "name": "a"}, "not enough rights to manage"),
+            ("createForumTopic", {"chat_id": ruled.id, "name": "n" * 129}, "bad request"),
+            ("getChatMember", {"user_id": 404}, "user not found"),
+            ("getChatMember", {"user_id": 0}, "invalid user_id specified"),
+            ("getChatAdministrators", {}, "there are no administrators in the private chat"),
+            ("answerCallbackQuery", {**late, "text": "a" * 201}, "MESSAGE_TOO_LONG"),
+            ("answerCallbackQuery", {"callback_query_id": "0"}, "query is too old and response"),
+            ("setWebhook", {**webhook, "secret_token": "sp ace"}, "unallowed characters"),
+            ("setWebhook", {**webhook, "secret_token": "a" * 257}, "secret token is too long"),
+            *(("setWebhook", {"url": url}, "bad request") for url in NOT_HERE),
+        ]  # fmt: skip
+        await check_refusals(at, [*TEXTS, *PROFILE, *RICH, *rows])
+        await at.bot.edit_message_text("Done.", 1, sent)
+        assert (at.chat.replies[1].text, at.chat.replies[1].keyboard) == ("Done.", ())
+
+
+async def test_the_token_and_the_host_are_checked() -> None:
+    async with BotApiServer(privacy_mode=True) as server, raw_client(server) as client:
+        async with bot_of(server) as bot:
+            me = await bot.get_me()
+        assert (me.id, me.username) == (server.bot.id, server.bot.username)
+        assert me.can_read_all_group_messages is False
+        with pytest.raises(InvalidToken):
+            async with bot_of(server, "7000000001:wrong"):
+                pass
+        answer = await client.post(f"{server.url}/bot1:wrong/getMe")
+        assert answer.json() == {"ok": False, "error_code": 401, "description": "Unauthorized"}
+        assert (await client.get(f"{server.url}/elsewhere")).json()["error_code"] == 404
+        assert (await client.post("getMe", headers={"Host": "evil.example"})).status_code == 400
+        assert (await client.get("GETME")).json()["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("json", b'{"chat_id": 1, "text": "half \\ud83d a smile"}', "must be encoded in UTF-8"),
+        ("x-www-form-urlencoded", b"chat_id=1&text=%ED%A0%BD", "must be encoded in UTF-8"),
+        ("x-www-form-urlencoded", b"chat_id=1&text=\xff", "must be encoded in UTF-8"),
+        ("json", b"{", "Bad Request"),
+        ("json", b"[]", "Bad Request"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_is_refused(kind: str, body: bytes, said: str) -> None:
+    async with scene() as at, raw_client(at.server) as client:
+        headers = {"Content-Type": f"application/{kind}"}
+        answer = await client.post("sendMessage", content=body, headers=headers)
+    assert answer.status_code == 400
+    assert said in answer.json()["description"]
+
+
+@given(st.text("ab \n🙂ü", min_size=1, max_size=12), st.integers(0, 12), st.integers(1, 12))
+def test_an_entity_is_taken_exactly_if_it_covers_whole_characters(
+    text: str, offset: int, length: int
+) -> None:
+    spans = {
+        (utf16_length(text[:start]), utf16_length(text[start:end])): text[start:end]
+        for start in range(len(text))
+        for end in range(start + 1, len(text) + 1)
+    }
+    bold = json.dumps([{"type": "bold", "offset": offset, "length": length}])
+    parameters = Parameters({"text": text, "entities": bold})
+    if (offset, length) not in spans:
+        with pytest.raises(BadRequestError):
+            read_text(parameters, {}, may_be_empty=True)
+        return
+    result = read_text(parameters, {}, may_be_empty=True)
+    covered = spans[offset, length]
+    assert text.rstrip(" \n").endswith(result.text)
+    left = [entity_text(result.text, each) for each in result.entities]
+    assert left in ([covered], [covered.rstrip(" \n")] if covered.strip() else [])
+
+
+@given(st.binary(max_size=64), st.sampled_from([b"", b"\r", b"\n", b"\r\n", b"\x00\xff"]))
+def test_an_uploaded_file_keeps_every_byte(head: bytes, ending: bytes) -> None:
+    content = head + b"\r\n" * 5000 + ending  # longer than what the parser reads at once
+    disposition = b'Content-Disposition: form-data; name="document"; filename="a.bin"'
+    kind = b"Content-Type: application/octet-stream"
+    body = b"\r\n".join([b"--cut", disposition, kind, b"", content]) + b"\r\n--cut--\r\n"
+    parameters = read_parameters("", "multipart/form-data; boundary=cut", body)
+    file = UploadedFile(content, "a.bin", "application/octet-stream")
+    assert parameters.upload("document") == file
+
+
+async def test_drafts_and_typing_end_with_a_message_or_in_time_and_share_their_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PTB_TIMEDELTA", "true")
+    clock = [NOON]
+    async with scene(BotApiServer(clock=lambda: clock[0])) as at:
+        topic = at.chat.add_topic("Boats", 40)
+        await at.bot.send_message_draft(1, 7, "I am")
+        await at.bot.send_message_draft(1, 8, "There", message_thread_id=topic.id)
+        await at.bot.send_chat_action(1, "typing")
+        assert at.chat.draft
+        assert (at.chat.draft.content.text, at.chat.bot_is_typing) == ("I am", True)
+        clock[0] += 5
+        assert not at.chat.bot_is_typing
+        await at.bot.send_message(1, "Done")
+        assert [at.chat.draft is None, at.chat.draft_in(topic.id) is None] == [True, False]
+        clock[0] += 25
+        assert at.chat.draft_in(topic.id) is None
+        taken: list[int] = []
+        for after_s in (0, 5, 5, 20):
+            clock[0] += after_s + 60 * (not taken)
+            taken.append(0)
+            with suppress(RetryAfter):
+                while True:
+                    await at.bot.send_message_draft(1, 7, "I am")
+                    await at.bot.send_chat_action(1, "typing")
+                    taken[-1] += 2
+    assert taken == [20, 20, 0, 20]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+async def test_stop_under_a_draft_can_be_pressed_once(*, keep: bool) -> None:
+    async with scene() as at:
+        await at.bot.get_updates(allowed_updates=["message", "stopped_message_generation"])
+        await at.bot.send_message_draft(1, 6, "I am")
+        with pytest.raises(ValueError, match="can be stopped"):
+            await at.anna.stop(at.chat)
+        topic = at.chat.add_topic("Boats", 40)
+        stoppable = {"can_stop": True, "keep_on_stop": keep}
+        for thread in (None, topic.id):
+            await at.bot.send_message_draft(
+                1, 7, "I am", message_thread_id=thread, api_kwargs=stoppable
+            )
+        await at.anna.stop(at.chat, topic)
+        await at.anna.stop(at.chat)
+        inside, outside = (update.body for update in at.server.updates.history[-2:])
+        assert (inside["draft_id"], inside["message_thread_id"]) == (7, 40)
+        assert (outside["draft_id"], "message_thread_id" in outside) == (7, False)
+        assert (at.chat.draft is not None) is keep
+        with pytest.raises(ValueError, match="can be stopped"):
+            await at.anna.stop(at.chat)
+
+
+async def test_who_may_be_written_to_and_who_is_in_a_group() -> None:
+    async with scene() as at:
+        await at.anna.block()
+        with pytest.raises(Forbidden, match="bot was blocked by the user"):
+            await at.bot.send_message(1, "hello?")
+        await at.anna.say(at.chat, "I am back")
+        await at.bot.send_message(1, "Welcome back")
+        bert, carla = at.server.user(2, "Bert"), at.server.user(4, "Carla")
+        group = at.server.group("Friends", [bert], [at.anna, carla], bot_is_admin=True)
+        at.server.user(5, "Dora")
+        ranks = [(await at.bot.get_chat_member(group.id, number)).status for number in (1, 4, 2, 5)]
+        assert ranks == ["creator", "administrator", "member", "left"]
+        admins = await at.bot.get_chat_administrators(group.id)
+        assert {admin.user.id for admin in admins} == {1, 4, at.server.bot.id}
+        assert (await at.bot.get_chat(group.id)).title == "Friends"
+        await at.bot.leave_chat(group.id)
+        with pytest.raises(Forbidden, match="not a member of the supergroup chat"):
+            await at.bot.send_message(group.id, "hello?")
+        other = at.server.group("Others", [bert])
+        await bert.kick_bot(other)
+        with pytest.raises(Forbidden, match="bot was kicked from the supergroup chat"):
+            await at.bot.send_message(other.id, "hello?")
+        basic = at.server.group("Basic", [bert], [at.anna], basic=True)
+        large = await at.anna.migrate(basic)
+        with pytest.raises(ChatMigrated) as moved:
+            await at.bot.send_message(basic.id, "hello")
+        assert moved.value.new_chat_id == large.id
+        gone, come = (update.body for update in at.server.updates.history[-2:])
+        assert (gone["migrate_to_chat_id"], come["migrate_from_chat_id"]) == (large.id, basic.id)

@@ -1,0 +1,61 @@
+"""Work compared with other work of the same run: calls are counted, CPU times are set in relation.
+
+No test measures seconds, because other processes use the same cores.
+"""
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+
+QUADRATIC = 3.4
+"""How many times longer twice the length may take; quadratic time comes close to four."""
+_MIN_ROUNDS, _MAX_ROUNDS = 3, 25
+
+Work = Callable[[], object]
+
+
+def calls(work: Work) -> int:
+    """Return how many functions the work calls, those of C included."""
+    count = 0
+
+    def note(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def ratio(larger: Work, smaller: Work, expected: float, rounds: int = _MIN_ROUNDS) -> float:
+    """Return how many times more CPU time the larger work takes.
+
+    The smallest times are compared, because other processes only add time. A ratio above `expected`
+    is measured again and again before it is believed.
+    """
+    large: list[float] = []
+    small: list[float] = []
+    while len(large) < _MAX_ROUNDS:
+        small.append(seconds(smaller))
+        large.append(seconds(larger))
+        if len(large) >= rounds and min(large) <= expected * min(small):
+            break
+    return min(large) / min(small)
+
+
+def seconds(work: Work) -> float:
+    """Return the CPU time of the work, without collections of garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    began = time.process_time()
+    try:
+        work()
+        return time.process_time() - began
+    finally:
+        if was_enabled:
+            gc.enable()
