@@ -135,7 +135,7 @@ class MemoryModel:
         def found() -> list[Batch]:
             return [each for each in self.batches if text in "\n".join(each.said)]
 
-        async with asyncio.timeout(30), self._news:
+        async with asyncio.timeout(60), self._news:
             await self._news.wait_for(found)
             return found()[0]
 

@@ -300,7 +300,9 @@ async def open_rig(
             "REDIS_URL": redis,
             "PORT": str(port),
             "COALESCE_S": "0.05",
-            "LEASE_S": "2",
+            # Nobody waits for the end of a lease unless a process is killed, and a busy machine
+            # must not end one.
+            "LEASE_S": "30",
             # What is learned besides has scenarios of its own, which turn it on.
             "LEARN": "off",
             "HINTS": "off",

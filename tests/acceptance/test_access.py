@@ -26,7 +26,7 @@ async def start(rig: Rig, **settings: object) -> tuple[BotProcess, list[tuple[Pe
     rig.environment |= {name.upper(): str(value) for name, value in settings.items()}
     rig.environment["ADMIN_USER_IDS"] = f"{ADMIN} {OTHER_ADMIN}"
     rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
-    worker = rig.another_bot(command="worker", lease_s=30)
+    worker = rig.another_bot(command="worker")
     await asyncio.gather(rig.bot.start(), worker.start())
     admins = [rig.person(ADMIN, "Ada"), rig.person(OTHER_ADMIN, "Otto")]
     await asyncio.gather(*(rig.ask(admin, chat, "/start") for admin, chat in admins))

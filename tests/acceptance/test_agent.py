@@ -145,7 +145,7 @@ async def test_an_answer_that_stalls_is_requested_again_and_ends_at_the_time_lim
     model_rig: Rig,
 ) -> None:
     rig = model_rig
-    await rig.start(model_timeout_s=2)
+    await rig.start(model_timeout_s=5)
     anna, chat = rig.anna()
     rig.model.faults.add(StreamBreak.STALL)
     assert (await rig.ask(anna, chat, "Count")).text == "All right."

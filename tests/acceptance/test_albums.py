@@ -72,7 +72,7 @@ async def test_albums_in_private_and_in_a_group_are_answered_once_through_a_cras
 ) -> None:
     rig = webhook_rig
     rig.script.on("Our trip", "Four colors.")
-    await rig.start(coalesce_s=0, prompt_tokens=16_000)
+    await rig.start(coalesce_s=0, prompt_tokens=16_000, lease_s=4)
     anna, chat = rig.anna()
     ben, _ = rig.ben()
     group = rig.telegram.group("Club", [ben])

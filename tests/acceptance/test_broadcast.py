@@ -43,7 +43,7 @@ async def asked(ada: Person, chat: Chat, chats: int) -> Message:
 
 async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig: Rig) -> None:
     rig = admin_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     ada, adas = rig.person(ADMIN_ID, "Ada")
     people = [rig.person(1010 + number, f"P{number}") for number in range(6)]
     for person, chat in people:

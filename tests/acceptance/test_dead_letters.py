@@ -50,7 +50,7 @@ def forgive(rig: Rig) -> None:
 async def test_a_message_that_cannot_be_read_does_not_block_its_chat(webhook_rig: Rig) -> None:
     rig, (anna, annas) = webhook_rig, webhook_rig.anna()
     rig.environment["INSPECTOR_TOKEN"] = TOKEN
-    await rig.start(lease_s=1)
+    await rig.start(lease_s=3)
     apology = await set_aside(rig, annas, anna, 7)
     assert apology.text == sentence("error.apology", reference=7)
     await rig.ask(anna, annas, "Hello")
@@ -65,7 +65,7 @@ async def test_a_message_that_cannot_be_read_does_not_block_its_chat(webhook_rig
 
 async def test_a_clear_erases_dead_letters(webhook_rig: Rig) -> None:
     rig, (anna, annas) = webhook_rig, webhook_rig.anna()
-    await rig.start(lease_s=1)
+    await rig.start(lease_s=3)
     await set_aside(rig, annas, anna, 7)
     question = await ask_first(rig, anna, annas, "/clear")
     await erase(rig, anna, question, "clear.done", messages=0, vectors=0, waiting=1)
@@ -76,7 +76,7 @@ async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_
     webhook_rig: Rig,
 ) -> None:
     rig, (anna, annas) = webhook_rig, webhook_rig.anna()
-    await rig.start(lease_s=1)
+    await rig.start(lease_s=3)
     deadly = Reply("Never said.", gate=asyncio.Event())
     rig.script.on("Deadly", deadly, deadly, "Here is your answer.")
     said = await anna.say(annas, "Deadly words")

@@ -39,7 +39,7 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start(window_tokens=20_000, prompt_tokens=40_000)
+    await rig.start(window_tokens=20_000, prompt_tokens=40_000, lease_s=4)
     anna, chat = rig.anna()
     long = f"{TALK}\n\n```python\n{CODE}\n```\n\n{TALK}"
     assert len(long) > 9_000
@@ -156,7 +156,7 @@ async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_co
 async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(webhook_rig: Rig) -> None:
     """If a connection breaks after the request, Telegram may or may not have sent the part."""
     rig = webhook_rig
-    await rig.start()
+    await rig.start(lease_s=4)  # a call takes at most half as long
     anna, chat = rig.anna()
     doubts: Doubts = ((DropConnection(), 0), (SentThenDrop(), 1), (SlowAnswer(3), 1))
     for number, (fault, copies) in enumerate(doubts, start=1):

@@ -192,7 +192,7 @@ async def test_an_unreadable_file_is_refused_in_the_persons_language(webhook_rig
 
 async def test_a_crash_while_a_file_is_fetched_loses_nothing(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     rig.telegram.faults.add(Hang(60), method="getFile")
     sent = await anna.send(chat, "document", file=notes())

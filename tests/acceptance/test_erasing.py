@@ -19,7 +19,7 @@ def said_to_the_model(rig: Rig, since: int) -> str:
 
 
 async def test_a21_a_confirmed_clear_wins_over_a_reply_in_progress(rig: Rig) -> None:
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     early, late = asyncio.Event(), asyncio.Event()
     rig.script.on("Tell me", Reply("An early Mephisto", gate=early), Reply("Late", gate=late))

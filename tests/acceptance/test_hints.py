@@ -1,7 +1,7 @@
 """People are told once what they have not found yet, at most once a week."""
 
 from tests.acceptance.asking import ask_to_the_end
-from tests.acceptance.buttons import press
+from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person
@@ -17,7 +17,7 @@ async def test_the_third_answer_says_once_over_restarts_that_the_bot_listens(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start(hints="on")
+    await rig.start(hints="on", lease_s=4)
     anna, chat = rig.anna()
     assert await answers(rig, anna, chat, "One", "Two") == ["All right."] * 2
     assert (await ask_to_the_end(rig, anna, chat, "Three")).text == f"All right.\n\n{VOICE}"
@@ -37,6 +37,7 @@ async def test_nobody_gets_a_hint_in_a_group_or_after_mute(webhook_rig: Rig) -> 
     state = await rig.ask(anna, chat, "/mute")
     assert "/mute" in (await rig.ask(anna, chat, "/help")).text
     await press(rig, anna, state, "🔕 No announcements")
+    await shown(rig, state, sentence("mute.is_on"))
     assert await answers(rig, anna, chat, "One", "Two", "Three", "Four") == ["All right."] * 4
     await rig.ask(anna, chat, "/mute off")
     assert await answers(rig, anna, chat, "Five") == [f"All right.\n\n{VOICE}"]

@@ -18,7 +18,7 @@ async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_r
     webhook_rig: Rig, valkey: str
 ) -> None:
     rig = webhook_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     ben, bens = rig.ben()
     group = rig.telegram.group("Club", [anna, ben])

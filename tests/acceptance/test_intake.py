@@ -31,7 +31,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     rig: Rig,
 ) -> None:
     """It is delivered twice again during the answer, then after it, then after a restart."""
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     gate = asyncio.Event()
     rig.script.on("Slowly", Reply("Done.", gate=gate))

@@ -34,7 +34,7 @@ async def test_a1_each_chat_sees_only_its_own_messages(rig: Rig) -> None:
 
 
 async def test_a2_memory_survives_a_kill_and_nothing_is_embedded_twice(rig: Rig) -> None:
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "My boat is called Aurora")
     await rig.wait_until_learned(2)

@@ -121,7 +121,7 @@ async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
     rig = webhook_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     await ask_first(rig, anna, chat, "/off 1m")
     await ask_first(rig, anna, chat, "A quokka")

@@ -12,7 +12,7 @@ import pytest
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
-from tests.acceptance.buttons import press
+from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import Batch, Parts, gullible, main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -193,6 +193,7 @@ async def test_remember_asks_first_if_untrusted_text_is_in_the_prompt(
     assert await press(rig, ben, question, "Remember it") == sentence("clear.not_yours")
     assert "pirate" not in await known_of(rig, anna, chat)
     assert await press(rig, anna, question, "Remember it") == ""
+    await shown(rig, question, sentence("consent.kept"))
     assert "Is a pirate of Tortuga." in await known_of(rig, anna, chat)
 
 

@@ -117,6 +117,8 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     await rig.ask(anna, chat, f"What of my {CANARY}?")
     assert "Ruth" not in rig.requests[-1].messages[-1].content
     await press_now(rig, anna, shows, "Keep recalling")
+    recalled = sentence("memory.recalled_again")
+    await rig.telegram.wait_for(lambda: recalled in (chat.message(shows.id) or shows).text)
     await rig.ask(anna, chat, "/new")
     await rig.ask(anna, chat, f"And now, the {CANARY}?")
     assert "Ruth" in rig.requests[-1].messages[-1].content
@@ -206,6 +208,7 @@ async def test_after_memory_off_nothing_is_learned_until_memory_on(webhook_rig: 
     assert CANARY in str(rig.requests[-1].messages)
     question = await ask_first(rig, anna, chat, "/clear")
     await press(rig, anna, question, ERASE)
+    await rig.telegram.wait_for(lambda: not (chat.message(question.id) or question).keyboard)
     await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
     assert sentence("memory.is_off") in (await rig.ask(anna, chat, "/memory")).text
     assert (await rig.ask(anna, chat, "/memory on")).text == sentence("memory.turned_on")

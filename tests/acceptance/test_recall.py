@@ -79,7 +79,7 @@ async def test_messages_not_embedded_before_a_kill_are_embedded_by_the_next_proc
     webhook_rig: Rig, fault: Fault
 ) -> None:
     rig = webhook_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     rig.model.faults.add(fault, times=None, when=is_embeddings)
     await rig.ask(anna, chat, "My boat is called Aurora")

@@ -226,7 +226,7 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
 async def test_a_reminder_survives_dead_workers_and_says_that_it_is_late(webhook_rig: Rig) -> None:
     """Whatever Telegram answers, and a second death, is in `tests/bot/runtime`."""
     rig = webhook_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
 
     def sent(text: str) -> int:

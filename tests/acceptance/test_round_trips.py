@@ -46,7 +46,7 @@ async def test_a_process_without_work_sends_four_commands_a_second_at_most(
     """It reads erasures and notes once a second, so the four reads after its start take three."""
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
-        await rig.start(lease_s=30)
+        await rig.start()
 
         def sent() -> list[str]:
             return [name for trip in tap.passed for name in trip.names]

@@ -58,7 +58,7 @@ async def test_a_kill_between_both_models_leaves_one_answer(
     never = Reply("Never heard.", gate=asyncio.Event())
     spare.responder = Scripted()
     spare.responder.on("Hello", never, "Spare.")
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
     asked = await anna.say(chat, "Hello")
     await spare.wait_for(lambda _: True)

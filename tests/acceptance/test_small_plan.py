@@ -49,7 +49,6 @@ async def small_rig(small_valkey: ValkeyServer, tmp_path: Path) -> AsyncIterator
             "ADMIN_USER_IDS": str(ADMIN_ID),
             "OPENAI_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
             "REDIS_MAX_CONNECTIONS": str(CONNECTIONS),
-            "LEASE_S": "30",
         }
         yield opened
 

@@ -41,7 +41,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(webhook_rig: Rig) -> 
     rig.script.on("How are you", "I am **fine**.")
     rig.script.on("Tell me all", LONG)
     rig.script.on("Show me code", CODE)
-    await rig.start(speech_model="mouth", speech_voice="nova", coalesce_s=0)
+    await rig.start(speech_model="mouth", speech_voice="nova", coalesce_s=0, lease_s=4)
     anna, chat = rig.anna()
 
     [reply] = await answers(rig, anna, chat, "How are you", 1)
@@ -90,7 +90,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(webhook_rig: Rig) -> 
 async def test_without_a_sound_the_text_comes(webhook_rig: Rig) -> None:
     rig = webhook_rig
     rig.script.on("How are you", "I am fine.")
-    await rig.start(speech_model="mouth", coalesce_s=0)
+    await rig.start(speech_model="mouth", coalesce_s=0, lease_s=4)
     anna, chat = rig.anna()
     forbidden = "Bad Request: VOICE_MESSAGES_FORBIDDEN"
     rig.telegram.faults.add(Refuse(400, forbidden), method="sendVoice", times=None)

@@ -104,7 +104,7 @@ async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
 
     def sent(text: str) -> int:

@@ -69,7 +69,7 @@ async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_ref
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start(model_timeout_s=2)
+    await rig.start(model_timeout_s=5)
     anna, chat = rig.anna()
     for fault in (server_error(), rate_limited(), Break.HANG, Break.DROP, Break.HTML):
         seen = len(rig.bot.log)

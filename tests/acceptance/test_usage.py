@@ -74,7 +74,7 @@ async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(
 async def test_billed_tokens_are_counted_exactly_over_turns_with_kills(usage_rig: Rig) -> None:
     """Each kill comes while a model works."""
     rig = usage_rig
-    await rig.start()
+    await rig.start(lease_s=4)
     people = [rig.person(2000 + number, f"P{number}") for number in range(5)]
     calls = (tool_call("calculate", expression="2+2"),)
     for kill in range(3):

@@ -27,7 +27,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(webhook_rig: Rig) -
     rig.script.on("My sister lives in *zanzibar*", "So far away!")
     rig.script.on("My sister lives in *Oulu*", "That is in the north.")
     rig.script.on("Thank you", "You're welcome.")
-    await rig.start()
+    await rig.start(lease_s=4)
     anna, chat = rig.anna()
 
     voice = await anna.send(chat, "voice", spoken("My sister lives in *zanzibar*"))

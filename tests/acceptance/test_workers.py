@@ -33,7 +33,7 @@ async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
     rig, thought = webhook_rig, asyncio.Event()
     rig.script.on("one", Reply("First.", gate=thought))
     rig.script.on("two", "Second.")
-    stopped = await rig.start(coalesce_s=0, lease_s=60)  # nobody waits here until it ends
+    stopped = await rig.start(coalesce_s=0)
     heir = rig.another_bot()
     anna, chat = rig.anna()
     await anna.say(chat, "one")
@@ -56,7 +56,7 @@ async def test_the_turn_of_a_killed_process_is_taken_over_when_its_lease_ends(
 ) -> None:
     rig = webhook_rig
     rig.script.on("one", Reply("Never heard.", gate=asyncio.Event()), "First.")
-    killed = await rig.start()
+    killed = await rig.start(lease_s=4)
     heir = rig.another_bot()
     anna, chat = rig.anna()
     said = await anna.say(chat, "one")
@@ -73,7 +73,7 @@ async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
     valkey: str, tmp_path: Path
 ) -> None:
     async with open_rig(valkey, tmp_path, "polling") as rig:
-        killed = await rig.start()
+        killed = await rig.start(lease_s=4)
         anna, chat = rig.anna()
         await rig.ask(anna, chat, "Hello?")
         heir = rig.another_bot()

@@ -81,7 +81,7 @@ def _redis_offset_s(scene: Scene) -> float:
 
 
 _GATHERING = {"COALESCE_S": "0.5"}
-_SLOW = {"LEASE_S": "4"}
+_SLOW = {"LEASE_S": "8"}
 """A bot with a preloaded clock reads a file to learn the time, and needs long for everything."""
 _BOT = Stage(from_scratch=True, settings=FAKED | _SLOW)
 _REDIS = Stage(redis_environment=FAKED, settings=_GATHERING)

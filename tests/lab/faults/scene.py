@@ -33,6 +33,8 @@ _MODEL = "model-{}"
 
 _MAX_PAUSE_S = 0.15
 _CHECK_EVERY_S = 0.1
+_LEASE_S = 4
+"""So long a day waits for what a killed bot held; a busy machine must not end a lease."""
 _RESUMED_S = 90
 
 
@@ -250,7 +252,7 @@ async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterato
             open_rig(redis.url, folder, stage.intake, pace) as rig,
         ):
             with stage.companion() as further:
-                changed = {**stage.settings, **further}
+                changed = {"LEASE_S": _LEASE_S, **stage.settings, **further}
                 rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
                 rig.model.responder = Echo()
                 tapped = [StepTap(redis.port) for _ in stage.roles if stage.is_tapped]
