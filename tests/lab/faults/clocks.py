@@ -91,7 +91,7 @@ _ALL = Stage(from_scratch=True, settings=FAKED | _SLOW | _GATHERING, redis_envir
 # Those with 0 happen in the suite with another fault: forward and back again, back at a death.
 FAULTS = tuple(
     Fault(
-        name, partial(strike, to_s=to_s), stage, len(to_s), sample, patience_s=90, missing=MISSING
+        name, partial(strike, to_s=to_s), stage, len(to_s), sample, patience_s=150, missing=MISSING
     )
     for name, strike, to_s, stage, sample in (
         ("clock of the bot: forward", _jump, _FORWARD, _BOT, 0),

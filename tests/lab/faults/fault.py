@@ -40,7 +40,7 @@ class Fault:
     texts: int = 8
     closings: frozenset[Closing] = frozenset()
     turns: int = 1
-    patience_s: float = 30
+    patience_s: float = 100
     missing: str = ""
 
 

@@ -124,7 +124,7 @@ FAULTS = (
             rounds=rounds,
             sample=sample,
             texts=4,
-            patience_s=90,
+            patience_s=150,
         )
         for where, stage, at, rounds, sample in (
             ("", Stage(learns=True), MOMENTS, _KILLS, len(MOMENTS) - _EARLY),
@@ -153,7 +153,7 @@ FAULTS = (
         _killed_while_learning,
         Stage(roles=MANY, learns=True),
         sample=0,
-        patience_s=90,
+        patience_s=150,
     ),
     Fault("SIGTERM with turns running", partial(_asked_to_stop, at=_WORKING), rounds=4, sample=2),
     *(

@@ -109,7 +109,7 @@ FAULTS = (
             stage,
             rounds=1,
             sample=sample,
-            patience_s=60,
+            patience_s=120,
         )
         for for_s, where, stage, sample in (
             (12, "", Stage(), 1),
@@ -119,9 +119,9 @@ FAULTS = (
             (60, ", web and workers", _MANY, 0),
         )
     ),
-    Fault("Redis: full, then not", _full, patience_s=60),
-    Fault("Redis: full, then not, polling", _full, _POLLED, sample=0, patience_s=60),
-    Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=60),
+    Fault("Redis: full, then not", _full, patience_s=120),
+    Fault("Redis: full, then not, polling", _full, _POLLED, sample=0, patience_s=120),
+    Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=120),
     Fault("Redis: connections reset", _cut_off),
     Fault("Redis: scripts forgotten", _without_scripts),
 )
