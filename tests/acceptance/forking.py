@@ -25,4 +25,4 @@ def bots_forked(folder: Path) -> Iterator[None]:
         assert process.stdout.readline() == READY
         BotProcess.launcher = path
         yield
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)

@@ -23,6 +23,6 @@ async def readiness(rig: Rig) -> tuple[int, dict[str, str]]:
 
 async def wait_until_ready(rig: Rig) -> None:
     """Wait until `/readyz` reports that all is well."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while (await readiness(rig)) != (200, {"redis": "ok", "telegram": "ok"}):
             pass

@@ -80,13 +80,13 @@ class BotProcess:
             limit=2**22,
         )
 
-    async def stop(self, *, within_s: float = 25) -> int:
+    async def stop(self, *, within_s: float = 60) -> int:
         """End the bot as a platform does; return its exit status."""
         return await self._end(signal.SIGTERM, within_s)
 
     async def kill(self) -> None:
         """End the bot as a crash does."""
-        await self._end(signal.SIGKILL, 5)
+        await self._end(signal.SIGKILL, 60)
 
     def hang_up(self) -> None:
         """Send the signal at which servers read their settings again."""

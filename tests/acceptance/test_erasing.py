@@ -155,7 +155,7 @@ async def test_erased_text_leaves_the_disk_of_the_embedded_server(
 
     async def wait_until_the_disk_holds(*words: bytes) -> None:
         all_words = (b"ultramarine", b"ratatouille", b"Mephisto", b"pancakes")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while tuple(w for w in all_words if w in everything_on_disk(folder)) != words:
                 await store.ping()
 

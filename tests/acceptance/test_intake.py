@@ -8,10 +8,6 @@ from tests.acceptance.talk import said
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
 
-ACKNOWLEDGED_S = 1
-TAKEN_OVER_S = 5
-"""After a kill the next poller waits for the lease of the last one."""
-
 
 def duplicates(rig: Rig) -> int:
     return sum(line.get("outcome") == "duplicate" for line in rig.bot.log)
@@ -39,8 +35,8 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     updates = rig.telegram.updates
     update = updates.history[-1]
 
-    async def acknowledged(times_again: int, within_s: float = ACKNOWLEDGED_S) -> None:
-        await rig.telegram.wait_for(lambda: updates.pending_count == 0, within_s)
+    async def acknowledged(times_again: int) -> None:
+        await rig.telegram.wait_for(lambda: updates.pending_count == 0)
         await rig.bot.wait_until(lambda: duplicates(rig) == times_again)
 
     await rig.wait_until_asked("Slowly")
@@ -56,7 +52,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     await acknowledged(3)
     await rig.restart()
     await updates.redeliver(update)
-    await acknowledged(4, TAKEN_OVER_S)
+    await acknowledged(4)
     await rig.ask(anna, chat, "Good night")
     assert [reply.text for reply in chat.replies] == ["Done.", "All right."]
     assert [request.asked for request in rig.requests] == ["Slowly", "Good night"]

@@ -46,7 +46,7 @@ async def where_found(rig: Rig, data: Path, *words: str) -> list[tuple[str, str]
 
 async def gone(rig: Rig, data: Path, *words: str) -> None:
     """Wait until the server has rewritten its file; raise `TimeoutError` if a word stays."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await where_found(rig, data, *words):
             pass
 

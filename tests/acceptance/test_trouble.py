@@ -183,7 +183,7 @@ async def test_a23_a_turn_that_takes_too_long_is_handed_over_to_the_next_process
     rig.script.on("slow", Reply("Too late.", gate=asyncio.Event()), "In time.")
     said = await anna.say(chat, "Be slow")
     await rig.wait_until_asked("slow")
-    assert await rig.bot.stop(within_s=20) == 0
+    assert await rig.bot.stop() == 0
     await rig.bot.start()
     assert (await chat.wait_for_reply(after=said)).text == "In time."
     closed = await rig.bot.wait_for_log("turn closed")

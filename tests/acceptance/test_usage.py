@@ -136,7 +136,7 @@ async def test_beyond_the_budget_only_admins_are_answered_and_others_are_told(
     await anna.edit(hello, "Hello, Ricordo")
     assert (await rig.ask(ada, adas, "Hello")).text == "All right."
     await rig.telegram.wait_for(
-        lambda: any("100 % of this month" in reply.text for reply in adas.replies), timeout_s=15
+        lambda: any("100 % of this month" in reply.text for reply in adas.replies)
     )
     assert (await rig.ask(anna, annas, "/usage")).text == sentence("usage.no_budget")
     assert [reply.text for reply in annas.replies[:2]] == ["All right.", sentence("quota.budget")]

@@ -68,7 +68,7 @@ async def raw_client(server: BotApiServer) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client for what python-telegram-bot would never send."""
     base_url = f"{server.url}/bot{server.token}/"
     async with httpx2.AsyncClient(
-        base_url=base_url, timeout=10, trust_env=False, verify=False
+        base_url=base_url, timeout=60, trust_env=False, verify=False
     ) as client:
         yield client
 

@@ -14,7 +14,7 @@ from tests.servers.model_api import ModelApiServer
 @asynccontextmanager
 async def client_of(server: ModelApiServer, key: str = "any") -> AsyncIterator[AsyncOpenAI]:
     async with AsyncOpenAI(
-        base_url=server.base_url, api_key=key, max_retries=0, timeout=10
+        base_url=server.base_url, api_key=key, max_retries=0, timeout=60
     ) as client:
         yield client
 

@@ -267,7 +267,7 @@ async def test_if_an_agent_fails_ours_decides_for_the_rest_of_the_turn(
     ours: FunctionsBasedAgent, context: AgentContext, decision: object
 ) -> None:
     theirs = Deciding(decision)
-    agent = own(theirs, ours, timeout_s=0.01 if decision == "wait" else 5)
+    agent = own(theirs, ours, timeout_s=0.01 if decision == "wait" else 60)
     with capture_logs() as logged:
         for _ in range(2):
             assert await agent.next_action(context) == FinishAction("ours")

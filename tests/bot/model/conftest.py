@@ -24,15 +24,15 @@ async def server(script: Scripted) -> AsyncIterator[ModelApiServer]:
 
 @pytest.fixture
 async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
-    async with open_client(server.base_url, "any", timeout_s=10) as client:
+    async with open_client(server.base_url, "any", timeout_s=60) as client:
         yield client
 
 
 @pytest.fixture
 def model(client: ModelClient) -> OpenAIChatModel:
-    return OpenAIChatModel(client, "gpt-test", timeout_s=10)
+    return OpenAIChatModel(client, "gpt-test", timeout_s=60)
 
 
 @pytest.fixture
 def internal(client: ModelClient) -> StructuredModel:
-    return StructuredModel(client, "gpt-test", timeout_s=10)
+    return StructuredModel(client, "gpt-test", timeout_s=60)

@@ -61,8 +61,8 @@ async def either(
     server: ModelApiServer, request: pytest.FixtureRequest
 ) -> AsyncIterator[OpenAIChatModel]:
     """Give a model over each of the two APIs, for rules that hold for both."""
-    async with open_client(server.base_url, "any", timeout_s=10, api=request.param) as client:
-        yield OpenAIChatModel(client, "gpt-test", timeout_s=10)
+    async with open_client(server.base_url, "any", timeout_s=60, api=request.param) as client:
+        yield OpenAIChatModel(client, "gpt-test", timeout_s=60)
 
 
 async def ask(model: OpenAIChatModel) -> ModelReply:
@@ -182,7 +182,7 @@ def served_by(handler: Callable[[httpx2.Request], httpx2.Response]) -> OpenAICha
     """Return a model whose server is a plain function."""
     transport = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
     client = ModelClient(transport, Server("http://test", "any", 10))
-    return OpenAIChatModel(client, "gpt-test", timeout_s=10)
+    return OpenAIChatModel(client, "gpt-test", timeout_s=60)
 
 
 def streamed(*events: bytes, content_type: str = "text/event-stream") -> OpenAIChatModel:
@@ -348,7 +348,7 @@ async def test_an_answer_that_we_stop_counts_an_estimate(
 ) -> None:
     server.faults.add(StreamBreak.STALL)
     reports: list[CallReport] = []
-    model = OpenAIChatModel(client, "gpt-test", timeout_s=10, observers=[reports.append])
+    model = OpenAIChatModel(client, "gpt-test", timeout_s=60, observers=[reports.append])
     seen = asyncio.Event()
     with watching(lambda so_far: seen.set() if so_far().text else None):
         asking = asyncio.create_task(ask(model))
@@ -370,7 +370,7 @@ async def test_an_answer_that_we_stop_before_its_first_word_counts_its_prompt(
     """A model that reasons is billed for its silence as well."""
     script.on("hello", Reply(TEXT, gate=asyncio.Event()))
     reports: list[CallReport] = []
-    async with open_client(server.base_url, "any", timeout_s=10, api=api) as client:
+    async with open_client(server.base_url, "any", timeout_s=60, api=api) as client:
         model = OpenAIChatModel(
             client, "gpt-test", 10, ChatParameters(reasoning=effort), [reports.append]
         )
@@ -417,7 +417,7 @@ async def test_a_server_that_refuses_connections_bills_nothing(client: ModelClie
     reports: list[CallReport] = []
     away = client.to(f"http://127.0.0.1:{free_port()}", None, 10)
     with pytest.raises(ModelUnavailable):
-        await ask(OpenAIChatModel(away, "gpt-test", timeout_s=10, observers=[reports.append]))
+        await ask(OpenAIChatModel(away, "gpt-test", timeout_s=60, observers=[reports.append]))
     assert reports[0].usage == Usage()
 
 

@@ -27,23 +27,23 @@ COMPLETION = ChatCompletion.construct()
 
 async def test_a_newline_after_a_key_is_ignored(server: ModelApiServer) -> None:
     server.dialect = Dialect(api_key="sk-good")
-    async with open_client(server.base_url, " sk-good\n", timeout_s=10) as client:
-        reply = await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
+    async with open_client(server.base_url, " sk-good\n", timeout_s=60) as client:
+        reply = await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
     assert reply.finish_reason == "stop"
 
 
 @pytest.mark.parametrize("key", [None, "", " "])
 async def test_a_server_may_need_no_key(server: ModelApiServer, key: str | None) -> None:
-    async with open_client(server.base_url, key, timeout_s=10) as client:
-        reply = await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
+    async with open_client(server.base_url, key, timeout_s=60) as client:
+        reply = await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
     assert reply.finish_reason == "stop"
 
 
 async def test_a_wrong_key_is_refused_and_not_shown(server: ModelApiServer) -> None:
     server.dialect = Dialect(api_key="sk-good")
-    async with open_client(server.base_url, "sk-forgotten", timeout_s=10) as client:
+    async with open_client(server.base_url, "sk-forgotten", timeout_s=60) as client:
         with pytest.raises(ModelRefused) as caught:
-            await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
+            await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
     assert str(caught.value) == "AuthenticationError 401"
 
 
@@ -52,7 +52,7 @@ async def test_a_request_is_let_go_without_the_garbage_collector(
     server: ModelApiServer, file: tuple[str, bytes, str] | None
 ) -> None:
     """Before the fix, ten sounds of 20 MB took 200 MB: the SDK's answers refer to themselves."""
-    async with open_client(server.base_url, None, timeout_s=10) as client:
+    async with open_client(server.base_url, None, timeout_s=60) as client:
         gc.collect()
         gc.disable()
         try:
@@ -60,7 +60,7 @@ async def test_a_request_is_let_go_without_the_garbage_collector(
                 form = {"model": "ears", "response_format": "json"}
                 await client.post_whole("/audio/transcriptions", form, 2**10, file=file)
             else:
-                await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
+                await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
             held = [each for each in gc.get_objects() if isinstance(each, httpx2.Request)]
             assert [each for each in held if each is not REQUEST] == []
         finally:

@@ -97,7 +97,7 @@ async def test_a_server_that_asks_for_responses_gets_them_from_then_on(
     logged: Sequence[Mapping[str, object]],
 ) -> None:
     server.faults.add(refusal, times=None, when=is_chat_completion)
-    model = OpenAIChatModel(client, "gpt-test", timeout_s=10)
+    model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
     for _ in range(2):
         await model.complete(HELLO, TOOLS)
     assert apis(server) == ["chat", "responses", "responses"]
@@ -111,10 +111,10 @@ async def test_the_api_of_a_server_is_the_same_for_its_other_models_and_for_inte
 ) -> None:
     refusal = ApiError(404, "Invalid URL (POST /v1/chat/completions)")
     server.faults.add(refusal, times=None, when=is_chat_completion)
-    await OpenAIChatModel(client, "gpt-test", timeout_s=10).complete(HELLO, ())
+    await OpenAIChatModel(client, "gpt-test", timeout_s=60).complete(HELLO, ())
     script.then(ANSWER, ANSWER)
     for name in ("gpt-test", "gpt-memory"):
-        assert await fill(StructuredModel(client, name, timeout_s=10)) == PARTS
+        assert await fill(StructuredModel(client, name, timeout_s=60)) == PARTS
     assert apis(server) == ["chat", *["responses"] * 3]
 
 
@@ -124,7 +124,7 @@ async def test_a_server_without_responses_gets_chat_completions_from_then_on(
     server.faults.add(NO_RESPONSES, times=None, when=is_responses)
     async with open_client(server.base_url, "any", 10) as client:
         client._api.dialect = ServerApi.of("https://api.openai.com/v1", "auto").dialect
-        model = OpenAIChatModel(client, "gpt-test", timeout_s=10)
+        model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
         for _ in range(2):
             await model.complete(HELLO, TOOLS)
     assert apis(server) == ["responses", "chat", "chat"]
@@ -136,7 +136,7 @@ async def test_a_set_api_is_kept(server: ModelApiServer, api: str) -> None:
     server.faults.add(ApiError(404, "Invalid URL"), times=None)
     async with open_client(server.base_url, "any", 10, api=api) as client:  # type: ignore[arg-type]
         with pytest.raises(ModelRefused):
-            await OpenAIChatModel(client, "gpt-test", timeout_s=10).complete(HELLO, ())
+            await OpenAIChatModel(client, "gpt-test", timeout_s=60).complete(HELLO, ())
     assert set(apis(server)) == {api}
 
 
@@ -144,7 +144,7 @@ async def test_a_wrong_address_costs_two_requests(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(ApiError(404, "Invalid URL"), times=None)
-    model = OpenAIChatModel(client, "gpt-test", timeout_s=10)
+    model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
     with pytest.raises(ModelRefused):
         await model.complete(HELLO, ())
     assert apis(server) == ["chat", "responses"]
@@ -158,7 +158,7 @@ async def test_a_model_that_takes_no_tools_while_it_reasons_is_asked_over_respon
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
-    model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=10)
+    model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60)
     for _ in range(2):
         await model.complete(HELLO, TOOLS)
     assert apis(server) == ["chat", "responses", "responses"]
@@ -190,10 +190,10 @@ async def test_with_chat_completions_set_this_costs_one_refused_request(
 ) -> None:
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     async with open_client(server.base_url, "any", 10, api="chat") as client:
-        model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=10)
+        model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60)
         for _ in range(2):
             await model.complete(HELLO, TOOLS)
-        other = OpenAIChatModel(client, "gpt-5.4-mini", timeout_s=10)
+        other = OpenAIChatModel(client, "gpt-5.4-mini", timeout_s=60)
         await other.complete(HELLO, ())
     assert apis(server) == ["chat"] * 4
     sent = [chat.raw.get("reasoning_effort") for chat in server.log.chats]

@@ -23,7 +23,7 @@ from tests.servers.model_api import (
 
 @pytest.fixture
 async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
-    async with open_client(server.base_url, "any", timeout_s=10, api="responses") as client:
+    async with open_client(server.base_url, "any", timeout_s=60, api="responses") as client:
         yield client
 
 
@@ -115,7 +115,7 @@ async def test_the_reasoning_of_another_model_is_not_sent(
 ) -> None:
     script.then(Reply(tool_calls=CALLS, thoughts="Hm."))
     first = await model.complete(HELLO, (CLOCK,))
-    other = OpenAIChatModel(client, "gpt-other", timeout_s=10)
+    other = OpenAIChatModel(client, "gpt-other", timeout_s=60)
     assert (await other.complete((*HELLO, *steps(first)), (CLOCK,))).text == TEXT
     assert "reasoning" not in str(server.log.chats[1].raw["input"])
 

@@ -53,7 +53,7 @@ class Handlers:
 async def served(handlers: Handlers) -> AsyncIterator[tuple[DroppingServer, httpx2.AsyncClient]]:
     async with (
         DroppingServer(handlers.app) as server,
-        httpx2.AsyncClient(base_url=server.url, timeout=10) as client,
+        httpx2.AsyncClient(base_url=server.url, timeout=60) as client,
     ):
         yield server, client
 

@@ -89,7 +89,7 @@ async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(
     maintenance = Maintenance(memory, BackgroundLearner(memory.learn), report, nothing)
     await maintenance._serve_jobs()
     await memory.jobs.start_job(Job("job", "forget", 7, 10, 1_000.0, b""))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while await memory.client.call("XLEN", memory.keys.jobs):
             await maintenance._serve_jobs()
     assert reports == [reports[0]] * 3

@@ -46,7 +46,7 @@ async def edits(chat: TelegramChat, bans: Bans) -> AsyncIterator[LateEdits]:
 
 async def ended(edits: LateEdits) -> None:
     """Wait until no edit is waiting."""
-    await asyncio.wait(edits._waiting.values(), timeout=5)
+    await asyncio.wait(edits._waiting.values(), timeout=60)
     assert edits._waiting == {}
 
 

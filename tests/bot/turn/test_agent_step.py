@@ -49,7 +49,7 @@ class Watched:
     async def answer(self, run_agent: RunAgent) -> str:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
         loader = ContextLoader(AIContextBehavior(), chat, window, recall_k=2)
-        sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=10)
+        sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=60)
         step = AgentStep(CheckedAgent(run_agent), loader, sentences, at_work, self.events.append)
         return (await step.answer(REQUEST, self._history)).said
 

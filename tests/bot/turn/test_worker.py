@@ -91,7 +91,7 @@ class ScriptedRunner:
 
     async def begun(self, turns: int) -> OpenTurn:
         """Wait until `turns` turns have begun; return the last of these."""
-        async with asyncio.timeout(10), self._news:
+        async with asyncio.timeout(60), self._news:
             await self._news.wait_for(lambda: len(self.turns) >= turns)
         return self.turns[turns - 1]
 
@@ -150,7 +150,7 @@ class WatchedReadyQueue(ReadyQueue):
         return is_ours
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10), self._news:
+        async with asyncio.timeout(60), self._news:
             await self._news.wait_for(is_true)
 
 

@@ -43,7 +43,7 @@ async def answer_hello(settings: Settings, memory: Memory, tokens: TokenCounter)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))
         await memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=said))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await chat.answered.wait()
         await worker.stop(grace_s=5)
         working.cancel()

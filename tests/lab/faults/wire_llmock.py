@@ -60,7 +60,7 @@ def _one_by_one(behaviors: Sequence[Behavior]) -> Strike:
             assert answer.status_code == 201, answer.text
             await scene.talk(1)
             said = scene.day.lines[-1].message
-            await tested(said.chat).wait_for_reply(after=said, timeout_s=20)
+            await tested(said.chat).wait_for_reply(after=said, timeout_s=60)
             verdict = (await llmock.get("/verdict")).json()
             pending = (await llmock.get("/scenario")).json()["pending"]
         # llmock does not count a broken tool call as a fault, but removes it from the pending ones.

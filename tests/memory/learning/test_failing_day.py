@@ -57,7 +57,7 @@ class Day:
 
     def start(self, client: ModelClient, *, embeds: bool = False, model: str = "m") -> None:
         """Begin a process: it knows nothing of what failed before."""
-        model_ = StructuredModel(client, "m", timeout_s=10)
+        model_ = StructuredModel(client, "m", timeout_s=60)
         internal = InternalCalls(Resilient(model_, guard=self._guard("learning")))
         embedder = ResilientEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
@@ -98,7 +98,7 @@ async def server(script: Scripted) -> AsyncIterator[ModelApiServer]:
 
 @pytest.fixture
 async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
-    async with open_client(server.base_url, "any", timeout_s=10, retries=0) as client:
+    async with open_client(server.base_url, "any", timeout_s=60, retries=0) as client:
         yield client
 
 

@@ -33,7 +33,7 @@ async def cleaning(store: RedisClient, erased: asyncio.Event) -> AsyncIterator[N
 
 
 async def wait_until_clean(store: RedisClient, folder: Path) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while WORDS in everything_on_disk(folder):
             await store.ping()
 

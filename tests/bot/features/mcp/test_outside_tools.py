@@ -55,7 +55,7 @@ ALIKE_TEXTS = (
     ("각", "\u1100\u1161\u11a8"),
     ("\U0001f8ae", "\U0001f8af"),
 )
-LIMITS = ToolLimits(max_calls_per_tool=3, timeout_s=20, max_output_tokens=2_000)
+LIMITS = ToolLimits(max_calls_per_tool=3, timeout_s=60, max_output_tokens=2_000)
 COMMAND = (sys.executable, "-m", "tests.servers.mcp_shop")
 
 
@@ -172,7 +172,7 @@ async def test_a_tool_that_asks_runs_only_after_its_person_agreed(
 
 async def test_a_command_serves_tools_as_well(tokens: TokenCounter, context: AgentContext) -> None:
     env = (("SHOP_RESULT", SecretStr("Opened.")),)
-    tools = await listed(tokens, McpServer("local", command=COMMAND, env=env), timeout_s=20)
+    tools = await listed(tokens, McpServer("local", command=COMMAND, env=env), timeout_s=60)
     assert names(tools) == ["local__order", "local__picture", "local__price"]
     assert await output(tools, tokens, context, "local__price") == "Opened."
     nothing = McpServer("a", command=("/no/such/program",)), McpServer("b", command=("true",))
