@@ -12,7 +12,7 @@ OPTIONS = MemoryOptions(
     ttl_s=86_400,
     tail=50,
     cache_bytes=1_000_000,
-    times=TurnTimes(lease_ms=2_000, coalesce_ms=0, max_coalesce_ms=0),
+    times=TurnTimes(lease_ms=30_000, coalesce_ms=0, max_coalesce_ms=0),
 )
 
 

@@ -50,7 +50,7 @@ from tests.lab.simulator.turn import ignore
 from tests.memory.turns import ANN, GROUP, HERE, close, put, take, texts
 from tests.quiet_chat import QuietChat, no_export
 
-LEASE_S = 0.6
+LEASE_S = 2.0
 OPTIONS = MemoryOptions(
     ttl_s=86_400,
     tail=50,
@@ -58,7 +58,7 @@ OPTIONS = MemoryOptions(
     times=TurnTimes(lease_ms=int(LEASE_S * 1000), coalesce_ms=0, max_coalesce_ms=0),
 )
 BEFORE = Catalogue().text("de", "stop.before")
-QUICKLY = TurnTimes(int(LEASE_S * 1000), coalesce_ms=2_000, max_coalesce_ms=9_000)
+QUICKLY = TurnTimes(int(LEASE_S * 1000), coalesce_ms=60_000, max_coalesce_ms=60_000)
 
 Step = Callable[[OpenTurn], Awaitable[Committed]]
 

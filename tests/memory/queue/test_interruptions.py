@@ -26,7 +26,7 @@ COALESCE_MS, MAX_COALESCE_MS = 400, 2_000
 
 @pytest.fixture
 def memory(memory: Memory) -> Memory:
-    memory.turns._times = TurnTimes(2_000, COALESCE_MS, MAX_COALESCE_MS)
+    memory.turns._times = TurnTimes(60_000, COALESCE_MS, MAX_COALESCE_MS)
     return memory
 
 
