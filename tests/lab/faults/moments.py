@@ -11,7 +11,7 @@ from tests.servers import bot_api
 from tests.servers.bot_api import Hang, SlowAnswer
 from tests.servers.model_api import ApiRequest, Break, Call, ChatRequest, EmbeddingsRequest
 
-_MAX_WAIT_S = 25
+_MAX_WAIT_S = 60
 """Longer than the 15 s for which a conversation is not learned after its learner died."""
 
 _AGAIN_S = 3
