@@ -8,8 +8,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from random import SystemRandom
 from typing import Self
@@ -17,7 +18,7 @@ from typing import Self
 from memory.store.embedded import die_with_parent, valkey_binary
 
 HOST = "127.0.0.1"
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class ValkeyServer:
@@ -121,12 +122,29 @@ class OneNodeCluster(ValkeyServer):
             time.sleep(0.05)  # a node needs two seconds to become ready
 
 
+_WORKERS, _PORTS_EACH = 8, 1_500
+
+
+def _ports() -> Iterator[int]:
+    """Yield ports for ever, other ones in each test worker, from anywhere on.
+
+    So nobody else soon gets the port of a server that has not begun yet or that starts again.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
+    first = SystemRandom().randrange(_PORTS_EACH)
+    for number in cycle(range(_PORTS_EACH)):
+        yield 10_000 + worker * _PORTS_EACH + (first + number) % _PORTS_EACH
+
+
+_PORTS = _ports()
+
+
 def free_port() -> int:
     """Return a free port below the range that the system gives to connections.
 
     It is low enough for the second port of a Cluster, which is 10000 higher.
     """
     while True:
-        port = SystemRandom().randrange(10_000, 22_000)
+        port = next(_PORTS)
         with suppress(OSError), socket.create_server((HOST, port)):
             return port

@@ -26,7 +26,7 @@ from tests.bot.features.services import services_of
 from tests.memory.turns import put
 
 ADA, ANNA, BEN, CLEO = 1, 2, 3, 4
-LEASE_S = 5.0
+LEASE_S = 30.0
 ONE = Announcement("one", ADA, 70, 71, "en")
 TWO = Announcement("two", ADA, 80, 81, "en")
 

@@ -35,7 +35,7 @@ from tests.settings import Settings
 
 ADA = 1
 PEOPLE = (11, 12, 13)
-LEASE_S = 2.0
+LEASE_S = 5.0
 SENTENCES = Sentences(Catalogue())
 MAX_STEPS = 40
 
