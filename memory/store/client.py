@@ -123,7 +123,7 @@ class RedisClient:
         with translated_errors("SCAN", CALL_TIMEOUT_S):
             found = aiter(self._redis.scan_iter(match=pattern, count=_SCAN_COUNT))
             while True:
-                async with asyncio.timeout(CALL_TIMEOUT_S):
+                async with asyncio.timeout(CALL_TIMEOUT_S), self._free:
                     key = await anext(found, None)
                 if key is None:
                     return

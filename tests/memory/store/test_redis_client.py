@@ -164,6 +164,11 @@ async def busy(valkey: str, valkey_server: ValkeyServer) -> AsyncIterator[RedisC
     await client.close()
 
 
+async def test_a_walk_through_the_keys_waits_for_a_connection(busy: RedisClient) -> None:
+    keys = [key async for key in busy.keys_like("*")]
+    assert keys == []
+
+
 async def _waiting(*calls: Coroutine[object, object, list[object]]) -> list[Waiting]:
     """Let calls run as far as they can without a reply."""
     tasks = [asyncio.create_task(call) for call in calls]
