@@ -76,7 +76,7 @@ class Limits:
 
     pages: int = 300
     chars: int = 500_000
-    parser_s: float = 20
+    parser_s: float = 60
     parser_cpu_s: int = 8
     parser_mb: int = 320
 

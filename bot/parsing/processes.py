@@ -32,7 +32,8 @@ _SLOTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = Weak
 class Parser:
     """A script of this package, and what its process may take and give.
 
-    `max_bytes` and `max_answer_bytes` bound what goes in and what comes out.
+    `max_bytes` and `max_answer_bytes` bound what goes in and what comes out. `cpu_s` bounds the
+    work. `timeout_s` is long, because a small plan may give a tenth of a processor.
     """
 
     script: str
@@ -40,7 +41,7 @@ class Parser:
     max_answer_bytes: int
     memory_mb: int = 320
     cpu_s: int = 8
-    timeout_s: float = 20
+    timeout_s: float = 60
 
 
 async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:

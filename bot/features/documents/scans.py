@@ -18,7 +18,7 @@ from memory.store.keys import Scope
 _MAX_PAGES = 5
 _MAX_PAGE_CHARS = 8_000
 _MAX_KEPT = 8
-_PARSER = Parser("pdf_pictures.py", 20 * 2**20, 8 * 2**20, cpu_s=12, timeout_s=30)
+_PARSER = Parser("pdf_pictures.py", 20 * 2**20, 8 * 2**20, cpu_s=12)
 
 PAGE_QUESTION = "What does the page say?"
 _TRANSCRIBE = (

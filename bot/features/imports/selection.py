@@ -11,7 +11,7 @@ from bot.parsing.processes import Parser
 from memory.documents.chunking import Section, passages
 from memory.text.tokens import TokenCounter
 
-_READER = Parser("talk_reader.py", 64 * 2**20, 24 * 2**20, 256, 10, 25)
+_READER = Parser("talk_reader.py", 64 * 2**20, 24 * 2**20, 256, 10)
 LIST = "list"
 """What a list is imported from."""
 _MAX_LIST_BYTES = 2**18
