@@ -24,7 +24,7 @@ async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]
         yield opened
 
 
-# Slow PDFs (F3) take 20 s; `test_one_person` shows in less time that they leave slots for others.
+# Slow PDFs (F3) take long; `test_one_person` shows in less time that they leave slots for others.
 SHORT = [attack for attack in ATTACKS if not attack.name.startswith("F3")]
 
 
