@@ -23,7 +23,7 @@ EMBEDDINGS = "hashed-words"
 REPLY = " ".join(f"word{number:03}" for number in range(60))
 """An answer that the local model streams in so many pieces."""
 
-PATIENCE_S = 60
+PATIENCE_S = 180
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
