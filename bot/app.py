@@ -17,29 +17,27 @@ from bot.behaviors import behaviors_of, learning_config
 from bot.check.store import refuse_unfit
 from bot.command_set import CommandSet, Running, build_commands
 from bot.commands.buttons import Buttons
-from bot.commands.erasing import all_in_order
+from bot.commands.erasing import Receipts, all_in_order
+from bot.commands.general import descriptions, menus
 from bot.commands.immediate import ImmediateActions
-from bot.commands.menus import descriptions, menus
-from bot.commands.receipts import Receipts
-from bot.commands.reload import cannot_reload
+from bot.commands.operators import cannot_reload
 from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import UsageRecorder
 from bot.feature import Services
 from bot.features import check_commands, open_features
 from bot.language.catalogue import Catalogue
-from bot.metrics.metrics import Metrics
+from bot.metrics.metrics import Metrics, metrics_route
 from bot.metrics.monitoring import ConversationNames, Watchers
-from bot.metrics.page import metrics_route
 from bot.model.models import OpenModels, open_models, secret_of
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.false_claims import FalseClaims
-from bot.runtime.loop_watchdog import LoopWatchdog
 from bot.runtime.maintenance import Maintenance
 from bot.runtime.periodic import BudgetWatch, CapacityWatch, ModelWatch, repeat, watch_clock
 from bot.runtime.process import (
     EVERYTHING,
     Duty,
     GarbageWatch,
+    LoopWatchdog,
     is_done_before,
     memory_options,
     open_store,

@@ -7,8 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.agent.agent import FunctionsBasedAgent
-from bot.agent.refused import run_despite_refusals
+from bot.agent.agent import FunctionsBasedAgent, run_despite_refusals
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool

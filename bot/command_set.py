@@ -13,9 +13,8 @@ from bot.commands import tool_questions
 from bot.commands.access import Access
 from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler, Handler, when
-from bot.commands.clear_memory import ClearMemoryCommand
 from bot.commands.consent import ConsentButtons
-from bot.commands.erasing import ClearCommand, Deleting, ForgetCommand
+from bot.commands.erasing import ClearCommand, ClearMemoryCommand, Deleting, ForgetCommand, Receipts
 from bot.commands.export import ExportCommand
 from bot.commands.fact_edits import COMMAND as EDITED
 from bot.commands.fact_edits import FactEdits
@@ -26,11 +25,15 @@ from bot.commands.memory_entries import MemoryEntries
 from bot.commands.memory_list import MemoryList
 from bot.commands.memory_settings import MemorySettings
 from bot.commands.mute import MuteCommand
-from bot.commands.operators import ModelsInUse, StatsCommands
+from bot.commands.operators import (
+    ModelsInUse,
+    ReloadAll,
+    ReloadCommand,
+    StatsCommands,
+    cannot_reload,
+)
 from bot.commands.privacy import PrivacyCommand
 from bot.commands.recall import JUMP, RecallCommand
-from bot.commands.receipts import Receipts
-from bot.commands.reload import ReloadAll, ReloadCommand, cannot_reload
 from bot.commands.retry import RetryCommand
 from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget

@@ -1,16 +1,24 @@
-"""`FunctionsBasedAgent`: reads a context and decides the next action.
+"""The agent: decides, acts, decides again. A refused prompt is tried again with less.
 
-It only decides. The loop around it, which runs the tools, is `run_agent` in `refused.py`.
+A filter of the server may refuse the person's message, its pictures, or another part of the
+prompt. So the model is asked without the pictures first. If the server refuses that, too, the
+message is sent alone. It counts as refused only if the server accepts a harmless one in its place.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+import structlog
+
+from bot.agent.toolbox import Toolbox
 from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
+from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from bot.prompt.assemble import beside_others
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import ToolDefinition
+from memory.work.item import WorkChanges
 
 Assemble = Callable[[AgentContext], Sequence[PromptMessage]]
 """Returns the whole prompt, including the steps of this run so far."""
@@ -62,3 +70,111 @@ class FunctionsBasedAgent:
         # Some servers ignore "none". Then the answer is the text that came with the calls.
         cut_off = CUT_OFF if reply.text and reply.finish_reason == "length" else ""
         return FinishAction(reply.text + cut_off)
+
+
+log = structlog.get_logger(__name__)
+
+_HARMLESS = "Hello"
+
+
+class MessageRefused(Exception):
+    """Raised when the server refuses this message but accepts others; the cause says why."""
+
+
+class PicturesDeclined(Exception):
+    """Raised when the server refuses the pictures of a message, and the answer without them fails.
+
+    The cause is the refusal.
+    """
+
+
+async def run_agent(agent: Agent, toolbox: Toolbox, context: AgentContext) -> FinishAction:
+    """Return the answer to the context's message; raise `ModelError`, `LeaseLost` or `StoreError`.
+
+    Each step of this run is added to `completed_steps`. A tool that asks the person first ends the
+    run with an empty answer.
+    """
+    action = await agent.next_action(context)
+    while isinstance(action, Action):
+        step = await toolbox.run(action, context)
+        context.completed_steps.append(step)
+        if context.tool_question:
+            return FinishAction("")
+        final = toolbox.final_output(step)
+        if final is not None:
+            return FinishAction(final)
+        action = await agent.next_action(context)
+    return action
+
+
+async def run_despite_refusals(
+    agent: Agent, toolbox: Toolbox, context: AgentContext
+) -> FinishAction:
+    """Return the answer as `run_agent` does; after a refusal try again with less.
+
+    First the pictures are left out. If that does not help, they come back and all else is left
+    out: window, replies, search results, memory context, and what tools did in this run. Raise
+    `PicturesDeclined`, `MessageRefused` or `ModelError`.
+    """
+    steps, writes, files = len(context.completed_steps), len(context.writes), len(context.files)
+    try:
+        return await run_agent(agent, toolbox, context)
+    except ModelRefused as error:
+        if not error.may_concern_messages:
+            raise
+        refusal = error
+    if context.pictures and not isinstance(refusal, ContextTooLong):
+        answer = await _without_pictures(agent, toolbox, context, refusal)
+        if answer is not None:
+            return answer
+    beside = (context.window, context.recalled, context.memory_context, context.replies)
+    if any(beside) or context.completed_steps:
+        log.warning("message tried alone", status=refusal.status, code=refusal.code)
+        context.window, context.recalled, context.memory_context = (), (), ""
+        context.replies = ()
+        del context.completed_steps[steps:], context.writes[writes:], context.files[files:]
+        context.work = WorkChanges()
+        try:
+            return await run_agent(agent, toolbox, context)
+        except ModelRefused as error:
+            refusal = error
+    if not refusal.may_concern_messages:
+        raise refusal
+    # If the server refuses a harmless message as well, it refuses a parameter, the system prompt or
+    # a tool, and the operator has to act.
+    message = replace(context.user_message, text=_HARMLESS)
+    harmless = replace(context, user_message=message, user_messages=(), completed_steps=[])
+    if await _accepts(agent, replace(harmless, pictures=())):
+        raise MessageRefused from refusal
+    raise refusal
+
+
+async def _without_pictures(
+    agent: Agent, toolbox: Toolbox, context: AgentContext, refusal: ModelRefused
+) -> FinishAction | None:
+    """Go on without the pictures, after the steps so far.
+
+    Return None, with the pictures back in the context, if the server refuses this as well. Raise
+    `PicturesDeclined` if no answer comes for another reason.
+    """
+    pictures, steps = context.pictures, len(context.completed_steps)
+    context.pictures, context.are_pictures_refused = (), True
+    try:
+        answer = await run_agent(agent, toolbox, context)
+    except ModelError as error:
+        is_refused = isinstance(error, ModelRefused) and len(context.completed_steps) == steps
+        if not is_refused:
+            raise PicturesDeclined from refusal
+        context.pictures, context.are_pictures_refused = pictures, False
+        return None
+    log.warning("pictures refused", status=refusal.status, code=refusal.code)
+    return answer
+
+
+async def _accepts(agent: Agent, context: AgentContext) -> bool:
+    """Return whether the server answers a prompt; no tool runs, and nothing is stored."""
+    try:
+        await agent.next_action(replace(context, writes=[]))
+    except ModelError:
+        return False
+    return True

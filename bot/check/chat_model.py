@@ -2,25 +2,27 @@
 
 A check costs about `PROMPT_TOKENS` tokens of the model. If the model does not answer the first
 question, the others are not asked.
+
+Some servers cut a long prompt silently. So we hide one word in the system message and one in the
+oldest message, and ask for both at the end.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import orjson
 from pydantic import BaseModel
 
-from bot.check.prompt_front import whole_prompt
-from bot.model.call import ChatModel, PromptMessage
+from bot.model.call import ChatModel, ModelReply, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
-from bot.model.model_errors import ModelError, ModelRefused
+from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from bot.model.models import chat_parameters, secret_of
 from bot.model.openai_client import open_client
-from bot.model.recognition import KnownServer, recognize
 from bot.model.structured import StructuredModel
-from bot.model.trouble import trouble
+from bot.model.trouble import OTHER, KnownServer, recognize, trouble
 from bot.probe import Row, Rows
+from bot.prompt.fitting import messages_tokens
 from config.settings import Settings
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -186,3 +188,69 @@ def _notes_blue(call: ToolCall) -> bool:
     if not isinstance(arguments, dict):
         return False
     return call.name == _NOTE_COLOR.name and "blue" in str(arguments.get("color")).casefold()
+
+
+_WHAT = "Model prompt"
+_SYSTEM_WORD, _FIRST_WORD = "marzipan", "gyroscope"
+_SYSTEM = f"You are being tested. The first test word is {_SYSTEM_WORD}."
+_OPENING = f"The second test word is {_FIRST_WORD}."
+_QUESTION = "Two test words were given at the very beginning. Reply with both of them."
+_NOTED = PromptMessage("assistant", "Noted.")
+_FILLER = 20 * "On this day nothing happened that anybody would have to remember. "
+_MIN_COUNTED_SHARE = 0.75
+"""A server that counted a smaller share did not read all of it; vocabularies differ by less."""
+
+
+async def whole_prompt(
+    model: ChatModel, tokens: TokenCounter, max_tokens: int, known: KnownServer = OTHER
+) -> Row:
+    """Ask for both words at the end of a prompt of up to `max_tokens`."""
+    messages = _long_prompt(tokens, max_tokens)
+    sent = messages_tokens(tokens, messages)
+    try:
+        reply = await model.complete(messages, ())
+    except ContextTooLong:
+        return Row(_WHAT, "fail", f"the model does not take {sent} tokens", _advice(known))
+    except ModelError as error:
+        return trouble(_WHAT, error, known=known)
+    return front_was_read(reply, sent, known)
+
+
+def front_was_read(reply: ModelReply, sent: int, known: KnownServer = OTHER) -> Row:
+    """Judge the answer to a prompt of `sent` tokens by its words and by what the server counted."""
+    text, counted = reply.text.casefold(), reply.usage.prompt_tokens
+    hidden = {_SYSTEM_WORD: "the system message", _FIRST_WORD: "the first message"}
+    missing = [place for word, place in hidden.items() if word not in text]
+    if not missing:
+        return Row(_WHAT, "ok", f"all of {sent} tokens were read")
+    seen = f"of {sent} tokens, the word in {' and the one in '.join(missing)} did not come back"
+    advice = _advice(known)
+    if counted:
+        seen += f"; the server counted {counted}"
+    if counted >= _MIN_COUNTED_SHARE * sent:
+        advice += ", or try another OPENAI_MODEL"
+    return Row(_WHAT, "fail", seen, advice)
+
+
+def _advice(known: KnownServer) -> str:
+    return f"lower PROMPT_TOKENS, or raise {known.context or 'the context of the server'}"
+
+
+def _long_prompt(tokens: TokenCounter, max_tokens: int) -> list[PromptMessage]:
+    """Return a prompt in the form of the bot's, with user and assistant in turns."""
+    front = [PromptMessage("system", _SYSTEM), PromptMessage("user", _OPENING)]
+    end = [_NOTED, PromptMessage("user", _QUESTION)]
+    tokens_left = max_tokens - messages_tokens(tokens, [*front, *end])
+    return [*front, *_talk(tokens, tokens_left), *end]
+
+
+def _talk(tokens: TokenCounter, tokens_left: int) -> Iterator[PromptMessage]:
+    """Yield pairs of an answer and the next message, together at most `tokens_left`."""
+    day = 1
+    while True:
+        pair = (_NOTED, PromptMessage("user", f"Day {day}. {_FILLER}"))
+        tokens_left -= messages_tokens(tokens, pair)
+        if tokens_left < 0:
+            return
+        yield from pair
+        day += 1

@@ -17,8 +17,7 @@ from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.models import secret_of
 from bot.model.openai_client import open_client
-from bot.model.recognition import recognize
-from bot.model.trouble import name_shared_key, trouble
+from bot.model.trouble import name_shared_key, recognize, trouble
 from bot.probe import Row, Rows, StoreProbe
 from config.settings import Settings
 from memory.scopes.log import message_of, seq_of, unpacked

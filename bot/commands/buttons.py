@@ -1,9 +1,16 @@
 """Buttons below the bot's messages: they act at once, without waiting for a turn.
 
 Whatever was under way for what a button erases is refused later by the turn protocol.
+
+Edits that a ban on the chat held up are made when the ban is over. They are kept in memory only,
+the newest for each message, and not many. A lost edit does no harm, because pressing the button
+again shows it.
 """
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import structlog
 
@@ -11,13 +18,111 @@ from bot.commands.bot_command import ButtonHandler, ShownOnTop
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
-from bot.telegram.errors import TelegramError
-from bot.telegram.late_edits import LateEdits
-from bot.telegram.updates import ButtonPress
+from bot.telegram.connection import Pause
+from bot.telegram.errors import FloodWait, TelegramError
+from bot.telegram.updates import ButtonPress, IncomingMessage, to_bytes
 from memory.erasure.confirmations import Confirmations, NotConfirmed
+from memory.queue.mailbox import Entry, Mailbox, MailboxFull
 from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
+
+
+_MAX_WAITING = 200
+_MAX_TRIES = 5
+_MAX_WAIT_S = 300.0
+
+Edit = Callable[[int, int, Part], Awaitable[None]]
+"""Replaces a message of ours by chat and message id; raises `TelegramError`."""
+
+_MessageKey = tuple[int, int]
+
+
+class LateEdits:
+    """Edits at once if the chat is open, otherwise in the background."""
+
+    def __init__(self, edit: Edit, pause: Pause = asyncio.sleep) -> None:
+        self._edit = edit
+        self._pause = pause
+        self._waiting: dict[_MessageKey, asyncio.Task[None]] = {}
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Replace a message of ours, now or after the ban; drop an older edit that still waits.
+
+        Raise `TelegramError`, but `FloodWait` only if too many edits wait already.
+        """
+        key = (chat_id, message_id)
+        self._drop(key)
+        try:
+            await self._edit(chat_id, message_id, part)
+        except FloodWait as ban:
+            if len(self._waiting) >= _MAX_WAITING:
+                raise
+            self._drop(key)
+            task = asyncio.create_task(self._edit_later(key, part, ban))
+            task.add_done_callback(partial(self._forget, key))
+            self._waiting[key] = task
+
+    async def stop(self) -> None:
+        """Drop the edits that wait."""
+        await end_tasks(self._waiting.values())
+
+    def _drop(self, key: _MessageKey) -> None:
+        if key in self._waiting:
+            self._waiting.pop(key).cancel()
+
+    def _forget(self, key: _MessageKey, task: asyncio.Task[None]) -> None:
+        if self._waiting.get(key) is task:
+            del self._waiting[key]
+
+    async def _edit_later(self, key: _MessageKey, part: Part, ban: FloodWait) -> None:
+        """Try again after each ban, until `_MAX_TRIES` or `_MAX_WAIT_S` is reached."""
+        error: TelegramError = ban
+        waited_s = 0.0
+        for _ in range(_MAX_TRIES):
+            waited_s += ban.retry_after_s
+            if waited_s > _MAX_WAIT_S:
+                break
+            await self._pause(ban.retry_after_s)
+            try:
+                await self._edit(*key, part)
+            except FloodWait as another:
+                error = ban = another
+            except TelegramError as refusal:
+                error = refusal
+                break
+            else:
+                return
+        log.warning("late edit dropped", reason=type(error).__name__)
+
+
+def message_of(pressed: ButtonPress) -> IncomingMessage:
+    """Return a command without name and text; the caller sets what its turn needs."""
+    return IncomingMessage(
+        update_id=pressed.update_id,
+        chat_id=pressed.chat_id,
+        topic_id=pressed.topic_id,
+        is_group=pressed.is_group,
+        message_id=pressed.message_id,
+        sent_at=int(time.time()),
+        sender=pressed.sender,
+        kind="command",
+        text="",
+    )
+
+
+async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> bool:
+    """Put the message of a press into the mailbox; return whether there was room."""
+    body = to_bytes(message)
+    entry = Entry(message.update_id, message.sender.id, is_command=True, body=body)
+    try:
+        await mailbox.put(here, entry)
+    except MailboxFull:
+        log.warning("mailbox full", conversation=here.tag, sender=message.sender.id)
+        return False
+    return True
+
 
 _CANCEL = "cancel"
 _ALERTS: Mapping[str, str] = {"not_yours": "clear.not_yours", "off_record": "off.no_memory"}

@@ -1,25 +1,82 @@
-"""`/clear` erases one conversation, `/forget` a person everywhere or as a reply one message.
+"""`/clear`, `/forget` and, for operators, `/clear_memory`; and the receipts of what they erased.
 
 Each asks first. A confirmation acts at once, without waiting for a turn.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
+import orjson
 import structlog
 
 from bot.commands.access import call_context_of
 from bot.commands.bot_command import Answer
-from bot.commands.receipts import Receipts, counts
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
+from bot.telegram.chat import Chat
 from bot.telegram.edits import is_about
+from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import CallContext, is_first_party
+from memory.erasure.confirmations import Confirmations, NotConfirmed
+from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
 from memory.limits.stats import count_conversation
 from memory.memory import Memory
+from memory.scopes.changes import Receipt
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
+
+
+class Receipts:
+    """Starts erasure jobs, and shows their receipts in place of the question."""
+
+    def __init__(self, jobs: Jobs, chat: Chat, sentences: Sentences) -> None:
+        self._jobs = jobs
+        self._chat = chat
+        self._sentences = sentences
+
+    async def start(
+        self, pressed: ButtonPress, nonce: str, kind: JobKind, target: int, key: str
+    ) -> tuple[Part, ...]:
+        """Start a job and say so; `key` begins the keys of two sentences, `started` and `done`.
+
+        Returns () because a later edit could overwrite the receipt. Raise `StoreError`.
+        """
+        language = pressed.sender.language
+        report = (f"{key}done", pressed.chat_id, pressed.message_id, language)
+        # People's messages have Telegram's time. If our clock is behind, everything that was said
+        # before the question is erased all the same.
+        cut_at = max(time.time(), pressed.asked_at)
+        job = Job(nonce, kind, target, pressed.update_id, cut_at, orjson.dumps(report))
+        await self._jobs.start_job(job)
+        part, *_ = self._sentences.say(language, f"{key}started")
+        try:
+            await self._chat.edit(pressed.chat_id, pressed.message_id, part)
+        except TelegramError as error:
+            log.warning("button not answered", reason=type(error).__name__)
+        return ()
+
+    async def report(self, finished: FinishedJob) -> None:
+        """Show a job's receipt, if Telegram lets us; raise `TelegramError` to try again later."""
+        key, chat_id, message_id, language = orjson.loads(finished.job.report)
+        values = {**counts(finished.receipt), "conversations": finished.conversations}
+        part, *_ = self._sentences.say(language, key, **values)
+        try:
+            await self._chat.edit(chat_id, message_id, part)
+        except DECLINED as error:
+            log.warning("receipt not shown", reason=type(error).__name__)
+
+
+def counts(receipt: Receipt) -> dict[str, int]:
+    """Return what the sentences about an erasure show."""
+    return {
+        "messages": receipt.messages,
+        "vectors": receipt.vectors,
+        "learned": receipt.records,
+    }
+
 
 Deleting = Callable[[CallContext], Awaitable[None]]
 """Is told that a conversation is about to be erased."""
@@ -122,3 +179,72 @@ class ForgetCommand:
         nonce = await self._confirmations.ask(conversation, "messages", asked.sender.id, about)
         key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
         return Answer(self._sentences.ask(language, key, f"delete_message:{nonce}"))
+
+
+_JOBS: dict[str, JobKind] = {"user": "forget", "chat": "chat", "all": "all"}
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureTarget:
+    """What is to be erased: everything, a chat with all its topics, or a person."""
+
+    kind: str
+    id: int = 0
+
+    @classmethod
+    def of(cls, arguments: str, here: int) -> "ErasureTarget | None":
+        """Read the command's arguments, or a button's; `None` if they name nothing."""
+        match arguments.split():
+            case []:
+                return cls("chat", here)
+            case ["all"]:
+                return cls("all")
+            case ["chat" | "user" as kind, number] if is_number(number):
+                return cls(kind, int(number))
+            case [number] if is_number(number):
+                return cls("chat", int(number))
+            case _:
+                return None
+
+    def __str__(self) -> str:
+        """Return the form for a sentence and for a button."""
+        return self.kind if self.kind == "all" else f"{self.kind} {self.id}"
+
+
+class ClearMemoryCommand:
+    """Asks, and starts the erasure when the question is confirmed."""
+
+    def __init__(
+        self, confirmations: Confirmations, receipts: Receipts, sentences: Sentences
+    ) -> None:
+        self._confirmations = confirmations
+        self._receipts = receipts
+        self._sentences = sentences
+
+    async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Ask before a chat, a person or everything is erased."""
+        language = asked.sender.language
+        target = ErasureTarget.of(asked.text, asked.chat_id)
+        if target is None:
+            return Answer(self._sentences.say(language, "admin.clear_memory_usage"))
+        nonce = await self._confirmations.ask(conversation, "admin", asked.sender.id, str(target))
+        action = f"admin:{nonce}:{target}"
+        return Answer(
+            self._sentences.ask(language, "admin.clear_memory_ask", action, target=target)
+        )
+
+    async def start(self, pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
+        """Start the job; the receipt follows when it is done."""
+        nonce, _, detail = rest.partition(":")
+        about = await self._confirmations.check(here, nonce, "admin", pressed.sender.id)
+        # After the job has run, the question is gone; the job itself still knows its target.
+        target = ErasureTarget.of(about or detail, pressed.chat_id)
+        if target is None:
+            raise NotConfirmed("unknown")
+        kind = _JOBS[target.kind]
+        return await self._receipts.start(pressed, nonce, kind, target.id, "admin.clear_memory_")
+
+
+def is_number(text: str) -> bool:
+    """Say whether a text is the id of a chat or a person."""
+    return text.removeprefix("-").isdecimal()

@@ -1,16 +1,17 @@
-"""`/start`, `/help`, `/new` and `/ask`: answered from the catalogue alone."""
+"""`/start`, `/help`, `/new` and `/ask`, from the catalogue alone; and the menus of commands."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer, Audience, BotCommand, ButtonHandler, Section
-from bot.commands.queued_presses import message_of, put_press
+from bot.commands.buttons import message_of, put_press
 from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
-from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_account import BotIdentity, CommandMenu, Description, MenuScope
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
@@ -157,3 +158,45 @@ class HelpCommand:
             )
             for name in names
         )
+
+
+def menus(
+    catalogue: Catalogue, commands: Sequence[BotCommand], operators: Iterable[int]
+) -> tuple[CommandMenu, ...]:
+    """Return all menus; the English one also serves languages that have none."""
+    private = LISTED["private"]
+    scopes: list[tuple[MenuScope, tuple[Audience, ...]]] = [
+        ("private", private),
+        ("groups", LISTED["group"]),
+        *((operator, (*private, "operators")) for operator in sorted(operators)),
+    ]
+    return tuple(
+        CommandMenu(
+            scope,
+            _code(language),
+            tuple(
+                (command.name, catalogue.text(language, f"commands.{command.name}"))
+                for command in commands
+                if command.audience in audiences
+            ),
+        )
+        for scope, audiences in scopes
+        for language in catalogue.languages
+    )
+
+
+def descriptions(catalogue: Catalogue, around: Surroundings) -> tuple[Description, ...]:
+    """Return what an empty chat with the bot shows; English also serves all other languages."""
+    sentences = Sentences(catalogue)
+
+    def said(language: str) -> str:
+        ways = around.said(sentences, language)
+        texts = [sentences.text(language, f"start.{key}") for key in ("description", "stored")]
+        (part,) = render("\n\n".join((texts[0], ways, texts[1])))
+        return part.text
+
+    return tuple(Description(_code(each), said(each)) for each in catalogue.languages)
+
+
+def _code(language: str) -> str:
+    return "" if language == "en" else language

@@ -1,16 +1,17 @@
-"""`/stats` and `/inspect`: counts and times for operators, never content."""
+"""`/stats`, `/inspect` (counts and times, never content) and `/reload`, for operators."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bot.commands.bot_command import Answer
-from bot.commands.clear_memory import is_number
+from bot.commands.erasing import is_number
 from bot.commands.notices import figures
 from bot.commands.sentences import Sentences
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
+from config.reloading import Reloaded
 from memory.limits.stats import busiest_conversations, count_all, count_conversation
 from memory.memory import Memory
 from memory.store.keys import Scope
@@ -116,3 +117,40 @@ class StatsCommands:
 def _duration(seconds: float) -> str:
     minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
     return f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min"
+
+
+ReloadAll = Callable[[], Awaitable[Reloaded]]
+"""Reloads the settings in all processes; says what changed in this one. Raises `StoreError`."""
+
+
+async def cannot_reload() -> Reloaded:
+    """Change nothing; used if no settings can be read again."""
+    return Reloaded(nothing_to_read=True)
+
+
+class ReloadCommand:
+    """Says what changed in the process that answers; other processes reload within seconds."""
+
+    def __init__(self, reload_all: ReloadAll, sentences: Sentences) -> None:
+        self._reload_all = reload_all
+        self._sentences = sentences
+
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Answer the command."""
+        reloaded = await self._reload_all()
+        keys = ["reload.done" if reloaded.changed else "reload.unchanged"]
+        if reloaded.nothing_to_read:
+            keys = ["reload.nothing"]
+        elif reloaded.refusal:
+            keys = ["reload.refused"]
+        elif reloaded.waiting:
+            keys.append("reload.waiting")
+        return Answer(
+            self._sentences.say(
+                asked.sender.language,
+                *keys,
+                changed=", ".join(reloaded.changed),
+                waiting=", ".join(reloaded.waiting),
+                reason=reloaded.refusal,
+            )
+        )

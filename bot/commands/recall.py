@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from bot.commands.bot_command import Answer
-from bot.commands.queued_presses import message_of, put_press
+from bot.commands.buttons import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Entity, Part, Quote
 from bot.reply.render import rendered

@@ -6,8 +6,8 @@ from dataclasses import replace
 import structlog
 
 from bot.commands.bot_command import ButtonHandler
+from bot.commands.buttons import message_of, put_press
 from bot.commands.consent import NONCE
-from bot.commands.queued_presses import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress

@@ -1,18 +1,29 @@
 """The bot's Prometheus metrics, in a registry of their own.
 
 Labels are fixed words. No id and no text of a person becomes a label.
+
+`/metrics` answers callers with the token. Without one, it answers callers on this machine. On a
+platform every call comes through a router, so without a token every call is refused there.
 """
 
+import hmac
 from functools import partial
+from http import HTTPStatus
+from ipaddress import ip_address
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from bot.model.call_report import CallReport
 from bot.turn.observers import Answered, Event, GaveUp, PartSent, TurnEnded, UpdateHandled
+from memory.memory import Memory
+from memory.store.errors import StoreError
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
@@ -115,3 +126,44 @@ class Metrics:
     def exposition(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+_FORWARDED = ("forwarded", "via", "x-real-ip", "true-client-ip", "cf-connecting-ip")
+"""Headers that a proxy adds. Headers that begin with `x-forwarded-` count too."""
+
+
+def metrics_route(
+    metrics: Metrics, memory: Memory, token: str | None, *, on_platform: bool = False
+) -> Route:
+    """Return the route of the page; `token` is the bearer token that callers must send."""
+
+    async def page(request: Request) -> Response:
+        if not (_knows(request, token) if token else not on_platform and _is_local(request)):
+            return Response(status_code=HTTPStatus.FORBIDDEN)
+        metrics.round_trips.set(memory.client.round_trips)
+        try:
+            metrics.wake_ups.set(await memory.client.call("XLEN", memory.keys.ready_queue))
+        except StoreError:
+            metrics.wake_ups.set(float("nan"))
+        return Response(metrics.exposition(), media_type=_FORMAT)
+
+    return Route("/metrics", page)
+
+
+def _knows(request: Request, token: str) -> bool:
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _is_local(request: Request) -> bool:
+    """Return whether the caller is a process of this machine that is no proxy.
+
+    A proxy on this machine asks for another caller, and its headers say so.
+    """
+    if any(name.startswith("x-forwarded") or name in _FORWARDED for name in request.headers):
+        return False
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False

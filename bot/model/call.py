@@ -1,11 +1,16 @@
 """What goes into a call of a model, and what comes back.
 
 Nothing here knows the wire format or an SDK.
+
+The observer of an unfinished answer is passed on beside the calls, as the payer of a call is: no
+layer between a turn and its model has to know of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -111,3 +116,26 @@ class ChatModel(Protocol):
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError` if the model gives none."""
         ...
+
+
+SoFar: TypeAlias = Callable[[], ModelReply]
+"""Returns an answer as far as it has come. Equal for all events of one request to a model."""
+LiveObserver: TypeAlias = Callable[[SoFar], None]
+"""Called at each event of a stream; returns at once and changes nothing."""
+
+_observer: ContextVar[LiveObserver | None] = ContextVar("live_observer", default=None)
+
+
+@contextmanager
+def watching(observer: LiveObserver) -> Iterator[None]:
+    """Have the observer called for answers asked for in this block, and in tasks begun in it."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def live_observer() -> LiveObserver | None:
+    """Return the observer of this turn, None if nobody watches."""
+    return _observer.get()

@@ -11,8 +11,7 @@ from pydantic import SecretStr
 from bot.model.call import ChatModel
 from bot.model.call_report import ModelObserver
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
-from bot.model.circuit_breaker import CircuitBreaker
-from bot.model.condition import ModelCondition
+from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import RETRIES, ModelClient, Posts, load_sdk, open_client
 from bot.model.resilience import (

@@ -5,11 +5,14 @@ forty messages as the SDK's own arguments, it would first compare it with its ty
 10 ms and finds nothing. The caller reads the body of an answer, except that of an error.
 
 Importing the SDK takes as long as everything else of a start, so the first call or `load_sdk` does.
+
+The bodies of answers are bounded: a server may send too much, or little that unpacks to too much.
 """
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cache, cached_property
 from http import HTTPStatus
@@ -21,7 +24,6 @@ from httpx2 import ByteStream
 
 from bot.http_client import trusted
 from bot.model.call_report import WhichModel, current_call
-from bot.model.limits import bound, read_whole
 from bot.model.model_errors import (
     UNREADABLE,
     ContentRefused,
@@ -37,6 +39,7 @@ from bot.model.wire import code_of, is_blind, is_filtered, is_too_long
 
 if TYPE_CHECKING:
     import openai
+
 
 RETRIES = 1
 _CONNECT_S = 5
@@ -314,3 +317,45 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
             yield from _causes(inner)
         error = error.__cause__ or error.__context__
+
+
+_MAX_ERROR_BYTES = 64 * 1024
+"""The SDK reads the whole body of an error; a server needs less to say what it refuses."""
+_UNCOMPRESSED = ("", "identity")
+
+
+async def read_whole(response: httpx2.Response, max_bytes: int) -> bytes:
+    """Return the body of an answer and close it; raise `NotAModel` when it is longer."""
+    body = bytearray()
+    async with aclosing(response):
+        async for piece in response.aiter_raw():
+            body += piece
+            if len(body) > max_bytes:
+                raise NotAModel("the answer is too long")
+    return bytes(body)
+
+
+async def bound(response: httpx2.Response) -> None:
+    """Refuse a compressed body: a few bytes may unpack to gigabytes. Cut the body of an error."""
+    if response.headers.get("content-encoding", "") not in _UNCOMPRESSED:
+        raise httpx2.DecodingError("compressed unasked", request=response.request)
+    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Beginning(response.stream)
+
+
+class _Beginning(httpx2.AsyncByteStream):
+    """The first bytes of a body; the others are not read."""
+
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        bytes_left = _MAX_ERROR_BYTES
+        async for piece in self._body:
+            yield piece[:bytes_left]
+            bytes_left -= len(piece)
+            if bytes_left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._body.aclose()

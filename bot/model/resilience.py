@@ -16,8 +16,7 @@ import structlog
 
 from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
 from bot.model.call_report import ModelObserver, ObservedCall
-from bot.model.circuit_breaker import Attempt, CircuitBreaker
-from bot.model.condition import ModelCondition, Part
+from bot.model.circuit_breaker import Attempt, CircuitBreaker, ModelCondition, Part
 from bot.model.model_errors import (
     CUT_SHORT,
     NO_CREDIT,

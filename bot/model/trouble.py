@@ -1,8 +1,19 @@
-"""Says why a model gave no answer and what to do; it never repeats the server's text."""
+"""Says why a model gave no answer and what to do; it never repeats the server's text.
 
-from dataclasses import replace
+Advice fits the server, if it is a known one. We tell servers apart by headers, by fields of the
+list of models and by the text of an error. Two requests are made, which cost nothing: the list of
+models, and a chat completion without messages.
+"""
+
+import asyncio
+import re
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
+import httpx2
+
+from bot.http_client import HttpClient, trusted
 from bot.model.model_errors import (
     NO_CREDIT,
     AnswerIncomplete,
@@ -12,9 +23,132 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.recognition import OTHER, KnownServer
 from bot.probe import Row
 from config.settings import Settings
+
+_TIMEOUT_S = 5
+_MAX_BYTES = 64 * 1024
+"""OpenRouter's list of models is ten times as long; its first entries are enough."""
+
+_ANYWHERE = re.IGNORECASE | re.MULTILINE
+_SIGNS = {
+    "LiteLLM": re.compile(r'^x-litellm-|"no_db_connection"|"created": ?1677610602\b', _ANYWHERE),
+    "OpenRouter": re.compile(r'//openrouter\.ai/|"canonical_slug"', _ANYWHERE),
+    "Azure OpenAI": re.compile(r"\.azure\.com/|^apim-request-id:|^x-ms-region:", _ANYWHERE),
+    "Groq": re.compile(r"//api\.groq\.com/|^x-groq-|console\.groq\.com", _ANYWHERE),
+    "llama.cpp": re.compile(r'^server: llama\.cpp|"owned_by": ?"llamacpp"', _ANYWHERE),
+    "LM Studio": re.compile(
+        r'"owned_by": ?"organization_owner"|Unexpected endpoint or method', _ANYWHERE
+    ),
+    "vLLM": re.compile(r'"owned_by": ?"vllm"', _ANYWHERE),
+    "Ollama": re.compile(r'"owned_by": ?"library"', _ANYWHERE),
+    "OpenAI": re.compile(r"//api\.openai\.com/|^openai-(version|processing-ms):", _ANYWHERE),
+}
+"""What we find in the address, a header or a body of a server."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownServer:
+    """A server of docs/models.md.
+
+    `address` is the form of its base URL. `context` says how to make its context larger, `tools`
+    how its models may call tools, and `refusal` why it may have refused a request.
+    """
+
+    name: str
+    address: str
+    context: str = ""
+    tools: str = ""
+    refusal: str = ""
+
+
+KNOWN = (
+    KnownServer(
+        "LiteLLM",
+        "http://HOST:4000/v1",
+        refusal="LiteLLM gives the same answer to a wrong OPENAI_API_KEY",
+    ),
+    KnownServer(
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        tools="OpenRouter lists which models take tools",
+        refusal="OpenRouter needs OPENAI_MODEL in the form maker/model",
+    ),
+    KnownServer(
+        "Azure OpenAI",
+        "https://RESOURCE.openai.azure.com/openai/v1 (OPENAI_MODEL is the deployment's name)",
+    ),
+    KnownServer("Groq", "https://api.groq.com/openai/v1"),
+    KnownServer(
+        "llama.cpp",
+        "http://HOST:8080/v1",
+        context="the context of llama-server (-c)",
+        tools="start llama-server with --jinja",
+    ),
+    KnownServer(
+        "LM Studio",
+        "http://HOST:1234/v1",
+        context="the context length with which LM Studio loads the model",
+    ),
+    KnownServer(
+        "vLLM",
+        "http://HOST:8000/v1",
+        context="vLLM's --max-model-len",
+        tools="start vLLM with --enable-auto-tool-choice and --tool-call-parser",
+    ),
+    KnownServer(
+        "Ollama",
+        "http://HOST:11434/v1",
+        context="OLLAMA_CONTEXT_LENGTH at the server",
+        tools="`ollama show MODEL` says whether it takes tools",
+    ),
+    KnownServer("OpenAI", "https://api.openai.com/v1"),
+)
+"""The first that fits counts: LiteLLM passes on what the servers behind it say."""
+
+OTHER = KnownServer("", "", context="the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)")
+
+
+async def recognize(base_url: str, key: str | None) -> KnownServer:
+    """Return the server at an address; `OTHER` if we do not know it."""
+    headers = {b"accept-encoding": b"identity"}
+    if key:
+        headers[b"authorization"] = f"Bearer {key}".encode()
+    address = base_url.rstrip("/")
+    seen = f"{address}/"
+    async with HttpClient(verify=trusted(), timeout=_TIMEOUT_S, headers=headers) as client:
+        for request in (
+            client.build_request("GET", f"{address}/models"),
+            client.build_request("POST", f"{address}/chat/completions", json={}),
+        ):
+            seen += await _answer(client, request)
+            for server in KNOWN:
+                if _SIGNS[server.name].search(seen):
+                    return server
+    return OTHER
+
+
+async def _answer(client: HttpClient, request: httpx2.Request) -> str:
+    """Return one line for each header, then the beginning of the body; "" without an answer."""
+    answer = ""
+    with suppress(httpx2.HTTPError, TimeoutError):
+        async with asyncio.timeout(_TIMEOUT_S):
+            answer = await _beginning(await client.send(request, stream=True))
+    return answer
+
+
+async def _beginning(response: httpx2.Response) -> str:
+    try:
+        body = b""
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > _MAX_BYTES:
+                break
+    finally:
+        await response.aclose()
+    headers = "".join(f"\n{name}: {value}" for name, value in response.headers.items())
+    return f"{headers}\n{body.decode(errors='replace')}"
+
 
 _CONNECTION = {
     "dns": "the name in the address is unknown",

@@ -16,8 +16,7 @@ from bot.model.chat_model import NOT_SEEN
 from bot.prompt.fitting import fitting_pictures, messages_tokens, step_messages, tools_tokens
 from bot.prompt.memory_context import Offer, fit_memory_context
 from bot.prompt.recalled import RecallPacker
-from bot.prompt.reply_lines import reply_lines
-from bot.prompt.sections import alternating, codes_of, memory_section, spoken
+from bot.prompt.sections import alternating, codes_of, memory_section, reply_lines, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition

@@ -1,20 +1,26 @@
-"""The model's Markdown as message parts: text with entities, cut to what Telegram accepts.
+"""The model's Markdown as message parts: text with legal entities, cut to what Telegram accepts.
 
-The parser is telegramify-markdown. `placeholders`, `formulas` and `source` prepare the text for it;
-`links`, `entities` and `split` work on its result. Time and output grow with the length of the
-source and no faster, whatever the model was made to write.
+Telegram would repair or drop entities that break its nesting rules (tdlib, MessageEntity.cpp): one
+entity contains another whole or not at all. None contains its own type. `pre` and `code` contain
+nothing and stand in nothing but a quote. Links contain no link and quotes no quote.
+
+Only web and mail addresses become links, none under another host's name. A link to
+`tg://time?unix=<seconds>` becomes a moment that each client shows in its own time zone.
 """
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from urllib.parse import urlsplit
 
 import structlog
 from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
-from bot.reply.entities import legal
-from bot.reply.links import with_visible_hosts
 from bot.reply.parts import Entity, Part
 from bot.reply.placeholders import bounded, clean, restore
 from bot.reply.source import protect
@@ -122,3 +128,120 @@ def _config() -> RenderConfig:
 
 
 _CONFIG = _config()
+
+
+_CODE = frozenset({"pre", "code"})
+_SOLID = _CODE | {"text_link", "date_time"}
+_STYLES = ("bold", "italic", "strikethrough", "spoiler")
+
+
+def legal(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    """Return entities that may stand together, outer before inner, in order of offsets.
+
+    Code wins over the styles around it, the outer link or quote over the inner one. Types that
+    Markdown has no sign for (`underline` of the parser's headings, custom emoji) are left out.
+    """
+    ordered = sorted(entities, key=_outer_first)
+    quotes = _without_overlap(entity for entity in ordered if entity.type == "blockquote")
+    solid = _without_overlap(entity for entity in ordered if entity.type in _SOLID)
+    codes = [entity for entity in solid if entity.type in _CODE]
+    # No style within itself: nested a thousand deep around code, it would fill the memory.
+    flat = (_without_overlap(one for one in ordered if one.type == style) for style in _STYLES)
+    styles = [piece for entity in chain.from_iterable(flat) for piece in _around(entity, codes)]
+    return tuple(_nested(sorted((*quotes, *solid, *styles), key=_outer_first)))
+
+
+def _outer_first(entity: Entity) -> tuple[int, int, bool]:
+    return entity.offset, -entity.length, entity.type in _CODE
+
+
+def _without_overlap(ordered: Iterable[Entity]) -> list[Entity]:
+    """Keep the first of the entities that cover the same text."""
+    kept: list[Entity] = []
+    for entity in ordered:
+        if not kept or kept[-1].end <= entity.offset:
+            kept.append(entity)
+    return kept
+
+
+def _around(style: Entity, codes: Sequence[Entity]) -> Iterator[Entity]:
+    """Yield the pieces of a style before, between and after the code in it."""
+    start = style.offset
+    first = bisect_right(codes, start, key=lambda code: code.end)
+    for code in codes[first : bisect_left(codes, style.end, key=lambda code: code.offset)]:
+        if code.offset > start:
+            yield replace(style, offset=start, length=code.offset - start)
+        start = code.end
+    if start < style.end:
+        yield replace(style, offset=start, length=style.end - start)
+
+
+def _nested(ordered: Iterable[Entity]) -> Iterator[Entity]:
+    """Cut an entity off at the end of the one around it; leave out a style within itself."""
+    open_now: list[Entity] = []
+    for entity in ordered:
+        open_now = [outer for outer in open_now if outer.end > entity.offset]
+        if any(outer.type == entity.type for outer in open_now):
+            continue
+        end = min([entity.end, *(outer.end for outer in open_now)])
+        whole = replace(entity, length=end - entity.offset)
+        open_now.append(whole)
+        yield whole
+
+
+_MAX_CHARS = 2048
+_HOST = re.compile(r"[\w.-]++|[0-9a-f:.]++")
+_NAMED_HOST = re.compile(r"(?<![\w.-])[\w-]++(?:\.[\w-]++)++")
+_MOMENT = re.compile(r"tg://time\?unix=\d{1,11}", re.ASCII)
+_OTHER_DOTS = str.maketrans("。｡", "..")
+
+
+def with_visible_hosts(text: str, entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
+    """Drop what is not a link; add the real host to a link whose text names another host."""
+    units = text.encode("utf-16-le")
+    kept, edits = [], {}
+    for entity in entities:
+        if entity.type != "text_link":
+            kept.append(entity)
+        elif _MOMENT.fullmatch(entity.url):
+            kept.append(replace(entity, type="date_time"))
+        elif host := host_of(entity.url):
+            kept.append(entity)
+            if _names_another(text_of(units, entity), entity.url, host):
+                edits[entity.end] = Edit(entity.end, entity.end, f" ({host})")
+    return edited(text, kept, [edits[end] for end in sorted(edits)])
+
+
+def host_of(url: str) -> str:
+    """Return the host that `url` opens, "" if Telegram must not be given this link.
+
+    A login before the host is refused, because people would take it for the host.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""
+    if len(url) > _MAX_CHARS:
+        return ""
+    if parts.scheme == "mailto":
+        return parts.path.rpartition("@")[2].casefold()
+    is_web = parts.scheme in ("http", "https") and "@" not in parts.netloc
+    return host if is_web and _HOST.fullmatch(host) else ""
+
+
+def _names_another(text: str, url: str, host: str) -> bool:
+    """Return whether the first host that a link's text names is not the one it opens."""
+    if text == url:
+        return False
+    seen = unicodedata.normalize("NFKC", text).translate(_OTHER_DOTS).casefold()
+    seen = "".join(char for char in seen if unicodedata.category(char) != "Cf")
+    named = (name for name in _NAMED_HOST.findall(seen) if _is_host(name))
+    first = next(named, host)
+    return first.removeprefix("www.") != host.removeprefix("www.")
+
+
+def _is_host(name: str) -> bool:
+    """Return whether a name with dots may be a host; a number such as 1.2 is not one."""
+    last = name.rpartition(".")[2]
+    return last.isdigit() == name.replace(".", "").isdigit() and len(last) > 1

@@ -4,11 +4,18 @@ The parser drops raw HTML and link definitions, takes `a || b || c` for a spoile
 for a formula. Such characters become placeholders before parsing and are restored afterwards. We
 need not know exactly where code begins, because the originals come back in code as well. LaTeX that
 is clearly a formula is written in Unicode and handed over as `$...$`.
+
+Formulas are bounded in length and depth before they are converted. telegramify-markdown puts
+overlines and underlines on every character, marks included, so each level of nesting would double
+the text. Here each letter gets a mark once.
 """
 
 import re
+import unicodedata
 
-from bot.reply.formulas import unicode_of
+from telegramify_markdown.latex_escape.const import COMBINING, CombiningType
+from telegramify_markdown.latex_escape.helper import LatexToUnicodeHelper
+
 from bot.reply.placeholders import PLACEHOLDERS, opaque
 
 # A fence to its end or the text's, a span in backticks, a line that may be indented code.
@@ -88,3 +95,60 @@ def _formula(token: re.Match[str], mark: str) -> str:
 
 def _literal(text: str) -> str:
     return _LOSABLE.sub(lambda found: PLACEHOLDERS[found[0]], text)
+
+
+_MAX_CHARS = 1500
+_MAX_NESTING = 8
+_OPENING, _CLOSING = "{[", "}]"
+_CHAIN = re.compile(rf"(?:\\(?:[A-Za-z]++|.)){{{_MAX_NESTING + 1}}}")  # \hat\hat\hat… nests, too
+_BEGIN = r"\begin"
+_IS_WHOLE = re.compile(r"[\w.]*+")
+
+
+def unicode_of(formula: str) -> str:
+    """Return a formula in Unicode; "" if it is too long or too deeply nested to be converted."""
+    too_deep = _nesting(formula) > _MAX_NESTING or formula.count(_BEGIN) > _MAX_NESTING
+    if len(formula) > _MAX_CHARS or too_deep or _CHAIN.search(formula):
+        return ""
+    return _CONVERTER.convert(formula).strip()
+
+
+def _nesting(formula: str) -> int:
+    depth = deepest = 0
+    for char in formula:
+        if char in _OPENING:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in _CLOSING:
+            depth = max(0, depth - 1)
+    return deepest
+
+
+class _Converter(LatexToUnicodeHelper):
+    """The library's converter, with marks that do not multiply and roots in parentheses."""
+
+    def convert(self, latex: str) -> str:
+        return str(LatexToUnicodeHelper.convert(self, latex))
+
+    @staticmethod
+    def translate_combining(command: str, text: str) -> str:
+        mark, where = COMBINING.get(command, ("", None))
+        if where is not CombiningType.EveryChar:
+            return str(LatexToUnicodeHelper.translate_combining(command, text))
+        return "".join(
+            char if unicodedata.category(char) in ("Mn", "Me") else char + mark
+            for char in text.replace(mark, "")
+        )
+
+    @staticmethod
+    def make_sqrt(index: str, radicand: str) -> str:
+        """Return `√x` or `√(b²-4ac)`: an overline over each letter is hard to read in a chat."""
+        radix = str(LatexToUnicodeHelper.make_sqrt(index, ""))
+        return radix + (radicand if _IS_WHOLE.fullmatch(radicand) else f"({radicand})")
+
+    @classmethod
+    def translate_sqrt(cls, command: str, option: str, param: str) -> str:  # noqa: ARG003
+        return cls.make_sqrt(option.strip(), param.strip())
+
+
+_CONVERTER = _Converter()

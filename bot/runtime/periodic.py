@@ -13,9 +13,8 @@ from typing import Literal
 import structlog
 
 from bot.commands.notices import AdminNotices
-from bot.costs.budget import Budget
-from bot.costs.prices import shown
-from bot.model.condition import ModelCondition
+from bot.costs.budget import Budget, shown
+from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import account_fault, setting_to_check
 from memory.limits.alerts import Level
 from memory.limits.capacity import CapacityMonitor

@@ -1,20 +1,28 @@
-"""The web server: Telegram's webhook and the health pages.
+"""The web server, with bounds: Telegram's webhook and the health pages.
 
 It handles no signals; its owner decides when it stops.
+
+Uvicorn bounds neither the headers nor the requests that wait on one connection, nor the time in
+which a request must arrive and its answer must be read.
 """
 
 import asyncio
 import contextlib
 import socket
+from asyncio import TimerHandle, Transport
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from typing import Any
 
+import structlog
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
-from bot.runtime.http_protocol import BoundedHttpProtocol, Connections, ignore_disconnects
 from bot.telegram.connection import TelegramHealth
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -159,3 +167,191 @@ def _telegram_state(health: TelegramHealth, *, has_webhook: bool) -> str:
     if has_webhook and not health.webhook_set:
         return "webhook not set yet"
     return "ok"
+
+
+log = structlog.get_logger(__name__)
+
+CALLER_S = 10.0
+"""How long a caller may take to send a request, headers and body, or to read its answer."""
+MAX_CONNECTIONS = 256
+_CONNECTION = "bot.connection"
+MAX_OVERHEAD_BYTES = 64 * 1024
+"""All that is not body: request line, headers, trailers, sizes of chunks."""
+_MAX_HEADERS = 100
+"""Of one request. A header of four bytes takes thirty times as much memory."""
+
+
+def ignore_disconnects(app: ASGIApp) -> ASGIApp:
+    """Wrap `app` so that a request ends silently if its caller disconnects before the answer.
+
+    The event loop refuses to write then, and uvicorn would log a traceback for each such caller.
+    """
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_if_there(message: Message) -> None:
+            try:
+                await send(message)
+            except RuntimeError as error:
+                raise _GoneError from error
+
+        try:
+            await app(scope, receive, send_if_there)
+        except _GoneError:
+            scope["extensions"][_CONNECTION]["is_gone"]()
+
+    return run
+
+
+class _GoneError(Exception):
+    """Raised when an answer can no longer be written."""
+
+
+class Connections(ServerState):
+    """All connections of one server, and the ones that wait for their caller, oldest first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: dict[BoundedHttpProtocol, None] = {}
+        """Their request is incomplete, or their answer is unread."""
+        self.idle: dict[BoundedHttpProtocol, None] = {}
+
+
+class _RefusedError(Exception):
+    """Raised in the parser, which then reads no further."""
+
+
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """One connection. It closes if its caller is too slow or sends too much.
+
+    It takes one request at a time. A second request before the answer closes it, because uvicorn
+    would keep any number of them while the caller reads no answer.
+
+    If there are too many connections, a new one replaces the oldest one that waits for its caller.
+    So a caller who keeps connections open locks nobody out.
+    """
+
+    def __init__(self, *, server_state: Connections, **others: Any) -> None:
+        super().__init__(server_state=server_state, **others)
+        self._all = server_state
+        self._deadline: TimerHandle | None = None
+        self._is_incomplete = True
+        self._overhead_bytes = 0
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Wait for the first request; close another connection if there are too many."""
+        super().connection_made(transport)
+        self._watch()
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting for the caller."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read more; refuse headers that are too long before they end."""
+        self._is_incomplete = True
+        self._overhead_bytes += len(data)
+        super().data_received(data)
+        if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
+            log.debug("request refused", reason="headers too long")
+            self.send_400_response("Request headers are too long.")
+        self._watch()
+
+    def on_message_begin(self) -> None:
+        """Begin a request; stop reading if the one before it is not answered yet."""
+        if self._is_answering():
+            raise _RefusedError
+        self._is_incomplete = True
+        super().on_message_begin()
+        self.scope["extensions"] = {_CONNECTION: {"is_gone": self._caller_is_gone}}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; refuse the request if there are too many, and leave out such trailers."""
+        if len(self.headers) < _MAX_HEADERS:
+            super().on_header(name, value)
+        elif "method" not in self.scope:
+            raise _RefusedError
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body, which the route that reads it bounds."""
+        self._overhead_bytes -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that the caller has sent all and waits for us."""
+        self._is_incomplete = False
+        self._overhead_bytes = 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what was sent, but never in place of the answer to an earlier request."""
+        if self._is_answering():
+            log.debug("connection closed", reason="sent more before the answer")
+            self.transport.abort()
+        else:
+            super().send_400_response(msg)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request of this caller."""
+        super().on_response_complete()
+        self._watch()
+        if self._deadline is None:
+            self._all.idle[self] = None
+
+    def pause_writing(self) -> None:
+        """Wait until the caller has read."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """Go on: the caller has read."""
+        super().resume_writing()
+        self._watch()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that was idle too long, also if the last answer is still unread."""
+        self.transport.abort()
+
+    def give_way(self) -> None:
+        """Close at once, to make room for another connection."""
+        self._stop_waiting()
+        self.transport.abort()
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _watch(self) -> None:
+        """Run the deadline exactly while this connection waits for its caller."""
+        # A transport that is closing still waits until the caller has read what was written.
+        if self._is_incomplete or self.flow.write_paused or self.transport.is_closing():
+            if self._deadline is None:
+                self._deadline = self.loop.call_later(CALLER_S, self._give_up)
+                self._all.waiting[self] = None
+                self._all.idle.pop(self, None)
+        else:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        self._all.waiting.pop(self, None)
+        self._all.idle.pop(self, None)
+
+    def _caller_is_gone(self) -> None:
+        # The loop reports it a moment later; until then uvicorn would expect an answer.
+        self.cycle.disconnected = True
+
+    def _give_up(self) -> None:
+        log.debug("connection closed", reason="caller too slow")
+        self.transport.abort()
+
+    def _make_room(self) -> None:
+        """Close the oldest connection that waits for its caller; this one if no other does."""
+        log.debug("connection closed", reason="too many connections")
+        oldest = next(iter(self._all.waiting))
+        if oldest is self and self._all.idle:
+            oldest = next(iter(self._all.idle))
+        oldest.give_way()

@@ -14,11 +14,9 @@ import structlog
 from bot.feature import Work
 from bot.runtime.periodic import repeat
 from bot.telegram.errors import OutcomeUnknown, TelegramError
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage
-from bot.turn.deliver import Deliverer, Delivery
+from bot.telegram.updates import IncomingMessage, to_bytes
+from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
-from bot.turn.send_retries import Parked
 from memory.queue.mailbox import Entry
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope

@@ -8,8 +8,15 @@ from dataclasses import replace
 
 import telegram
 
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import AlbumPart, Ignored, IncomingMessage, Stranger, Update
+from bot.telegram.updates import (
+    AlbumPart,
+    Ignored,
+    IncomingMessage,
+    Stranger,
+    Update,
+    from_bytes,
+    to_bytes,
+)
 from memory.message import Message
 
 PHOTO_MARK = "[photo]"

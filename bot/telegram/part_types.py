@@ -1,4 +1,4 @@
-"""Our parts in the types of python-telegram-bot."""
+"""Our parts in the types of python-telegram-bot, and how a file of ours is sent."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -11,6 +11,7 @@ import telegram
 from bot.reply.parts import Button, Entity, Part, Quote
 from bot.reply.split import MAX_UTF16
 from bot.reply.utf16 import utf16_length, well_formed
+from memory.behaviors.tool_output import OutgoingFile
 
 # The entities that a reply may have. Other types need fields that `Entity` lacks, or Telegram finds
 # them in the text itself. An unknown type is dropped, because the text matters more than its looks.
@@ -115,3 +116,19 @@ def without_passage(part: Part, quote: Quote) -> Part:
     text = f"{part.text}\n“{quote.text}”"
     text = text if utf16_length(well_formed(text)) <= MAX_UTF16 else part.text
     return replace(part, text=text, quote=Quote(quote.message_id))
+
+
+async def send_file(
+    bot: telegram.Bot, chat_id: int, file: OutgoingFile, options: dict[str, Any]
+) -> telegram.Message:
+    """Send one file; `options` are further parameters, such as the caption. Raise PTB's errors."""
+    what = file.file_id or telegram.InputFile(file.content, file.name)
+    match file.kind:
+        case "photo":
+            return await bot.send_photo(chat_id, what, **options)
+        case "voice":
+            return await bot.send_voice(chat_id, what, **options)
+        case "text" | "document":
+            return await bot.send_document(
+                chat_id, what, disable_content_type_detection=True, **options
+            )

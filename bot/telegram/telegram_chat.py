@@ -11,9 +11,8 @@ import telegram
 
 from bot.reply.parts import Part, Quote
 from bot.reply.utf16 import well_formed
-from bot.telegram.bot_api import CALL_S, TelegramClient, calling
+from bot.telegram.bot_api import CALL_S, CONNECT_S, TelegramClient, calling
 from bot.telegram.chat import CopiedMessage, Destination
-from bot.telegram.draft_limits import DraftLimits
 from bot.telegram.errors import (
     BadToken,
     FloodWait,
@@ -27,11 +26,10 @@ from bot.telegram.part_types import (
     keyboard_of,
     markup_of,
     reply_parameters,
+    send_file,
     without_passage,
 )
-from bot.telegram.rate_limit import SendRateLimiter
-from bot.telegram.sent_files import send_file
-from bot.telegram.transport import CONNECT_S
+from bot.telegram.rate_limit import DraftLimits, SendRateLimiter
 
 DOWNLOAD_S = 45.0
 _DRAFT_S = 2.0

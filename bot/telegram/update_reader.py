@@ -3,12 +3,12 @@
 Pure: it stores nothing and calls nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import telegram
-from telegram.constants import ChatType
+from telegram.constants import ChatType, ReactionEmoji
 
 from bot.reply.utf16 import well_formed
 from bot.telegram.admission import is_own_button
@@ -16,20 +16,21 @@ from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import ALLOWED_UPDATES
 from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
-from bot.telegram.membership import GROUPS, read_membership, read_stop
 from bot.telegram.message_content import (
     Content,
     MessageText,
     is_first_party,
+    is_present,
     kind_of,
+    read_album,
     read_content,
     read_notice,
+    read_origin,
+    read_reply,
     replied_message,
     topic_id,
 )
-from bot.telegram.reactions import read_reaction
 from bot.telegram.readable import NONSENSE, readable, readable_press
-from bot.telegram.replies import read_album, read_origin, read_reply
 from bot.telegram.senders import clean_name, read_person, read_sender
 from bot.telegram.updates import (
     ASK,
@@ -288,3 +289,63 @@ def _ids(update: Update) -> tuple[object, ...]:
         case TopicNamed():
             numbers = (update.chat_id, update.topic_id)
     return numbers
+
+
+GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
+
+
+def read_stop(update_id: int, sent: Mapping[str, Any]) -> StoppedDraft:
+    """Read the press of Stop under a draft; raise `LookupError` or `TypeError`."""
+    return StoppedDraft(
+        update_id, sent["chat"]["id"], sent.get("message_thread_id", 0), sent["draft_id"]
+    )
+
+
+def read_membership(update_id: int, change: telegram.ChatMemberUpdated) -> IncomingMessage | None:
+    """Read being added to a group as /start there; return None for other changes."""
+    is_new = is_present(change.new_chat_member) and not is_present(change.old_chat_member)
+    if not is_new or change.chat.type not in GROUPS or change.from_user.is_bot:
+        return None
+    return IncomingMessage(
+        update_id=update_id,
+        chat_id=change.chat.id,
+        topic_id=0,
+        is_group=True,
+        message_id=0,
+        sent_at=int(change.date.timestamp()),
+        sender=read_person(change.from_user),
+        kind="command",
+        text="",
+        command="start",
+    )
+
+
+_MAX_REACTIONS = 16
+"""A person has at most three reactions to a message."""
+
+
+def read_reaction(update_id: int, raw: Mapping[str, Any]) -> ThumbsDown | None:
+    """Return a 👎 that a person has just set, None for any other change.
+
+    Reactions in the name of a chat, and those of bots, are such changes. Raise `LookupError`,
+    `TypeError` or `AttributeError` if it is not as the Bot API describes it.
+    """
+    if not raw.get("user") or not _dislikes(raw["new_reaction"]) or _dislikes(raw["old_reaction"]):
+        return None
+    user = telegram.User.de_json(raw["user"])
+    if user.is_bot:
+        return None
+    return ThumbsDown(
+        update_id,
+        raw["chat"]["id"],
+        raw["chat"]["type"] != ChatType.PRIVATE,
+        raw["message_id"],
+        read_person(user),
+        raw["date"],
+    )
+
+
+def _dislikes(reactions: Sequence[Mapping[str, object]]) -> bool:
+    return any(
+        each.get("emoji") == ReactionEmoji.THUMBS_DOWN for each in reactions[:_MAX_REACTIONS]
+    )

@@ -11,7 +11,7 @@ from contextlib import suppress
 import structlog
 
 from bot.commands.sentences import Sentences
-from bot.model.live_text import SoFar
+from bot.model.call import SoFar
 from bot.reply.growing_reply import GrowingReply
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination

@@ -11,8 +11,7 @@ import structlog
 
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, with_buttons
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import IncomingMessage, Sender
+from bot.telegram.updates import IncomingMessage, Sender, from_bytes, to_bytes
 from bot.turn.observers import GaveUp, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.request import answer_to, is_off_record

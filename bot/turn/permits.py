@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.telegram.packing import from_bytes
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import IncomingMessage, from_bytes
 from bot.turn.give_up import is_given_up
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn

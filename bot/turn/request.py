@@ -6,8 +6,7 @@ from itertools import groupby
 
 from bot.telegram.chat import Destination
 from bot.telegram.edits import joined
-from bot.telegram.packing import from_bytes
-from bot.telegram.updates import STICKER_FILE, IncomingMessage
+from bot.telegram.updates import STICKER_FILE, IncomingMessage, from_bytes
 from memory.message import Message, Picture
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn, Run

@@ -15,10 +15,9 @@ from bot.commands.access import asker_of
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
 from bot.telegram.edits import with_edit
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender
+from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender, to_bytes
+from bot.turn.answer import QuotaStep
 from bot.turn.outbox import Outbox
-from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
 from memory.behaviors.call_context import may_change
 from memory.erasure.confirmations import NotConfirmed

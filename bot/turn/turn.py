@@ -12,12 +12,11 @@ from dataclasses import replace
 import structlog
 
 from bot.turn.answer import Answerer
-from bot.turn.deliver import Deliverer, Delivery
+from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.give_up import is_given_up
 from bot.turn.hooks import AfterTurn
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, unpack, with_words
-from bot.turn.send_retries import Parked
 from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.queue.turns import TurnStore

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from bot.model.live_text import watching
+from bot.model.call import watching
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import TelegramError
 from bot.turn.draft import Draft

@@ -365,7 +365,7 @@ ATTACKS = (
         "the web port",
         "webhooks get through",
         _half_sent,
-        ("bot/runtime/http_protocol.py",),
+        ("bot/runtime/web.py",),
     ),
     Attack(
         "F8",
@@ -374,7 +374,7 @@ ATTACKS = (
         "the web port",
         "closed before eight megabytes",
         _endless_header,
-        ("bot/runtime/http_protocol.py",),
+        ("bot/runtime/web.py",),
     ),
     Attack(
         "S1",
@@ -383,7 +383,7 @@ ATTACKS = (
         "the web port",
         "memory grows by less than 64 MB",
         _pipelined,
-        ("bot/runtime/http_protocol.py",),
+        ("bot/runtime/web.py",),
     ),
     Attack(
         "S1",
@@ -392,7 +392,7 @@ ATTACKS = (
         "the web port",
         "memory grows by less than 64 MB",
         _headers,
-        ("bot/runtime/http_protocol.py",),
+        ("bot/runtime/web.py",),
     ),
     Attack(
         "S1",
@@ -401,6 +401,6 @@ ATTACKS = (
         "the web port",
         "webhooks get through",
         _unread,
-        ("bot/runtime/http_protocol.py",),
+        ("bot/runtime/web.py",),
     ),
 )

@@ -14,9 +14,8 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route, Router
 from starlette.types import Message, Scope
 
-from bot.runtime.http_protocol import MAX_CONNECTIONS, ignore_disconnects
 from bot.runtime.process import raise_file_limit
-from bot.runtime.web import WebServer
+from bot.runtime.web import MAX_CONNECTIONS, WebServer, ignore_disconnects
 
 HERE = "127.0.0.1"
 SOON_S = 60.0

@@ -29,11 +29,11 @@ from typing import Any, Literal
 import structlog
 from pydantic import BaseModel, Field
 
-from bot.agent.refused import MessageRefused
+from bot.agent.agent import MessageRefused
 from bot.assistant import Assistant, assistant_of
 from bot.behaviors import behaviors_of, learning_config
 from bot.commands.sentences import Sentences
-from bot.costs.prices import Prices, shown
+from bot.costs.budget import Prices, shown
 from bot.feature import Services
 from bot.features import all_settings, open_features
 from bot.language.catalogue import Catalogue

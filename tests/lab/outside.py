@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.model.recognition import recognize
+from bot.model.trouble import recognize
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.rig import KEY, Rig, open_rig
 from tests.lab.outside_servers import (

@@ -20,8 +20,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage, Sender
+from bot.telegram.updates import IncomingMessage, Sender, to_bytes
 from bot.turns import TurnBuilder
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bot.model.call import ChatModel, PromptMessage
-from bot.model.live_text import watching
+from bot.model.call import ChatModel, PromptMessage, watching
 from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PIXELS
 from bot.parsing.processes import Parser, parse

@@ -17,7 +17,7 @@ import orjson
 import structlog
 
 from bot.commands.bot_command import Answer
-from bot.commands.queued_presses import message_of, put_press
+from bot.commands.buttons import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.features.imports.selection import (
     LIST,

@@ -7,8 +7,7 @@ from dataclasses import replace
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import IncomingMessage, to_bytes
 from memory.queue.mailbox import Entry
 from memory.queue.off_record import OffRecordSessions
 from memory.store.keys import Scope

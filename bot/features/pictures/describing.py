@@ -11,8 +11,7 @@ from dataclasses import replace
 import structlog
 from pydantic import Field
 
-from bot.model.call import ChatModel, PromptMessage
-from bot.model.live_text import watching
+from bot.model.call import ChatModel, PromptMessage, watching
 from bot.model.model_errors import ModelError, reason_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction

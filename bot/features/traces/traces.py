@@ -31,8 +31,8 @@ from opentelemetry.trace import (
 )
 
 from bot.model.call_report import CallReport
-from bot.telegram.packing import from_bytes
 from bot.telegram.trace_context import TraceParent, trace_of_update
+from bot.telegram.updates import from_bytes
 from bot.turn.observers import (
     AgentRan,
     Event,

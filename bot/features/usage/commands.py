@@ -7,8 +7,7 @@ from time import time
 
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget
-from bot.costs.prices import shown
+from bot.costs.budget import Budget, shown
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
 from config.settings import Settings

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer
+from bot.commands.buttons import message_of, put_press
 from bot.commands.fact_edits import FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
 from bot.commands.memory_entries import EDIT, MemoryEntries
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
-from bot.commands.queued_presses import message_of, put_press
 from bot.commands.used_memories import SHOW, UsedMemories
 from bot.feature import Services
 from bot.reply.parts import Button, Part

@@ -7,8 +7,7 @@ from typing import Literal
 
 import pytest
 
-from bot.agent.agent import CUT_OFF, FunctionsBasedAgent
-from bot.agent.refused import run_agent
+from bot.agent.agent import CUT_OFF, FunctionsBasedAgent, run_agent
 from bot.agent.toolbox import Toolbox
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.model_errors import ModelUnavailable

@@ -14,8 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import bot
-from bot.agent.agent import FunctionsBasedAgent
-from bot.agent.refused import run_agent, run_despite_refusals
+from bot.agent.agent import FunctionsBasedAgent, run_agent, run_despite_refusals
 from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelUnavailable
 from bot.operator_classes import (

@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from bot.agent.refused import MessageRefused, PicturesDeclined, run_despite_refusals
+from bot.agent.agent import MessageRefused, PicturesDeclined, run_despite_refusals
 from bot.model.model_errors import ContentRefused, ModelUnavailable
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction

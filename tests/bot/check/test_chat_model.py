@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.check.chat_model import check_chat
-from bot.check.prompt_front import front_was_read
+from bot.check.chat_model import check_chat, front_was_read
 from bot.model.call import ModelReply, Usage
 from memory.text.tokens import TokenCounter
 from tests.bot.check.conftest import SettingsOf, rows_of

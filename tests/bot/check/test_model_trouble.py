@@ -12,8 +12,7 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.recognition import KNOWN, OTHER
-from bot.model.trouble import trouble
+from bot.model.trouble import KNOWN, OTHER, trouble
 from bot.probe import Row
 from tests.settings import Settings
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.model.recognition import KNOWN
+from bot.model.trouble import KNOWN
 from config.loading import load_settings
 from tests.bot.check.test_known_servers import WRONG, Wrong
 from tests.settings import Settings

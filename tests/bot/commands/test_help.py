@@ -6,7 +6,7 @@ import pytest
 
 from bot.command_set import CommandSet, Running, build_commands
 from bot.commands.bot_command import BotCommand
-from bot.commands.menus import menus
+from bot.commands.general import menus
 from bot.features import open_features
 from bot.language.catalogue import Catalogue
 from bot.model.circuit_breaker import CircuitBreaker

@@ -13,7 +13,7 @@ from bot.costs.budget import Budget
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part, Quote, from_json, to_json
 from bot.telegram.updates import IncomingMessage, Sender
-from bot.turn.quota import QuotaStep
+from bot.turn.answer import QuotaStep
 from config.values import Price
 from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota

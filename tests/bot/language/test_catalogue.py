@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands.general import Surroundings
-from bot.commands.menus import descriptions
+from bot.commands.general import Surroundings, descriptions
 from bot.language import catalogue
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render

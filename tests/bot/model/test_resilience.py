@@ -8,8 +8,7 @@ import pytest
 
 from bot.model.call import ChatModel, ModelReply, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
-from bot.model.circuit_breaker import CircuitBreaker
-from bot.model.condition import ModelCondition
+from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
 from bot.model.model_errors import (
     ContentRefused,
     ContextTooLong,

@@ -12,8 +12,7 @@ from bot.features.documents.scans import PAGE_QUESTION
 from bot.features.pictures.describing import PICTURE_QUESTION
 from bot.features.voice.transcriber import Transcriber
 from bot.language.catalogue import Catalogue
-from bot.model.call import PromptMessage
-from bot.model.live_text import watching
+from bot.model.call import PromptMessage, watching
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
 from bot.playground.offline_senses import OfflineServer

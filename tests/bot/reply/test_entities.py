@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.entities import legal
 from bot.reply.parts import Entity, Part
+from bot.reply.render import legal
 from tests.bot.reply.telegram_rules import faults
 
 ENTITIES = st.lists(

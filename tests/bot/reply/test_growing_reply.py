@@ -4,10 +4,9 @@ import asyncio
 
 from hypothesis import given
 
-from bot.reply.growing_reply import GrowingReply
+from bot.reply.growing_reply import GrowingReply, settled
 from bot.reply.parts import Part
 from bot.reply.render import render
-from bot.reply.stable_prefix import settled
 from tests.bot.reply.test_stable_prefix import replies
 
 

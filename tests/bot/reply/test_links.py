@@ -2,9 +2,8 @@
 
 import pytest
 
-from bot.reply.links import host_of
 from bot.reply.parts import Entity, Part
-from bot.reply.render import render
+from bot.reply.render import host_of, render
 
 
 def only(markdown: str) -> Part:

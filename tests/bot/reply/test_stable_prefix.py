@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.reply.growing_reply import settled
 from bot.reply.render import render
-from bot.reply.stable_prefix import settled
 from memory.text.characters import character_start
 
 _INLINE = (

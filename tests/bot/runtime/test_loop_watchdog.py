@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from bot.runtime.loop_watchdog import MAX_BLOCKED_S, LoopWatchdog
+from bot.runtime.process import MAX_BLOCKED_S, LoopWatchdog
 
 
 @pytest.fixture

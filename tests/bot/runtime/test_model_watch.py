@@ -9,7 +9,7 @@ from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.model.condition import ModelCondition
+from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.reply.parts import Part
 from bot.runtime.periodic import ModelWatch

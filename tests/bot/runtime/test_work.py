@@ -14,7 +14,7 @@ from bot.reply.parts import Part
 from bot.runtime.work import WorkLoop
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, TelegramError, Unreachable
-from bot.telegram.packing import from_bytes
+from bot.telegram.updates import from_bytes
 from bot.turn.deliver import Deliverer
 from bot.turn.outbox import Outbox
 from memory.memory import Memory

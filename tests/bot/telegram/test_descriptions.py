@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.telegram.rich_text import plain_text
+from bot.telegram.descriptions import plain_text
 from tests.bot.telegram.raw import GROUP, US, ignored, inbound, message, said
 
 FILE = {"file_id": "f", "file_unique_id": "u"}

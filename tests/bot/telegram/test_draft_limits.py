@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.telegram.draft_limits import DraftLimits
 from bot.telegram.errors import BadToken, OutcomeUnknown, Refused, TelegramError
+from bot.telegram.rate_limit import DraftLimits
 
 ANNA, BEN, GROUP = 1001, 1002, -100
 

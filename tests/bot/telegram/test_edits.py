@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bot.telegram.edits import edited_entry, is_about, joined, with_edit
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import AlbumPart, IncomingMessage, Replaced
+from bot.telegram.updates import AlbumPart, IncomingMessage, Replaced, from_bytes, to_bytes
 from memory.message import Message
 from tests.bot.telegram import raw
 

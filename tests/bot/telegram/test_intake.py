@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bot.telegram.albums import Albums
 from bot.telegram.errors import (
     Blocked,
     ChatMigrated,
@@ -16,14 +15,14 @@ from bot.telegram.errors import (
     Refused,
     UnreadableUpdate,
 )
-from bot.telegram.intake import Backpressure, Intake
-from bot.telegram.packing import from_bytes
+from bot.telegram.intake import Albums, Backpressure, Intake
 from bot.telegram.updates import (
     AlbumPart,
     IncomingMessage,
     Rewording,
     StoppedDraft,
     Stranger,
+    from_bytes,
 )
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox

@@ -11,9 +11,8 @@ from bot.telegram.chat import Destination
 from bot.telegram.errors import FloodWait
 from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.telegram_chat import TelegramChat
-from bot.turn.deliver import Deliverer, Delivery
+from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
-from bot.turn.send_retries import Parked
 from memory.behaviors.tool_output import OutgoingFile
 from memory.limits.send_rate import MAX_WAIT_S
 from tests.bot.telegram.rates import send_rates_on

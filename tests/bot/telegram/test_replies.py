@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import ReplyTarget
+from bot.telegram.updates import ReplyTarget, from_bytes, to_bytes
 from tests.bot.telegram.raw import ANNA, GROUP, OTHER_BOT, US, inbound, message, said
 
 BEN = {"id": 8, "is_bot": False, "first_name": "Ben"}

@@ -4,8 +4,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import IncomingMessage, Sender, SentFile
+from bot.telegram.updates import IncomingMessage, Sender, SentFile, from_bytes, to_bytes
 from tests.bot.telegram.raw import COMMANDS, inbound, message
 
 _ids = st.integers(-(2**52), 2**52)

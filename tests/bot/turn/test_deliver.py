@@ -19,9 +19,8 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
-from bot.turn.deliver import Deliverer, Delivery
+from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
-from bot.turn.send_retries import Parked
 from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import QuestionErased, Superseded
 from memory.store.errors import LeaseLost

@@ -11,8 +11,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import ButtonPress, Sender
+from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
 from bot.turn.give_up import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from bot.turn.outbox import Outbox
 from memory.erasure.confirmations import NotConfirmed

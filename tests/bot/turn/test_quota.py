@@ -13,9 +13,8 @@ from bot.reply.parts import Part
 from bot.telegram.admission import Admission
 from bot.telegram.chat import Destination
 from bot.telegram.updates import MessageKind
-from bot.turn.answer import Answerer, CommandStep
+from bot.turn.answer import Answerer, CommandStep, QuotaStep
 from bot.turn.outbox import Outbox
-from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext

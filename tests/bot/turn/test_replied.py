@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bot.telegram.updates import IncomingMessage, ReplyTarget
-from bot.turn.replied import find_replied
+from bot.turn.load import find_replied
 from bot.turn.request import Request
 from memory.memory import Memory, MemoryOptions
 from memory.message import Message, RepliedTo

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bot.telegram.chat import Destination
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import STICKER_FILE, IncomingMessage, Sender, SentFile
+from bot.telegram.updates import STICKER_FILE, IncomingMessage, Sender, SentFile, to_bytes
 from bot.turn.request import answer_to, unpack, with_words
 from memory.memory import Memory
 from memory.queue.mailbox import Entry

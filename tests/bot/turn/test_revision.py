@@ -8,11 +8,9 @@ import pytest
 from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget
 from bot.language.catalogue import Catalogue
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage, Sender
-from bot.turn.answer import Answerer
+from bot.telegram.updates import IncomingMessage, Sender, to_bytes
+from bot.turn.answer import Answerer, QuotaStep
 from bot.turn.outbox import Outbox
-from bot.turn.quota import QuotaStep
 from bot.turn.request import Request, unpack
 from bot.turn.revision import RevisionStep
 from config.values import Price

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from bot.telegram.chat import Destination
 from bot.telegram.edits import edited_entry
-from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import from_bytes, to_bytes
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits, PersonLimits

@@ -17,18 +17,16 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
 from bot.telegram.errors import FloodWait
-from bot.telegram.packing import to_bytes
+from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
-from bot.turn.conversation_worker import ConversationWorker
-from bot.turn.deliver import Deliverer
+from bot.turn.conversation_worker import ConversationWorker, TurnWorker
+from bot.turn.deliver import Deliverer, Parked
 from bot.turn.hooks import AfterTurn
 from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.request import Request
-from bot.turn.send_retries import Parked
 from bot.turn.turn import TurnRunner
-from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.memory import Memory, MemoryOptions

@@ -7,7 +7,7 @@ from bot.behaviors import behaviors_of
 from bot.model.models import open_models
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
-from bot.telegram.packing import to_bytes
+from bot.telegram.updates import to_bytes
 from bot.turns import TurnBuilder
 from memory.memory import Memory
 from memory.queue.mailbox import Entry

@@ -10,9 +10,8 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from bot.turn.conversation_worker import ConversationWorker
+from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.permits import Permits, PersonLimits
-from bot.turn.worker import TurnWorker
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry

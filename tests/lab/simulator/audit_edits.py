@@ -5,7 +5,7 @@ An edit changes a waiting message, or one that was answered already. A stop ends
 
 import orjson
 
-from bot.telegram.packing import from_bytes
+from bot.telegram.updates import from_bytes
 from memory.queue.mailbox import Entry
 from tests.lab.simulator.audit_turns import TurnAuditor
 from tests.lab.simulator.markers import written_in

@@ -11,8 +11,8 @@ import numpy as np
 
 from bot.command_set import Running, build_commands
 from bot.commands.buttons import Buttons
+from bot.commands.erasing import Receipts
 from bot.commands.immediate import ImmediateActions
-from bot.commands.receipts import Receipts
 from bot.costs.budget import Budget
 from bot.feature import Services
 from bot.features.reminders.due import ReminderWork
@@ -23,17 +23,15 @@ from bot.telegram.bot_account import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Rewording, Update
 from bot.turn.agent_step import AgentStep
-from bot.turn.answer import CommandStep
-from bot.turn.conversation_worker import ConversationWorker
+from bot.turn.answer import CommandStep, QuotaStep
+from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.hooks import AfterTurn
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits, PersonLimits
-from bot.turn.quota import QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import TurnRunner
 from bot.turn.typing_indicator import TypingIndicator
-from bot.turn.worker import TurnWorker
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
 from memory.memory import Memory, MemoryOptions

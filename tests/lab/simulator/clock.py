@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from random import Random
 
 from bot.runtime import maintenance
-from bot.turn import send_retries as patience
+from bot.turn import deliver
 from memory.erasure import jobs
 from memory.learning import learner
 from memory.queue import recovery as sweep
@@ -52,8 +52,8 @@ def simulated() -> Iterator[Time]:
         # checks are shortened less, because most of them find nothing.
         ("_LEASE_MS", jobs._LEASE_MS, 3_000),
         ("_JOB_IDLE_MS", maintenance._JOB_IDLE_MS, 6_000),
-        ("MAX_FLOOD_WAIT_S", patience.MAX_FLOOD_WAIT_S, 2),
-        ("_PARK_UNREACHABLE_S", patience._PARK_UNREACHABLE_S, 3),
+        ("MAX_FLOOD_WAIT_S", deliver.MAX_FLOOD_WAIT_S, 2),
+        ("_PARK_UNREACHABLE_S", deliver._PARK_UNREACHABLE_S, 3),
         ("_LEASE_MS", learner._LEASE_MS, 2_000),
         ("_RENEW_S", learner._RENEW_S, 1),
         ("_BUSY_AGAIN_S", learner._BUSY_AGAIN_S, 1),

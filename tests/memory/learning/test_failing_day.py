@@ -6,8 +6,7 @@ from time import time
 
 import pytest
 
-from bot.model.circuit_breaker import CircuitBreaker
-from bot.model.condition import ModelCondition, Part
+from bot.model.circuit_breaker import CircuitBreaker, ModelCondition, Part
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import (

@@ -20,8 +20,7 @@ from bot.features.imports.selection import Selection
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.errors import OutcomeUnknown
-from bot.telegram.packing import from_bytes
-from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
+from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
 from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.text_rag import TextRag, TextRagOptions
 from memory.documents import library as stored

@@ -7,8 +7,7 @@ from bot.features.pictures.seeing import PictureStep
 from bot.language.catalogue import Catalogue
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES
 from bot.telegram.errors import Refused
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage, SentFile
+from bot.telegram.updates import IncomingMessage, SentFile, to_bytes
 from bot.turn.answer import FileSteps
 from bot.turn.permits import MAX_UPLOADS, SHORT_SOUND_BYTES, Permits, PersonLimits
 from bot.turn.request import Request, unpack

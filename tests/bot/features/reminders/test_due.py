@@ -13,8 +13,7 @@ from bot.features.reminders.due import DueTasks, message_of
 from bot.features.reminders.tools import MAX_TASKS
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import ButtonPress, Sender
+from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, answer_to
 from memory.erasure.confirmations import NotConfirmed
