@@ -10,12 +10,11 @@ from datetime import UTC, tzinfo
 from memory.erasure.confirmations import Confirmations
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
-from memory.erasure.forgetting import Forgetting
+from memory.erasure.forgetting import Forgetting, Rewriting
 from memory.erasure.jobs import Jobs
 from memory.erasure.moving import Moving
 from memory.erasure.operator_look import OperatorLook
 from memory.erasure.pause import MemorySwitch
-from memory.erasure.rewriting import Rewriting
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
 from memory.learning.vectors import VectorLearner
@@ -31,8 +30,8 @@ from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
 from memory.queue.stopping import Stopping
 from memory.queue.turns import TurnStore, TurnTimes
-from memory.scopes.delta import Cursor
 from memory.scopes.history import HistoryParts
+from memory.scopes.log import Cursor
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient

@@ -13,7 +13,7 @@ from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Row, Rows
 from config.settings import Settings
 from config.unknown import unknown_names
-from memory.behaviors.applies_to import reaches_of
+from memory.behaviors.behavior import reaches_of
 
 
 async def check_settings(settings: Settings) -> Rows:

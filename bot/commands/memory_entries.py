@@ -18,8 +18,8 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
+from memory.scopes.fields import Looked
 from memory.scopes.history import ChatHistory
-from memory.scopes.looked import Looked
 from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.topic_facts import fact_scopes, shown

@@ -13,8 +13,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
-from memory.limits.alerts import CapacityAlert
-from memory.limits.fill_level import FillLevel
+from memory.limits.capacity import CapacityAlert, FillLevel
 
 log = structlog.get_logger(__name__)
 

@@ -14,10 +14,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from bot.playground.bot_api import BotApiServer, ChatMessage, LocalPerson
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.parameters import Parameters, read_parameters
 from bot.playground.bot_api.people import kind_of
-from bot.playground.bot_api.values import StoredFile
+from bot.playground.bot_api.values import BadRequestError, StoredFile
 from bot.playground.offline_senses import OfflineServer
 from bot.playground.scene import PageChat, Scene, SceneFull
 from memory.store.errors import StoreError

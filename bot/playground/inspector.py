@@ -5,13 +5,14 @@ It observes turns and erases as an operator may. It never takes part in a turn.
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
+from zoneinfo import ZoneInfo
 
 from bot.model.call import PromptMessage
 from bot.playground.bot_api import BotApiServer, ChatMessage, User
-from bot.playground.memory_view import MemoryView, read_memory
 from bot.playground.scene import PageChat, Scene
 from bot.playground.turn_trace import FoundMessage, TurnTrace, explained
 from bot.prompt.assemble import Prompt
@@ -19,9 +20,75 @@ from bot.turn.observers import AgentRan, BotServing, Event
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.key_dump import KeyDump, dump_keys
 from memory.store.keys import SHARDS, Scope
+from memory.work.item import WorkItem
+
+_MAX_RECEIPTS = 20
+_MAX_FACTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedFrom:
+    """A message, and the facts that rest on it."""
+
+    message: Message
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReminderToCome:
+    """A reminder, and when it is due in the person's zone, in words."""
+
+    reminder: WorkItem
+    local_time: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """The newest entries of each kind, newest first, and the reminders, the next first.
+
+    `messages` has the messages of this chat by their sequence, `texts` the texts of all facts.
+    """
+
+    receipts: tuple[LearnedFrom, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    reminders: tuple[ReminderToCome, ...] = ()
+    messages: Mapping[int, Message] | None = None
+    texts: Mapping[int, str] | None = None
+
+
+async def read_memory(memory: Memory, conversation: Scope) -> MemoryView:
+    """Return what is remembered in a chat; raise `StoreError`."""
+    history = await ChatHistory.read(memory.histories, conversation)
+    facts = (await memory.scopes.read(conversation.facts_scope)).facts
+    rest_on: dict[int, list[Fact]] = {}
+    for fact in facts:
+        for source in fact.sources:
+            if source.tag == conversation.tag:
+                rest_on.setdefault(source.seq, []).append(fact)
+    messages = {message.seq: message for message in history.messages}
+    receipts = [
+        LearnedFrom(messages[seq], tuple(rest_on[seq]))
+        for seq in sorted(rest_on, reverse=True)
+        if seq in messages
+    ]
+    reminders = await memory.work.list_open(conversation)
+    return MemoryView(
+        tuple(receipts[:_MAX_RECEIPTS]),
+        tuple(facts[: -_MAX_FACTS - 1 : -1]),
+        tuple(ReminderToCome(each, _local_time(each)) for each in reminders),
+        messages,
+        {fact.id: fact.text for fact in facts},
+    )
+
+
+def _local_time(reminder: WorkItem) -> str:
+    zone = ZoneInfo(reminder.zone) if reminder.zone else UTC
+    return f"{datetime.fromtimestamp(reminder.due, zone):%A, %-d %B %Y, %H:%M}"
+
 
 _MAX_TURNS = 20
 """Turns kept of each conversation."""

@@ -16,8 +16,8 @@ from uuid import uuid4
 import orjson
 
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage, live_observer
+from bot.playground.offline_memory import SAID, begins_with_wish, reminder_in
 from bot.playground.offline_quotes import Quotes, Remembered, quoted, remembered, said_earlier
-from bot.playground.offline_reminders import SAID, begins_with_wish, reminder_in
 from bot.playground.offline_senses import description_of
 from bot.playground.offline_words import (
     NUMBER,

@@ -13,7 +13,7 @@ from bot.reply.parts import Entity, Part
 from bot.reply.render import SHORT_CHARS, parsed
 from bot.reply.split import split
 from bot.reply.utf16 import utf16_length
-from memory.text.characters import character_start
+from memory.text.sentences import character_start
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n(?=[^\W\d_])")
 """Where a paragraph begins with a letter, so that it belongs to no list, quote or table before."""

@@ -13,8 +13,7 @@ from itertools import accumulate
 
 from bot.reply.parts import Entity, Part
 from bot.reply.utf16 import utf16_length
-from memory.text.characters import character_start
-from memory.text.sentences import sentences
+from memory.text.sentences import character_start, sentences
 
 MAX_UTF16 = 4096
 MAX_CAPTION_UTF16 = 1024

@@ -14,7 +14,7 @@ from memory.learning.progress import learner_in
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.looked import ClaimsChecked
+from memory.scopes.fields import ClaimsChecked
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.topic_facts import known_facts
 from memory.store.keys import Scope

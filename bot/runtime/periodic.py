@@ -16,8 +16,7 @@ from bot.commands.notices import AdminNotices
 from bot.costs.budget import Budget, shown
 from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import account_fault, setting_to_check
-from memory.limits.alerts import Level
-from memory.limits.capacity import CapacityMonitor
+from memory.limits.capacity import CapacityMonitor, Level
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError

@@ -42,7 +42,7 @@ from bot.telegram.updates import (
     Update,
     to_bytes,
 )
-from memory.limits.fill_level import Ballast
+from memory.limits.capacity import Ballast
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
 from memory.scopes.topic_names import NamedBy
 from memory.store.client import RedisClient

@@ -30,7 +30,7 @@ from memory.store.tasks import end_tasks
 log = structlog.get_logger(__name__)
 
 _PAUSE_S = 0.5
-"""Pause after a turn that failed; it doubles with each failure."""
+"""Pause after wake-ups were not read, and after a failed turn, doubled with each failure."""
 _DEFERRED_MS = 15_000
 """A deferred turn is tried again after this, though usually when another turn ends."""
 _GIVEN_BACK_MS = 2_000

@@ -27,7 +27,7 @@ from memory.search.message_search import SearchResult
 from memory.search.question import is_question
 from memory.search.words import asked_terms, words_of
 from memory.store.tasks import end_tasks
-from memory.text.speakers import Speakers
+from memory.text.message_lines import Speakers
 
 log = structlog.get_logger(__name__)
 

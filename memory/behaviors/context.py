@@ -14,7 +14,7 @@ from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
-from memory.text.speakers import Speakers
+from memory.text.message_lines import Speakers
 from memory.work.item import WorkChanges
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import structlog
 
-from memory.behaviors.applies_to import EVERYWHERE
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import EVERYWHERE, AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.tool import Tool
 from memory.message import Message

@@ -13,8 +13,7 @@ from itertools import chain, islice
 
 from pydantic import Field
 
-from memory.behaviors.applies_to import Reach
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, Reach
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool

@@ -11,10 +11,9 @@ from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.delta import Delta
 from memory.scopes.field import Field
 from memory.scopes.fields import STATE_LEARNER, Digest, Failures, State, StateUntrusted, Watermark
-from memory.scopes.log import message_of, paired, seq_of
+from memory.scopes.log import Delta, message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.commands import Command, Reply, ScriptCall

@@ -10,8 +10,7 @@ from memory.learning.progress import Progress
 from memory.message import Message
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
-from memory.scopes.delta import StreamDelta
-from memory.scopes.log import message_of, packed, seq_of
+from memory.scopes.log import StreamDelta, message_of, packed, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search import message_search

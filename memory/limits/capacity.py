@@ -1,16 +1,134 @@
 """Keeps the bot working on a Redis that fills up: alerts admins, frees the ballast.
 
 Every process reads how full it is. Only the process that holds a lease does something about it.
+
+Admins are told of each crossing once, at most once a day; nothing is sent here.
 """
 
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
 from time import time
+from typing import Literal
 
-from memory.limits.alerts import AlertLog, CapacityAlert, Level
-from memory.limits.fill_level import Ballast, FillLevel, ballast_bytes, read_fill_level
+from memory.store.client import RedisClient
 from memory.store.store import Store
+
+_BALLAST_SHARE = 50
+_MIN_BALLAST_BYTES = 2**16
+_MAX_BALLAST_BYTES = 2**22
+
+
+@dataclass(frozen=True, slots=True)
+class FillLevel:
+    """Bytes used and bytes available; a `limit` of 0 means that it is unknown."""
+
+    used: int
+    limit: int
+
+    @property
+    def share(self) -> float:
+        """Return the used share, 0 if the limit is unknown; above 1 Redis refuses writes."""
+        return self.used / self.limit if self.limit else 0.0
+
+
+async def read_fill_level(client: RedisClient, default_limit: int) -> FillLevel:
+    """Ask the server, in one round trip; of a Cluster one node stands for all.
+
+    `default_limit` counts if the server does not tell its limit.
+    """
+    info = await client.info("memory")
+    limit = int(info.get("maxmemory") or 0) or default_limit
+    return FillLevel(int(info.get("used_memory") or 0), limit)
+
+
+class Ballast:
+    """A key that takes up memory and is freed when Redis is full, so that running turns can finish.
+
+    `is_allocated` and `is_released` are what this process has seen last. While the ballast is
+    released, intake must be closed, because new messages would use up the freed memory.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._key = store.keys.ballast
+        self._release = store.scripts["release_ballast"]
+        self.is_released = False
+        self.is_allocated = False
+
+    async def refresh(self) -> None:
+        """See what other processes have done."""
+        self._seen(await self._client.call("STRLEN", self._key))
+
+    async def release(self) -> None:
+        """Free the ballast; without one nothing happens."""
+        self._seen(await self._release([self._key]))
+
+    async def allocate(self, limit: int) -> None:
+        """Take up memory again, for a Redis of `limit` bytes."""
+        await self._client.call("SET", self._key, bytes(ballast_bytes(limit)))
+        self.is_allocated, self.is_released = True, False
+
+    def _seen(self, length: int) -> None:
+        self.is_allocated, self.is_released = length > 1, length == 1
+
+
+def ballast_bytes(limit: int) -> int:
+    """Return the size of the ballast for a Redis of `limit` bytes."""
+    return min(max(limit // _BALLAST_SHARE, _MIN_BALLAST_BYTES), _MAX_BALLAST_BYTES)
+
+
+_AGAIN_S = 86_400
+
+
+class Level(IntEnum):
+    """How full Redis is, in the steps that matter."""
+
+    NORMAL = 1
+    FULL_SOON = 2
+    FULL = 3
+
+
+CapacityAlert = Literal["filling", "full"]
+"""What admins have to be told."""
+
+_KINDS: dict[Level, CapacityAlert] = {Level.FULL_SOON: "filling", Level.FULL: "full"}
+
+
+class AlertLog:
+    """What admins were told, for all processes."""
+
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._key = store.keys.capacity
+        self._script = store.scripts["note_capacity"]
+
+    async def due(self, level: Level, now: float) -> CapacityAlert | None:
+        """Return the alert that admins must get now; `now` is in Unix seconds.
+
+        If the level has fallen, notes that, so that the next crossing is reported again.
+        """
+        stored: Mapping[bytes, bytes] = await self._client.call("HGETALL", self._key)
+        fields = {name.decode(): value.decode() for name, value in stored.items()}
+        noted = int(fields.get("level", Level.NORMAL))
+        kind = _KINDS.get(level)
+        reported_at = float(fields.get(f"reported:{kind}", 0))
+        if level > noted and kind is not None and now - reported_at >= _AGAIN_S:
+            return kind
+        if level != noted:
+            await self._note({"level": int(level)})
+        return None
+
+    async def mark_reported(self, alert: CapacityAlert, level: Level, now: float) -> None:
+        """Note that admins got an alert."""
+        await self._note({f"reported:{alert}": int(now), "level": int(level)})
+
+    async def _note(self, values: Mapping[str, int]) -> None:
+        """Set some fields, even if Redis is full."""
+        await self._script([self._key], values)
+
 
 _ALERT_ABOVE = 0.8
 _BALLAST_BELOW = 0.9

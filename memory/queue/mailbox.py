@@ -1,6 +1,10 @@
 """The mailbox: an update is stored in its conversation before Telegram learns that it arrived.
 
 Also sends wake-ups, so that a worker takes the conversation up. `ready_queue` reads them.
+
+Telegram sends each picture of an album as a message of its own, and only one of them mentions the
+bot. So the mailbox remembers which albums of a group addressed the bot lately: no picture, no text
+and no file's id.
 """
 
 import asyncio
@@ -11,7 +15,6 @@ from time import time
 
 import orjson
 
-from memory.queue.album_marks import AlbumMarks
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
@@ -244,3 +247,30 @@ class Mailbox:
         for member in members:
             await self.put(old, Entry.of_member(member))
             await scripts["forwarded"](keys, {}, member)
+
+
+ALBUM_S = 900
+"""How long later pictures of an album, and edits of their captions, count as addressed."""
+
+
+class AlbumMarks:
+    """Remembers for `ALBUM_S` which albums addressed the bot. All methods raise `StoreError`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def note(self, conversation: Scope, sender_id: int, album: str) -> None:
+        """Note that an album of this sender addresses the bot."""
+        key, now = self._store.keys.scope(conversation).albums, int(time())
+        await self._store.client.pipeline(
+            [
+                ("ZADD", key, now, f"{sender_id}|{album}"),
+                ("ZREMRANGEBYSCORE", key, "-inf", now - ALBUM_S),
+                ("EXPIRE", key, ALBUM_S),
+            ]
+        )
+
+    async def has(self, conversation: Scope, sender_id: int, album: str) -> bool:
+        """Return whether an album of this sender addresses the bot."""
+        key = self._store.keys.scope(conversation).albums
+        return await self._store.client.call("ZSCORE", key, f"{sender_id}|{album}") is not None

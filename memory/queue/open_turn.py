@@ -9,7 +9,7 @@ import orjson
 from memory.queue.mailbox import Entry
 from memory.queue.off_record import OffRecord
 from memory.queue.stored_version import version_of
-from memory.scopes.delta import Delta
+from memory.scopes.log import Delta
 from memory.store.commands import Reply
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope

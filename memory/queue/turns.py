@@ -15,8 +15,7 @@ from memory.limits.usage import UsageStore
 from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, Lease, NoTurn, OpenTurn, begun_turn, check
 from memory.queue.signals import Signals
-from memory.scopes.delta import Cursor, Delta
-from memory.scopes.log import stored_fields
+from memory.scopes.log import Cursor, Delta, stored_fields
 from memory.store.commands import Command, ScriptCall
 from memory.store.keys import Scope
 from memory.store.store import Store

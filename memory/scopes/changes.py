@@ -12,9 +12,9 @@ from time import time
 import orjson
 
 from memory.message import Message
-from memory.scopes.delta import StreamDelta
 from memory.scopes.entries import Record, ScopeEntry, written
 from memory.scopes.field import Field
+from memory.scopes.log import StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.commands import Arg
 from memory.store.errors import Outdated

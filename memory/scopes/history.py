@@ -10,11 +10,9 @@ from secrets import token_hex
 from time import time
 
 from memory.message import Message
-from memory.scopes.delta import Cursor, Delta
-from memory.scopes.fact_lists import is_of_kind
-from memory.scopes.freshness import with_facts
+from memory.scopes.fact_lists import is_of_kind, with_facts
 from memory.scopes.history_search import HistorySearch
-from memory.scopes.log import generation_of, stored_fields
+from memory.scopes.log import Cursor, Delta, generation_of, stored_fields
 from memory.scopes.message_reading import read_conversation, read_messages
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory

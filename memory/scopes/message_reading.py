@@ -1,8 +1,7 @@
 """Reads all messages of a conversation, and their vectors, under one version; or the newest."""
 
 from memory.message import Message
-from memory.scopes.delta import StreamDelta
-from memory.scopes.log import message_of, seq_of, version_of
+from memory.scopes.log import StreamDelta, message_of, seq_of, version_of
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

@@ -9,8 +9,7 @@ from datetime import tzinfo
 import structlog
 
 from memory.message import Message
-from memory.scopes.delta import Columns
-from memory.scopes.log import message_of
+from memory.scopes.log import Columns, message_of
 from memory.scopes.stream import EmbeddedStream, KindIndex
 from memory.search.hybrid import IndexRecord
 from memory.search.int8_rows import Int8Rows

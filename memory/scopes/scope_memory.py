@@ -12,10 +12,10 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from memory.scopes.amendments import Amendment
-from memory.scopes.delta import Columns, Cursor, Delta, StreamDelta
 from memory.scopes.entries import Fact, Hidden, Record, ScopeEntry, Synopsis, read
 from memory.scopes.field import F, fields_of, name_of
 from memory.scopes.fields import State, StateUntrusted, ToolWrites, Watermark
+from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.passages import Chunk
 from memory.scopes.stream import EmbeddedStream, KindIndex

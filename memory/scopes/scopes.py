@@ -4,13 +4,13 @@ Redis has the truth. What a process has read is valid only for the version that 
 """
 
 import sys
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, tzinfo
 from time import time
 
 import orjson
 
-from memory.scopes.cache import ScopeCache
 from memory.scopes.changes import (
     NotWritten,
     Receipt,
@@ -21,9 +21,8 @@ from memory.scopes.changes import (
     request_of,
     take_over,
 )
-from memory.scopes.delta import Cursor, Delta
 from memory.scopes.entries import Record
-from memory.scopes.log import stored_fields
+from memory.scopes.log import Cursor, Delta, stored_fields
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors
@@ -268,3 +267,37 @@ def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:
     """Return whether a record has another text than before, so that its vector must go."""
     before = scope_memory.record(record.id)
     return before is not None and before.embedded_text != record.embedded_text
+
+
+class ScopeCache:
+    """The most recently used scopes. The newest one stays even if it is too large."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[Scope, ScopeMemory] = OrderedDict()
+        self._sizes: dict[Scope, int] = {}
+        self._bytes = 0
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """The scopes that are cached, the least recently used first."""
+        return list(self._kept)
+
+    def get(self, scope: Scope) -> ScopeMemory | None:
+        """Return a scope, None if it is not cached; this does not count as use."""
+        return self._kept.get(scope)
+
+    def keep(self, scope_memory: ScopeMemory) -> None:
+        """Put a scope in as the newest; drop the oldest ones while there are too many bytes."""
+        scope, nbytes = scope_memory.scope, scope_memory.nbytes
+        self.drop(scope)
+        self._kept[scope] = scope_memory
+        self._sizes[scope] = nbytes
+        self._bytes += nbytes
+        while self._bytes > self._max_bytes and len(self._kept) > 1:
+            self.drop(next(iter(self._kept)))
+
+    def drop(self, scope: Scope) -> None:
+        """Drop a scope, if it is cached."""
+        self._kept.pop(scope, None)
+        self._bytes -= self._sizes.pop(scope, 0)

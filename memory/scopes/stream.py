@@ -10,8 +10,7 @@ from datetime import date
 
 import numpy as np
 
-from memory.scopes.delta import Columns, StreamDelta
-from memory.scopes.log import int8_rows
+from memory.scopes.log import Columns, StreamDelta, int8_rows
 from memory.search.arrays import Flags
 from memory.search.embeddings import Embedder, Vectors
 from memory.search.hybrid import Hit, HybridIndex, IndexRecord

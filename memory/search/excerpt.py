@@ -10,8 +10,7 @@ from itertools import chain
 from math import log1p
 
 from memory.search.words import asked_terms, languages_of, terms_of, words_of
-from memory.text.characters import character_start
-from memory.text.sentences import sentences
+from memory.text.sentences import character_start, sentences
 
 LEFT_OUT = "[…]"
 """Stands in place of text that is left out."""

@@ -1,4 +1,4 @@
-"""Checks at the start that this version can read what is stored.
+"""Checks at the start that this version can read what is stored; lists all scopes of a bot.
 
 Releases of one layout may run beside each other (`memory/queue/stored_version.py`). A change that
 they could not survive makes a new layout: its release brings what the one before stored over to it
@@ -6,10 +6,11 @@ here, once, before anything is read, and reads older forms nowhere else. What b1
 2026) stored has this layout already.
 """
 
+from collections.abc import AsyncIterator, Sequence
+
 from memory.store.client import RedisClient
 from memory.store.errors import StoreRefused
-from memory.store.keys import Keys
-from memory.store.scope_index import count_scopes
+from memory.store.keys import SHARDS, Keys, Scope
 
 LAYOUT = 2
 """The layout that this version reads and writes."""
@@ -44,3 +45,37 @@ async def check_layout(client: RedisClient, keys: Keys) -> bool:
             "a version of 23 November 2026 first, which changes it"
         )
     return True
+
+
+_PAGE = 100
+
+
+async def count_scopes(client: RedisClient, keys: Keys) -> int:
+    """Return how many scopes the indexes name."""
+    return sum(await client.pipeline([("ZCARD", index) for index in _indexes(keys)]))
+
+
+async def pages_of_scopes(
+    client: RedisClient, keys: Keys, shared: Sequence[Scope]
+) -> AsyncIterator[Sequence[Scope]]:
+    """Give all scopes that the indexes name, in pages, then the `shared` ones.
+
+    A scope may be given twice.
+    """
+    cursors = dict.fromkeys(_indexes(keys), 0)
+    while cursors:
+        asked = [("ZSCAN", index, cursor, "COUNT", _PAGE) for index, cursor in cursors.items()]
+        for index, (cursor, found) in zip(
+            tuple(cursors), await client.pipeline(asked), strict=True
+        ):
+            if found:
+                yield [Scope(member.decode()) for member, _ in found]
+            cursors[index] = int(cursor)
+            if not cursors[index]:
+                del cursors[index]
+    if shared:
+        yield shared
+
+
+def _indexes(keys: Keys) -> list[str]:
+    return [index(shard) for index in (keys.conversations, keys.scopes) for shard in range(SHARDS)]

@@ -1,11 +1,63 @@
-"""A stored message as one entry of a prompt: named, marked, with further lines indented."""
+"""A stored message as one entry of a prompt, and the names of its speakers.
 
+People choose their names, so a name must not be able to imitate a line or a label of the prompt.
+"""
+
+import re
+from collections.abc import Iterable
 from datetime import datetime, tzinfo
 
 from memory.message import Message
 from memory.text.dates import calendar_day
-from memory.text.speakers import NAMELESS, Speakers, speaker_name
-from memory.text.untrusted_text import UNTRUSTED_MARK
+from memory.text.untrusted_text import UNTRUSTED_MARK, escaped, letters
+
+ASSISTANT = "You (assistant)"
+NAMELESS = "User"
+
+_MAX_CHARS = 64
+# A colon ends the name of a speaker in the prompt; all of these look like one.
+_COLONS = re.compile("[:\uff1a\ufe55\ufe13\u2236\ua789\u02d0\u05c3\u0589]")
+_OURS = frozenset(("you", "assistant", "theassistant"))
+_OUR_LABEL = "youassistant"
+
+
+def speaker_name(name: str) -> str:
+    """Return a name on one line without colons; "" if it is empty or imitates the assistant."""
+    shown = " ".join(_COLONS.sub(" ", escaped(name)).split())[:_MAX_CHARS].rstrip()
+    compared = "".join(filter(str.isalnum, letters(shown)))
+    return "" if compared in _OURS or _OUR_LABEL in compared else shown
+
+
+class Speakers:
+    """The people of one conversation, each under a unique label.
+
+    `messages` must be in the order of time. The first person with a name gets the plain name, later
+    ones a number after it. So labels do not change from turn to turn.
+    """
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._labels: dict[tuple[int, str], str] = {}
+        self._taken: set[str] = set()
+        for message in messages:
+            self.label(message)
+
+    def label(self, message: Message) -> str:
+        """Return the label of the sender of a message."""
+        if message.role == "assistant":
+            return ASSISTANT
+        sender = (message.sender_id, message.sender_name)
+        if sender not in self._labels:
+            self._labels[sender] = self._unique(speaker_name(message.sender_name) or NAMELESS)
+        return self._labels[sender]
+
+    def _unique(self, name: str) -> str:
+        label, number = name, 1
+        while (alike := "".join(letters(label)).replace(" ", "")) in self._taken:
+            number += 1
+            label = f"{name} ({number})"
+        self._taken.add(alike)
+        return label
+
 
 _INDENT = "\n  "
 """Put before each further line of a text, so that only our own lines begin with a speaker."""

@@ -8,8 +8,7 @@ import pytest
 
 from bot.prompt.sections import alternating, spoken
 from memory.message import Message
-from memory.text.message_lines import memory_line
-from memory.text.speakers import Speakers, speaker_name
+from memory.text.message_lines import Speakers, memory_line, speaker_name
 from memory.text.untrusted_text import escaped, escaped_json, visible
 
 FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180d\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100"

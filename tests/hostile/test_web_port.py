@@ -102,7 +102,7 @@ async def is_served(server: WebServer) -> bool:
 async def test_a_connection_without_a_complete_request_is_closed(
     server: WebServer, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr("bot.runtime.http_protocol.CALLER_S", 0.05)
+    monkeypatch.setattr("bot.runtime.web.CALLER_S", 0.05)
     async with connected(server, sent) as (reader, _):
         await until_closed(reader)
     assert await is_served(server)
@@ -148,7 +148,7 @@ async def test_held_connections_do_not_keep_others_out(
     server: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest idle connection is closed for a new one, so that file descriptors remain."""
-    monkeypatch.setattr("bot.runtime.http_protocol.MAX_CONNECTIONS", 8)
+    monkeypatch.setattr("bot.runtime.web.MAX_CONNECTIONS", 8)
     held = [await asyncio.open_connection(HERE, server.port) for _ in range(40)]
     for _, writer in held:
         writer.write(b"GET / HTTP/1.1\r\nHost: b")
@@ -186,7 +186,7 @@ async def test_an_answer_that_is_not_read_ends(
     monkeypatch: pytest.MonkeyPatch, headers: bytes
 ) -> None:
     """The system keeps at most 1 MB of it; by default it would keep 4 MB for each connection."""
-    monkeypatch.setattr("bot.runtime.http_protocol.CALLER_S", 0.05)
+    monkeypatch.setattr("bot.runtime.web.CALLER_S", 0.05)
     ended = asyncio.Event()
     written: list[int] = []
     request = b"GET / HTTP/1.1\r\n" + headers + b"\r\n"
@@ -201,7 +201,7 @@ async def test_an_answer_that_is_not_read_ends(
 
 async def test_unread_answers_do_not_keep_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the fix, such a connection was never closed for a new one."""
-    monkeypatch.setattr("bot.runtime.http_protocol.MAX_CONNECTIONS", 8)
+    monkeypatch.setattr("bot.runtime.web.MAX_CONNECTIONS", 8)
 
     async def long(_: Request) -> StreamingResponse:
         return StreamingResponse(iter(["a" * 2**22, "the end"]))
@@ -218,7 +218,7 @@ async def test_unread_answers_do_not_keep_others_out(monkeypatch: pytest.MonkeyP
 async def test_a_request_in_progress_is_never_closed_for_a_new_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bot.runtime.http_protocol.MAX_CONNECTIONS", 2)
+    monkeypatch.setattr("bot.runtime.web.MAX_CONNECTIONS", 2)
     began, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(_: Request) -> PlainTextResponse:

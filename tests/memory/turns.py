@@ -6,7 +6,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry, Outcome
 from memory.queue.open_turn import Committed, OpenTurn
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from telegram import InputFile
 from telegram.error import ChatMigrated, Forbidden, InvalidToken, RetryAfter
 
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.parameters import read_parameters
 from bot.playground.bot_api.people import utf16_length
-from bot.playground.bot_api.values import UploadedFile
+from bot.playground.bot_api.values import BadRequestError, UploadedFile
 from tests.servers.bot_api import BotApiServer, Entity, Upload
 from tests.servers.bot_api.formatting import entity_text, read_text
 from tests.servers.bot_api.parameters import Parameters

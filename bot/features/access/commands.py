@@ -14,12 +14,12 @@ import structlog
 from bot.commands.bot_command import Answer
 from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, ListEntry, PagedList
 from bot.commands.sentences import Sentences
-from bot.features.access.access_list import Admitted
-from bot.features.access.invitations import (
+from bot.features.access.access_list import (
     INVITATION,
     MAX_DAYS,
     MAX_OPEN,
     MAX_USES,
+    Admitted,
     Invitations,
 )
 from bot.features.access.strangers import Strangers

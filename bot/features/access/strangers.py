@@ -13,8 +13,7 @@ import structlog
 from bot.commands.general import LET_IN
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
-from bot.features.access.access_list import AccessList, Asking
-from bot.features.access.invitations import INVITATION, Invitations
+from bot.features.access.access_list import INVITATION, AccessList, Asking, Invitations
 from bot.reply.parts import Button, with_buttons
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat, Destination

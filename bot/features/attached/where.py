@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from memory.behaviors.applies_to import Reach
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, Reach
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.progress import watermark_place
 from memory.memory import Memory

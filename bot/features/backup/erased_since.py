@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from bot.features.backup.saving import Row, StoredScope
 from memory.scopes.changes import Revision, new_values
-from memory.scopes.delta import Delta, StreamDelta
 from memory.scopes.entries import Fact, written
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
+from memory.scopes.log import Delta, StreamDelta
 from memory.scopes.passages import Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory

@@ -20,8 +20,7 @@ from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
 from memory.store.journal import Version
 from memory.store.keys import Keys, Scope
-from memory.store.layout import LAYOUT
-from memory.store.scope_index import count_scopes, pages_of_scopes
+from memory.store.layout import LAYOUT, count_scopes, pages_of_scopes
 from memory.store.scripts import Scripts
 from memory.store.store import Store
 

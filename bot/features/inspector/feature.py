@@ -2,14 +2,23 @@
 
 from functools import partial
 
+import structlog
+
+from bot.commands.access import Access
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.inspector.page import LivePage
-from bot.features.inspector.permission import LookPermission
 from bot.features.inspector.settings import InspectorSettings
 from bot.features.inspector.sign_in import SignIn
 from bot.features.inspector.state import LiveReader, LookReader
 from bot.features.inspector.turn_log import WATCHED, ProcessReports, TurnLog
 from bot.model.models import secret_of
+from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.render import render
+from bot.telegram.updates import ButtonPress
+from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.operator_look import OperatorLook
+from memory.store.keys import Scope
 
 
 def feature(services: Services) -> Feature:
@@ -41,3 +50,43 @@ def feature(services: Services) -> Feature:
         watchers=(turns,),
         routes=page.routes(),
     )
+
+
+log = structlog.get_logger(__name__)
+
+_ALLOW, _END = "on", "off"
+
+
+class LookPermission:
+    """Gives the permission and takes it back; in a group only administrators may."""
+
+    verb = "look"
+
+    def __init__(self, look: OperatorLook, access: Access, sentences: Sentences) -> None:
+        self._look = look
+        self._access = access
+        self._sentences = sentences
+
+    async def part(self, language: str, conversation: Scope) -> tuple[str, Button]:
+        """Return whether the operator may look now, and the button that changes it."""
+        until = await self._look.until(conversation)
+        key, label, action = "privacy.look", "buttons.let_look", _ALLOW
+        values: dict[str, object] = {}
+        if until:
+            key, label, action = "privacy.looking", "buttons.end_look", _END
+            values = self._sentences.local(language, until, "")
+        button = Button(self._sentences.text(language, label), f"{self.verb}:{action}")
+        return self._sentences.text(language, key, **values), button
+
+    async def press(
+        self, pressed: ButtonPress, conversation: Scope, action: str
+    ) -> tuple[Part, ...]:
+        """Let the operator look for an hour, or take that permission back; show how it is now."""
+        await self._access.check(pressed)
+        if action not in (_ALLOW, _END):
+            raise NotConfirmed("unknown")
+        change = self._look.allow if action == _ALLOW else self._look.end
+        await change(conversation, pressed.update_id)
+        log.info("operator may look", conversation=conversation.tag, allowed=action == _ALLOW)
+        text, button = await self.part(pressed.sender.language, conversation)
+        return with_buttons(render(text), button)

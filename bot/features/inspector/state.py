@@ -26,9 +26,8 @@ from bot.features.inspector.turn_log import (
 )
 from config.settings import Settings
 from memory.limits.billed import together
-from memory.limits.fill_level import FillLevel
-from memory.limits.queue_stats import QueueStats, read_queue_stats
-from memory.limits.stats import BotStats, count_all
+from memory.limits.capacity import FillLevel
+from memory.limits.stats import BotStats, QueueStats, count_all, read_queue_stats
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.dead_letters import DeadLetter

@@ -31,7 +31,7 @@ from bot.turn.observers import (
     StepBegan,
     TurnEnded,
 )
-from memory.limits.fill_level import FillLevel
+from memory.limits.capacity import FillLevel
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store

@@ -1,14 +1,19 @@
 """What instructions add to the bot."""
 
 from collections.abc import Mapping
+from hashlib import blake2b
 
-from bot.commands.bot_command import ANYTHING, BotCommand
+from bot.commands.access import Access
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.memory_entries import shortened
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.instructions.behavior import ChatInstructions, instructions_in
-from bot.features.instructions.commands import InstructionsCommand
+from bot.features.instructions.behavior import MAX_CHARS, ChatInstructions, instructions_in
+from bot.reply.parts import Button, Part, with_buttons
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
+from memory.text.untrusted_text import visible
 
 _SHOWN_UNITS = 700
 
@@ -40,3 +45,59 @@ def feature(services: Services) -> Feature:
         memory_lines=(shown,),
         exports=(exported,),
     )
+
+
+class InstructionsCommand:
+    """Everybody may read the instructions; in a group only administrators change them."""
+
+    verb = "instructions"
+
+    def __init__(self, stored: ChatInstructions, access: Access, sentences: Sentences) -> None:
+        self._stored = stored
+        self._access = access
+        self._sentences = sentences
+
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer the command."""
+        text, language = visible(asked.text).strip(), asked.sender.language
+        if await self._access.is_off_record(conversation):
+            return Answer(self._sentences.say(language, "off.no_memory"))
+        if not text:
+            return Answer(await self._shown(language, conversation))
+        if refusal := await self._access.refusal(asked, "instructions"):
+            return refusal
+        if len(text) > MAX_CHARS:
+            return Answer(self._say(language, "too_long", chars=len(text), max=MAX_CHARS))
+        is_off = text.lower() == "off"
+        await self._stored.store(conversation, "" if is_off else text, asked.sender.id)
+        return Answer(self._say(language, "removed" if is_off else "set"))
+
+    async def remove(
+        self, pressed: ButtonPress, conversation: Scope, digest: str
+    ) -> tuple[Part, ...]:
+        """Remove the instructions that were shown with the button; show those set since then."""
+        language = pressed.sender.language
+        await self._access.check_on_record(conversation)
+        await self._access.check(pressed)
+        text = await self._stored.read(conversation)
+        if text and _digest(text) != digest:
+            return await self._shown(language, conversation)
+        await self._stored.store(conversation, "", pressed.sender.id)
+        return self._say(language, "removed")
+
+    async def _shown(self, language: str, conversation: Scope) -> tuple[Part, ...]:
+        """Return the instructions with a button that removes them."""
+        text = await self._stored.read(conversation)
+        if not text:
+            return self._say(language, "none")
+        label = self._sentences.text(language, "buttons.remove_instructions")
+        button = Button(label, f"{self.verb}:{_digest(text)}")
+        return with_buttons(self._say(language, "shown", text=text), button)
+
+    def _say(self, language: str, key: str, **values: object) -> tuple[Part, ...]:
+        return self._sentences.say(language, f"instructions.{key}", **values)
+
+
+def _digest(text: str) -> str:
+    """Return what tells these instructions from later ones, short enough for a button."""
+    return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -16,11 +16,11 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.delta import Delta
 from memory.scopes.entries import Synopsis
 from memory.scopes.field import Field, stays
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.history_search import HistorySearch
+from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Trust

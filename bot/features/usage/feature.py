@@ -1,10 +1,31 @@
 """What `/usage` adds to the bot. The counting itself is a part of every model call."""
 
+import math
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from time import time
 
-from bot.commands.bot_command import BotCommand
+from bot.commands.bot_command import Answer, BotCommand
+from bot.commands.sentences import Sentences
+from bot.costs.budget import Budget, shown
 from bot.feature import Feature, Services
-from bot.features.usage.commands import UsageCommand, UsageReport
+from bot.reply.render import render
+from bot.telegram.updates import IncomingMessage
+from config.settings import Settings
+from memory.limits.billed import (
+    HEARD,
+    SPOKEN,
+    BillingSource,
+    BotUsage,
+    BySource,
+    Tokens,
+    together,
+)
+from memory.limits.quotas import DAY_S, Quotas
+from memory.limits.usage import NO_PERSON, UsageStore
+from memory.queue.mailbox import Mailbox
+from memory.store.keys import Scope
 
 _CHAT_ID = re.compile(r"-?\d+")
 
@@ -19,3 +40,182 @@ def feature(services: Services) -> Feature:
             BotCommand("usage", usage.answer, "private", takes=_CHAT_ID, is_useful=usage.is_useful),
         ),
     )
+
+
+_LARGEST = 10
+
+
+class UsageCommand:
+    """Answers in private only; `report` puts the sums into words."""
+
+    def __init__(
+        self,
+        usage: UsageStore,
+        quotas: Quotas,
+        mailbox: Mailbox,
+        settings: Settings,
+        report: "UsageReport",
+    ) -> None:
+        self._usage = usage
+        self._quotas = quotas
+        self._mailbox = mailbox
+        self._settings = settings
+        self._report = report
+
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Say what is left to a person; show an operator the tokens of the bot, or of one chat."""
+        language, now = asked.sender.language, time()
+        if asked.is_group:
+            return Answer(render(self._report.only_private(language)))
+        if not self._is_operator(asked):
+            if asked.text:
+                return Answer(render(self._report.of_operators(language)))
+            return Answer(render(await self._left(language, asked.sender.id)))
+        if asked.text:
+            return Answer(render(await self._of_chat(language, int(asked.text), now)))
+        days = await self._usage.of_person(asked.sender.id, now)
+        month = await self._usage.of_bot(now, _LARGEST)
+        texts = [*self._report.of_person(language, days, now)]
+        texts += self._report.of_bot(language, month, now)
+        return Answer(render("\n\n".join(texts)))
+
+    async def is_useful(self, asked: IncomingMessage, _: Scope) -> bool:
+        """Tell whether people have a limit, or the sender is an operator in private."""
+        return bool(self._settings.user_tokens_per_day) or self._is_operator(asked)
+
+    def _is_operator(self, asked: IncomingMessage) -> bool:
+        sender = asked.sender
+        is_admin = sender.is_person and sender.id in self._settings.admin_user_ids
+        return is_admin and not asked.is_group
+
+    async def _of_chat(self, language: str, chat_id: int, now: float) -> str:
+        """Return the month of one chat; of a group with topics, that of its General topic."""
+        conversation = await self._mailbox.resolve(Scope.of_chat(chat_id))
+        sums = await self._usage.of_conversation(conversation, now)
+        return self._report.period(language, "usage.chat", sums)
+
+    async def _left(self, language: str, person: int) -> str:
+        """Return how much of a person's day is left, or that nobody is answered any more."""
+        if await self._report.budget.is_used_up():
+            return self._report.no_budget(language)
+        limit = self._settings.user_tokens_per_day
+        if not limit:
+            return self._report.unlimited(language)
+        left = max(0, limit - await self._quotas.spent_today(person))
+        return self._report.daily_limit(language, left / limit)
+
+
+class UsageReport:
+    """Words usage as Markdown, with costs if prices are set; times are Unix seconds."""
+
+    def __init__(self, budget: Budget, sentences: Sentences) -> None:
+        self.budget = budget
+        self._sentences = sentences
+        self._text = sentences.text
+
+    def only_private(self, language: str) -> str:
+        """Return the refusal in a group."""
+        return self._text(language, "usage.only_private")
+
+    def of_operators(self, language: str) -> str:
+        """Return the refusal to tell of another chat."""
+        return self._text(language, "admin.not_admin")
+
+    def of_person(self, language: str, days: Mapping[int, BySource], now: float) -> tuple[str, str]:
+        """Return today and this month; `days` are by day of the month."""
+        today = days.get(datetime.fromtimestamp(now, UTC).day, {})
+        month = _summed(days.values())
+        return (
+            self.period(language, "usage.today", today),
+            self.period(language, "usage.month", month),
+        )
+
+    def unlimited(self, language: str) -> str:
+        """Return the sentence for people without a daily limit."""
+        return self._text(language, "usage.unlimited")
+
+    def no_budget(self, language: str) -> str:
+        """Return the sentence for a month in which only operators are answered."""
+        return self._text(language, "usage.no_budget")
+
+    def daily_limit(self, language: str, left: float) -> str:
+        """Return which share of today's limit is left, rounded up."""
+        return self._text(language, "usage.left", percent=math.ceil(100 * left))
+
+    def of_bot(self, language: str, month: BotUsage, now: float) -> Iterator[str]:
+        """Yield the paragraphs for operators."""
+        yield self.period(language, "usage.bot", month.sums)
+        yield "\n".join([*self._shares(language, month.sums), *self._sounds(language, month.sums)])
+        if amount := self.budget.amount:
+            spent = self.budget.prices.cost(month.sums)
+            percent = int(100 * spent / amount)
+            values = {"spent": shown(spent), "budget": shown(amount), "percent": percent}
+            yield self._text(language, "usage.budget", **values)
+        if self.budget.prices and (missing := self.budget.prices.missing(month.sums)):
+            yield self._text(language, "usage.no_price", models=", ".join(missing))
+        first = datetime.fromtimestamp(now, UTC).replace(day=1).timestamp()
+        lines = [self._text(language, "usage.days")]
+        for day, sums in month.days.items():
+            name = self._sentences.day(language, first + (day - 1) * DAY_S)
+            lines.append(self._line(language, name, sums))
+        yield "\n".join(lines)
+        lines = [self._text(language, "usage.largest")]
+        for person, tokens in month.people:
+            name = str(person) if person != NO_PERSON else self._text(language, "usage.nobody")
+            lines.append(self._text(language, "usage.line", name=name, total=tokens))
+        yield "\n".join(lines)
+
+    def period(self, language: str, title: str, sums: BySource) -> str:
+        """Return what was used in a time, by purpose; `title` is a key."""
+        answers = _of_kind(sums, "answer")
+        text = self._text(
+            language,
+            "usage.period",
+            title=self._text(language, title),
+            total=together(sums).total,
+            answers=answers.total,
+            fresh=answers.fresh,
+            cached=answers.cached,
+            output=answers.output,
+            reasoning=answers.reasoning,
+            internal=_of_kind(sums, "internal").total,
+            embedding=_of_kind(sums, "embedding").total,
+        )
+        if not self.budget.prices:
+            return text
+        cost = shown(self.budget.prices.cost(sums))
+        return f"{text}\n{self._text(language, 'usage.cost', cost=cost)}"
+
+    def _line(self, language: str, name: str, sums: BySource) -> str:
+        total = together(sums).total
+        if not self.budget.prices:
+            return self._text(language, "usage.line", name=name, total=total)
+        cost = shown(self.budget.prices.cost(sums))
+        return self._text(language, "usage.line_with_cost", name=name, total=total, cost=cost)
+
+    def _shares(self, language: str, sums: BySource) -> Iterator[str]:
+        total = together(sums).total or 1
+        second = together({each: sums[each] for each in sums if each.is_second}).total
+        internal = _of_kind(sums, "internal").total
+        for key, tokens in (("learning_share", internal), ("second_share", second)):
+            percent = round(100 * tokens / total, 1)
+            yield self._text(language, f"usage.{key}", percent=percent)
+
+    def _sounds(self, language: str, sums: BySource) -> Iterator[str]:
+        """Yield what was heard and spoken, if anything was."""
+        if heard_s := _of_kind(sums, HEARD).reasoning:
+            yield self._text(language, "usage.heard", minutes=-(-heard_s // 60))
+        if spoken := _of_kind(sums, SPOKEN).reasoning:
+            yield self._text(language, "usage.spoken", characters=spoken)
+
+
+def _of_kind(sums: BySource, kind: str) -> Tokens:
+    return together({each: sums[each] for each in sums if each.kind == kind})
+
+
+def _summed(days: Iterable[BySource]) -> BySource:
+    sums: dict[BillingSource, Tokens] = {}
+    for day in days:
+        for source, tokens in day.items():
+            sums[source] = sums.get(source, Tokens()) + tokens
+    return sums

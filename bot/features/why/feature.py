@@ -1,13 +1,30 @@
-"""What `/why` and the marks add to the bot."""
+"""What `/why` and the marks add to the bot.
+
+`/why` as a reply is about that answer, alone about the newest one. A 👎 on an answer asks the same.
+The press of a button that shows a source waits in the mailbox like a message, so its answer is sent
+once and in its place.
+"""
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
-from bot.commands.bot_command import BotCommand
+from bot.commands.access import Access
+from bot.commands.bot_command import Answer, BotCommand
+from bot.commands.buttons import message_of, put_press
+from bot.commands.fact_edits import FactEdits
+from bot.commands.memory_deletion import MemoryDeletion, fact_id
+from bot.commands.memory_entries import EDIT, MemoryEntries
+from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
+from bot.commands.used_memories import SHOW, UsedMemories
 from bot.feature import Feature, Services
-from bot.features.why.commands import NAME, WhyCommand
 from bot.features.why.marks import LearnedMarks
-from bot.telegram.updates import ThumbsDown
+from bot.reply.parts import Button, Part
+from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
 from memory.behaviors.call_context import CallContext
+from memory.erasure.confirmations import NotConfirmed
+from memory.scopes.message_reading import read_newest
+from memory.store.keys import Scope
 
 _SEQ_AND_CODE = re.compile(r"\A\d{1,16} \S+")
 """What the command gets from a button: the sequence of an answer and the code of a memory."""
@@ -39,3 +56,162 @@ def feature(services: Services) -> Feature:
         learned=[marks.show],
         erasing=[leave_all],
     )
+
+
+NAME = "why"
+_ON_FIRST = 3
+"""The best ones; the others are on the next pages."""
+_MAX_TOPICS = 20
+"""In how many topics, the newest first, a 👎 is looked for."""
+
+
+class WhyList:
+    """The memories of one answer; `seq` is the answer's sequence."""
+
+    actions: Mapping[str, str] = {SHOW: "buttons.source", ASK: "buttons.wrong"}
+
+    def __init__(
+        self, seq: int, used: UsedMemories, deletion: MemoryDeletion, access: Access
+    ) -> None:
+        self.verb = f"{NAME}:{seq}"
+        self._seq = seq
+        self._used = used
+        self._deletion = deletion
+        self._access = access
+
+    async def content(self, language: str, conversation: Scope) -> ListContent:
+        """Return the memories that are still there."""
+        found = await self._used.read(language, conversation, self._seq)
+        sentences = self._used.sentences
+        above = () if found else (sentences.text(language, "why.nothing"),)
+        # What has a source is called wrong below it.
+        entries = [
+            each.entry if SHOW in each.entry.without else replace(each.entry, without=ASK)
+            for each in found
+        ]
+        return ListContent("why.used", entries, above=above, on_first=_ON_FIRST)
+
+    async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
+        """Raise `NotConfirmed` for an unknown code or a person who may not change this memory."""
+        await self._access.check(pressed, await self._deletion.senders(conversation, code))
+
+    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+        """Delete a memory as /memory does; a recalled message is only not recalled any more."""
+        if action != CONFIRMED:
+            raise NotConfirmed("unknown")
+        return await self._deletion.delete(conversation, code)
+
+
+class WhyCommand:
+    """Shows the list, and the source of one of its memories."""
+
+    def __init__(self, services: Services) -> None:
+        memory, sentences = services.memory, services.sentences
+        self._memory = memory
+        self._used = UsedMemories(memory.histories, MemoryEntries(memory, sentences))
+        self._deletion = MemoryDeletion(memory)
+        self._edits = FactEdits(memory, services.access, services.chat, sentences)
+        self._access = services.access
+        self._mailbox = memory.mailbox
+        self._sentences = sentences
+
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer the command; its text names an answer and a memory if a button asked for it."""
+        language = asked.sender.language
+        if await self._access.is_off_record(conversation):
+            return Answer(self._sentences.say(language, "off.no_memory"))
+        seq, _, code = asked.text.partition(" ")
+        if code and seq.isdecimal():
+            return await self._source(asked, conversation, int(seq), code)
+        answer = await self._used.find_answer(conversation, asked.replied_to)
+        if answer is None:
+            key = "why.no_answer" if asked.replied_to else "why.nothing_yet"
+            return Answer(self._sentences.say(language, key))
+        return await PagedList(self._list(answer.seq), self._sentences).show(asked, conversation)
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+        """Act on a button of the list."""
+        await self._access.check_on_record(conversation)
+        seq, _, pressed_on = rest.partition(":")
+        if not seq.isdecimal():
+            raise NotConfirmed("unknown")
+        if pressed_on.startswith(SHOW):
+            code, _, _ = pressed_on[len(SHOW) :].partition(".")
+            asked = replace(message_of(pressed), text=f"{int(seq)} {code}", command=NAME)
+            await put_press(self._mailbox, conversation, asked)
+            return ()
+        shown = self._list(int(seq))
+        if not pressed_on.startswith(EDIT):
+            return await PagedList(shown, self._sentences).press(pressed, conversation, pressed_on)
+        code, _, page = pressed_on[len(EDIT) :].partition(".")
+        await shown.check(pressed, conversation, code)
+        await self._edits.ask(pressed, conversation, fact_id(code))
+        return await PagedList(shown, self._sentences).press(
+            pressed, conversation, f"{PAGE}.{page}"
+        )
+
+    async def read_dislike(self, disliked: ThumbsDown) -> IncomingMessage | None:
+        """Read a 👎 on one of our newest answers as the command in reply to it, else None.
+
+        Telegram does not say in which topic the message stands, so our log is searched for it.
+        Raise `StoreError`.
+        """
+        memory, chat_id = self._memory, disliked.chat_id
+        tags = await memory.client.call("HKEYS", memory.keys.person(disliked.sender.id))
+        spoken_in = (Scope(tag.decode()) for tag in tags)
+        topics = {each.topic_id for each in spoken_in if each.chat_id == chat_id} - {0}
+        for topic_id in (0, *sorted(topics, reverse=True)[:_MAX_TOPICS]):
+            scope = await memory.mailbox.resolve(Scope.of_chat(chat_id, topic_id))
+            if await self._got_answer(disliked, scope):
+                return IncomingMessage(
+                    update_id=disliked.update_id,
+                    chat_id=chat_id,
+                    topic_id=topic_id,
+                    is_group=disliked.is_group,
+                    message_id=disliked.message_id,
+                    sent_at=disliked.sent_at,
+                    sender=disliked.sender,
+                    kind="command",
+                    text="",
+                    command=NAME,
+                    replied_to=disliked.message_id,
+                )
+        return None
+
+    async def _got_answer(self, disliked: ThumbsDown, conversation: Scope) -> bool:
+        """Return whether the message is an answer there; in a group, one to this person.
+
+        Otherwise everybody's 👎 in a group would be answered.
+        """
+        messages = await read_newest(self._memory.store, conversation)
+        exchanges = {
+            message.exchange
+            for message in messages
+            if message.role == "assistant" and disliked.message_id in message.message_ids
+        }
+        return any(
+            message.exchange in exchanges
+            and (not disliked.is_group or message.sender_id == disliked.sender.id)
+            for message in messages
+        )
+
+    async def _source(
+        self, asked: IncomingMessage, conversation: Scope, seq: int, code: str
+    ) -> Answer:
+        language = asked.sender.language
+        found = await self._used.read(language, conversation, seq)
+        used = next((each for each in found if each.entry.code == code), None)
+        if used is None:
+            return Answer(self._sentences.say(language, "why.deleted"))
+        if conversation.chat_id != asked.chat_id:
+            # The group has become a supergroup, where these ids are other messages.
+            used = replace(used, source=None)
+        part = self._used.source(language, used)
+        if ASK not in used.entry.without:
+            data = f"{NAME}:{seq}:{ASK}{code}.0.{asked.topic_id}"
+            wrong = Button(self._sentences.text(language, "buttons.wrong"), data)
+            part = replace(part, buttons=((wrong,),))
+        return Answer((part,))
+
+    def _list(self, seq: int) -> WhyList:
+        return WhyList(seq, self._used, self._deletion, self._access)

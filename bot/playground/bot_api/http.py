@@ -9,9 +9,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.playground.bot_api.api_errors import ApiError, NotFoundError
 from bot.playground.bot_api.methods import Method
 from bot.playground.bot_api.parameters import Parameters, read_parameters
+from bot.playground.bot_api.values import ApiError, NotFoundError
 from bot.playground.bot_api.world import World
 
 _MAX_BODY_BYTES = 50 * 2**20

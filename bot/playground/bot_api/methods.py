@@ -10,13 +10,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.chats import ChatMessage, DraftMessage, LocalChat, Member
 from bot.playground.bot_api.parameters import Parameters, formatted, keyboard_of
-from bot.playground.bot_api.profile import CommandScope
 from bot.playground.bot_api.shapes import file_shape, member_shape, message_shape, user_shape
-from bot.playground.bot_api.values import FormattedText, Media, MediaKind, MenuCommand, StoredFile
-from bot.playground.bot_api.world import World
+from bot.playground.bot_api.values import (
+    BadRequestError,
+    FormattedText,
+    Media,
+    MediaKind,
+    MenuCommand,
+    StoredFile,
+)
+from bot.playground.bot_api.world import CommandScope, World
 
 Method = Callable[[World, Parameters], Awaitable[object]]
 _MAX_BATCH = 100

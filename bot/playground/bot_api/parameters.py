@@ -13,8 +13,8 @@ from email.policy import HTTP
 from typing import Any
 from urllib.parse import parse_qsl
 
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.values import (
+    BadRequestError,
     FormattedText,
     InlineButton,
     Keyboard,

@@ -9,8 +9,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
-from memory.limits.alerts import CapacityAlert
-from memory.limits.fill_level import FillLevel
+from memory.limits.capacity import CapacityAlert, FillLevel
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient

@@ -22,7 +22,7 @@ from memory.scopes.history import ChatHistory
 from memory.search.excerpt import LEFT_OUT
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
-from memory.text.speakers import Speakers
+from memory.text.message_lines import Speakers
 from memory.text.tokens import SHORTENED, TokenCounter
 
 HERE = Scope.of_chat(7)

@@ -12,7 +12,7 @@ from memory.message import Message, RepliedTo
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
-from memory.text.speakers import Speakers
+from memory.text.message_lines import Speakers
 from memory.text.tokens import SHORTENED, TokenCounter
 
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bot.reply.growing_reply import settled
 from bot.reply.render import render
-from memory.text.characters import character_start
+from memory.text.sentences import character_start
 
 _INLINE = (
     *("Hello", "wait!", "2 * 3 = 6", "snake_case", "costs $5 or $6", "[not a link]", "a * b"),

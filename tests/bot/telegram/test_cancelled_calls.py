@@ -16,8 +16,8 @@ ROUNDS = 20
 
 async def test_cancelled_calls_keep_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Typing is cancelled after each turn. PTB's own transport runs out of connections here."""
-    monkeypatch.setattr("bot.telegram.transport._POOL_SIZE", CONNECTIONS)
-    monkeypatch.setattr("bot.telegram.transport.CONNECT_S", 1.0)
+    monkeypatch.setattr("bot.telegram.bot_api._POOL_SIZE", CONNECTIONS)
+    monkeypatch.setattr("bot.telegram.bot_api.CONNECT_S", 1.0)
 
     async def cancel_after(steps: int) -> None:
         typing = asyncio.create_task(chat.show_typing(Destination(anna.id)))

@@ -24,7 +24,7 @@ from bot.telegram.updates import (
     Stranger,
     from_bytes,
 )
-from memory.limits.fill_level import Ballast
+from memory.limits.capacity import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull, StoreRefused, StoreUnavailable

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.runtime.process import memory_options
-from memory.limits.fill_level import FillLevel
+from memory.limits.capacity import FillLevel
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter

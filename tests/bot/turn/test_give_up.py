@@ -18,7 +18,7 @@ from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
 from tests.memory.conftest import memory

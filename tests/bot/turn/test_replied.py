@@ -10,8 +10,8 @@ from bot.turn.request import Request
 from memory.memory import Memory, MemoryOptions
 from memory.message import Message, RepliedTo
 from memory.queue.turns import TurnTimes
-from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw

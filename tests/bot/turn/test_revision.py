@@ -20,8 +20,8 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
-from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.bot.telegram import raw

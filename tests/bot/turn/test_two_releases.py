@@ -17,7 +17,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, NoTurn, OpenTurn
 from memory.queue.ready_queue import WakeUp
 from memory.queue.stored_version import NewerValue
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw

@@ -35,8 +35,8 @@ from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.stopping import Stop
 from memory.queue.turns import TurnTimes
-from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreUnavailable
@@ -561,7 +561,7 @@ async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
         return await read(max_wake_ups, block_ms)
 
     monkeypatch.setattr(rig.ready_queue, "read", fail_first)
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    monkeypatch.setattr("bot.turn.conversation_worker._PAUSE_S", 0)
     async with rig.working():
         await put(rig.memory, 1)
         await rig.until_acknowledged(1)

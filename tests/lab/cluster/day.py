@@ -16,7 +16,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, OpenTurn
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 

@@ -8,8 +8,8 @@ from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.delta import StreamDelta
 from memory.scopes.entries import ScopeEntry, written
+from memory.scopes.log import StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

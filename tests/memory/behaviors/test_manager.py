@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from memory.behaviors.applies_to import reaches_of
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, reaches_of
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.message import Message

@@ -9,8 +9,7 @@ import pytest
 
 from memory.behaviors.learning_behavior import Unlearned
 from memory.behaviors.steps import UNTRUSTED_STEP
-from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, SynopsisPart
-from memory.behaviors.synopsis_search import alike
+from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, SynopsisPart, alike
 from memory.message import Message
 from memory.scopes.changes import Revision
 from memory.scopes.entries import Synopsis

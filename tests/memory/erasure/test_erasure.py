@@ -12,7 +12,7 @@ from memory.memory import Memory
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import NoTurn
 from memory.scopes.changes import Receipt
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts

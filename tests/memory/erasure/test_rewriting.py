@@ -10,10 +10,10 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
-from memory.scopes.delta import Cursor
 from memory.scopes.entries import Fact, Hidden
 from memory.scopes.fields import STATE_LEARNER, Digest, State, StateUntrusted, Watermark
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.erasure.test_forgetting import (
     ANNS,

@@ -16,8 +16,8 @@ from memory.behaviors.learning_behavior import (
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import Closing, OpenTurn
-from memory.scopes.delta import Cursor
 from memory.scopes.entries import Fact
+from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope

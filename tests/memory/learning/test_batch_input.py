@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import orjson
 
-from memory.learning.request import batch_input
+from memory.learning.batch_learner import batch_input
 from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import NOW, answered, batch, said
 from tests.memory.learning.scripted import Notes

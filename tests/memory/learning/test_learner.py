@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from bot.runtime.background_learner import BackgroundLearner
-from memory.behaviors.applies_to import Reach
+from memory.behaviors.behavior import Reach
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.call_context import Asker
 from memory.behaviors.learning_behavior import Unlearned

@@ -1,7 +1,6 @@
 """Admins that keep the alerts they got."""
 
-from memory.limits.alerts import CapacityAlert
-from memory.limits.fill_level import FillLevel
+from memory.limits.capacity import CapacityAlert, FillLevel
 
 
 class Admins:

@@ -1,6 +1,6 @@
 """Fills Redis with data that the bot cannot drop."""
 
-from memory.limits.fill_level import read_fill_level
+from memory.limits.capacity import read_fill_level
 from memory.memory import Memory
 
 _CHUNK = bytes(2**14)

@@ -5,8 +5,7 @@ from time import time
 
 import pytest
 
-from memory.limits.alerts import AlertLog, Level
-from memory.limits.capacity import CapacityMonitor
+from memory.limits.capacity import AlertLog, CapacityMonitor, Level
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull

@@ -6,7 +6,7 @@ Here these times are written; `tests.faults.clocks` has the clock itself jump un
 from memory.limits.quotas import Quota, Verdict
 from memory.memory import Memory
 from memory.queue.open_turn import NoTurn, OpenTurn
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from tests.memory.turns import ANN, HERE, put, take
 
 HOURS_MS = 3 * 3_600_000

@@ -7,7 +7,7 @@ from memory.limits.stats import count_conversation
 from memory.memory import Memory
 from memory.queue.dead_letters import MAX_LETTERS, DeadLetter
 from memory.queue.open_turn import NoTurn, OpenTurn
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take, texts

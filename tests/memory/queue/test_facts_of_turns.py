@@ -5,9 +5,9 @@ import pytest
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.changes import Revision, Write
-from memory.scopes.delta import Cursor
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient
 from memory.store.keys import Scope

@@ -12,7 +12,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Interrupted, NoTurn, OpenTurn
 from memory.queue.stopping import Stop
 from memory.queue.turns import TurnTimes
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter

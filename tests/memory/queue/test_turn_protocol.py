@@ -7,7 +7,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Outcome
 from memory.queue.open_turn import Closing, NoTurn, OpenTurn, QuestionErased, Superseded
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 

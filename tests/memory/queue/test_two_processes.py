@@ -12,9 +12,8 @@ from memory.erasure.jobs import Job, JobKind
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
-from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import seq_of
+from memory.scopes.log import Cursor, seq_of
 from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient

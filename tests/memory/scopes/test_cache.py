@@ -6,12 +6,11 @@ from datetime import UTC
 import numpy as np
 
 from memory.message import Message
-from memory.scopes.cache import ScopeCache
-from memory.scopes.delta import Cursor, Delta, StreamDelta
 from memory.scopes.entries import Fact, written
-from memory.scopes.log import packed
+from memory.scopes.log import Cursor, Delta, StreamDelta, packed
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import ScopeCache
 from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)

@@ -14,9 +14,11 @@ from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Fact, Hidden, ScopeEntry, Synopsis, read, written
 from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
+    ClaimsChecked,
     Digest,
     Failures,
     LearningPause,
+    Looked,
     Question,
     State,
     StateUntrusted,
@@ -24,7 +26,6 @@ from memory.scopes.fields import (
     Watermark,
     Written,
 )
-from memory.scopes.looked import ClaimsChecked, Looked
 from memory.scopes.passages import Chunk, Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory

@@ -2,7 +2,7 @@
 
 from memory.scopes.amendments import Again, Ended
 from memory.scopes.entries import Fact
-from memory.scopes.freshness import with_facts
+from memory.scopes.fact_lists import with_facts
 from memory.scopes.provenance import without
 from memory.scopes.sources import Erased, Source
 from memory.search.message_search import Later, SearchResult

@@ -16,9 +16,8 @@ from memory.memory import Memory
 from memory.message import Message, Role
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import Closing, OpenTurn
-from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import message_of, stored_fields
+from memory.scopes.log import Cursor, message_of, stored_fields
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost

@@ -9,9 +9,9 @@ import orjson
 
 from memory.memory import Memory
 from memory.scopes.changes import Revision, Write
-from memory.scopes.delta import Delta
 from memory.scopes.entries import Fact
 from memory.scopes.fields import State, Watermark
+from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient

@@ -17,10 +17,10 @@ from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.documents.library import documents
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
-from memory.scopes.delta import Cursor
 from memory.scopes.field import Field, read_field
 from memory.scopes.fields import Digest, Failures, ToolWrites
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.scopes.writes import Keep, Remember
 from memory.store.client import RedisClient
 from memory.store.commands import Command

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.text.characters import character_start
+from memory.text.sentences import character_start
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 

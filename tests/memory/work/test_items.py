@@ -9,7 +9,7 @@ import pytest
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.delta import Cursor
+from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from bot.playground.bot_api import chats
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.api_errors import ApiError
 from bot.playground.bot_api.shapes import chat_shape, present
-from bot.playground.bot_api.values import Topic, User
+from bot.playground.bot_api.values import ApiError, Topic, User
 from tests.servers.bot_api.contents import Quote, external_reply
 from tests.servers.bot_api.errors import FloodError
 

@@ -9,7 +9,7 @@ ApiError                any answer that is not ok (bot/playground/bot_api/errors
 import contextlib
 from collections.abc import Iterator
 
-from bot.playground.bot_api.api_errors import ApiError, BadRequestError
+from bot.playground.bot_api.values import ApiError, BadRequestError
 
 
 class ForbiddenError(ApiError):

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from bot.playground.bot_api.api_errors import ApiError
 from bot.playground.bot_api.chats import LocalChat as Chat
+from bot.playground.bot_api.values import ApiError
 from tests.servers.bot_api.calls import Answer, Call
 from tests.servers.bot_api.errors import FloodError
 

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.people import utf16_length
-from bot.playground.bot_api.values import FormattedText, User
+from bot.playground.bot_api.values import BadRequestError, FormattedText, User
 from bot.playground.bot_api.values import MessageEntity as Entity
 from tests.servers.bot_api.errors import while_reading
 from tests.servers.bot_api.parameters import Fields, Parameters, fields_of

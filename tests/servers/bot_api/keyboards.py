@@ -5,9 +5,8 @@ Other markups (reply keyboards, force reply) are accepted and show nothing.
 
 from itertools import chain
 
-from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.values import BadRequestError, Keyboard
 from bot.playground.bot_api.values import InlineButton as Button
-from bot.playground.bot_api.values import Keyboard
 from tests.servers.bot_api.errors import while_reading
 from tests.servers.bot_api.parameters import Parameters, fields_of
 

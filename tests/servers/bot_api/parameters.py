@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.playground.bot_api import parameters
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.parameters import valid_text
+from bot.playground.bot_api.values import BadRequestError
 
 
 @dataclass(frozen=True, slots=True)

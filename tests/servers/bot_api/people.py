@@ -9,12 +9,11 @@ from dataclasses import replace
 from functools import partial
 
 from bot.playground.bot_api import people
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.chats import LocalChat as Chat
 from bot.playground.bot_api.people import find_entities
 from bot.playground.bot_api.shapes import origin_of
-from bot.playground.bot_api.values import Media, MediaKind, Topic, User
+from bot.playground.bot_api.values import BadRequestError, Media, MediaKind, Topic, User
 from bot.playground.bot_api.values import MessageEntity as Entity
 from bot.playground.bot_api.values import UploadedFile as Upload
 from tests.servers.bot_api import chats

@@ -5,11 +5,10 @@ from functools import partial
 
 from bot.playground.bot_api import world
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.chats import ChatKind, Member, Status
 from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.shapes import message_shape
-from bot.playground.bot_api.values import User
+from bot.playground.bot_api.values import BadRequestError, User
 from tests.servers.bot_api import chats
 from tests.servers.bot_api.chats import Chat, tested
 from tests.servers.bot_api.errors import ForbiddenError

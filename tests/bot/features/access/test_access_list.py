@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.features.access.access_list import MAX_ASKING, AccessList
-from bot.features.access.invitations import Invitations
+from bot.features.access.access_list import MAX_ASKING, AccessList, Invitations
 from memory.erasure.jobs import Job
 from memory.limits.members import Members
 from memory.memory import Memory

@@ -12,11 +12,11 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.scopes.changes import Write
-from memory.scopes.delta import Cursor
 from memory.scopes.entries import Fact, ScopeEntry, Synopsis
 from memory.scopes.field import Field
 from memory.scopes.fields import Digest, State
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
 from memory.work.item import WorkItem

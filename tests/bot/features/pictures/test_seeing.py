@@ -15,8 +15,8 @@ from memory.memory import Memory
 from memory.message import ImageDetail
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Lease, OpenTurn
-from memory.scopes.delta import Delta
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Delta
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.features.services import services_of

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from bot.features.topics.titles import TopicTitles, title_of
+from bot.features.topics.feature import TopicTitles, title_of
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError
 from memory.memory import Memory
 from memory.scopes.changes import Write

@@ -3,8 +3,8 @@
 from functools import partial
 
 from bot.playground.bot_api import methods
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.shapes import member_shape
+from bot.playground.bot_api.values import BadRequestError
 from tests.servers.bot_api.errors import ForbiddenError
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.shapes import full_chat_shape

@@ -5,9 +5,8 @@ from io import BytesIO
 
 from PIL import Image, UnidentifiedImageError
 
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.methods import file_of, send
-from bot.playground.bot_api.values import Media, MediaKind
+from bot.playground.bot_api.values import BadRequestError, Media, MediaKind
 from tests.servers.bot_api.formatting import read_caption
 from tests.servers.bot_api.methods.messages import addressed
 from tests.servers.bot_api.parameters import Parameters

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.playground.bot_api import methods
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.chats import LocalChat as Chat
 from bot.playground.bot_api.methods import change, message_in, send
 from bot.playground.bot_api.people import utf16_length
-from bot.playground.bot_api.values import FormattedText, User
+from bot.playground.bot_api.values import BadRequestError, FormattedText, User
 from tests.servers.bot_api import chats
 from tests.servers.bot_api.contents import Quote, find_quote
 from tests.servers.bot_api.formatting import read_caption, read_quote, read_text

@@ -3,9 +3,9 @@
 import re
 
 from bot.playground.bot_api import methods
-from bot.playground.bot_api.api_errors import BadRequestError
-from bot.playground.bot_api.profile import CommandScope
+from bot.playground.bot_api.values import BadRequestError
 from bot.playground.bot_api.values import MenuCommand as BotCommand
+from bot.playground.bot_api.world import CommandScope
 from tests.servers.bot_api.errors import while_reading
 from tests.servers.bot_api.parameters import Parameters, fields_of
 from tests.servers.bot_api.shapes import commands_shape

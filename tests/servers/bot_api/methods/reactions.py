@@ -2,7 +2,7 @@
 
 from telegram.constants import ReactionEmoji
 
-from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.values import BadRequestError
 from tests.servers.bot_api import chats
 from tests.servers.bot_api.parameters import Fields, Parameters, fields_of
 from tests.servers.bot_api.world import World

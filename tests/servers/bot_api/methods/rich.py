@@ -6,10 +6,9 @@ The texts of the refusals are ours, because Telegram does not publish its own.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.methods import change, send
 from bot.playground.bot_api.shapes import Shape
-from bot.playground.bot_api.values import FormattedText
+from bot.playground.bot_api.values import BadRequestError, FormattedText
 from tests.servers.bot_api import chats
 from tests.servers.bot_api.contents import RICH_BLOCKS, RICH_MEDIA
 from tests.servers.bot_api.keyboards import read_keyboard

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.values import BadRequestError
 from tests.servers.bot_api.chats import Chat
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.world import World

@@ -4,8 +4,8 @@ import contextlib
 import re
 from urllib.parse import urlsplit
 
-from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.shapes import Shape
+from bot.playground.bot_api.values import BadRequestError
 from tests.servers.bot_api.errors import ConflictError
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.updates import Updates, Webhook
