@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.agent.agent import FunctionsBasedAgent, run_despite_refusals
+from bot.agent.agent import FunctionsBasedAgent, run_agent
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
@@ -132,7 +132,7 @@ def _assistant_with(
     turns_agent = agents_of(settings, agent, replaced.agent)
 
     def answer(context: AgentContext) -> Awaitable[FinishAction]:
-        return run_despite_refusals(turns_agent(), toolbox, context)
+        return run_agent(turns_agent(), toolbox, context)
 
     run: RunAgent = answer
     for feature in features:

@@ -88,41 +88,47 @@ class PicturesDeclined(Exception):
     """
 
 
-async def run_agent(agent: Agent, toolbox: Toolbox, context: AgentContext) -> FinishAction:
+async def run_agent(
+    agent: Agent, toolbox: Toolbox, context: AgentContext, *, tries_less: bool = True
+) -> FinishAction:
     """Return the answer to the context's message; raise `ModelError`, `LeaseLost` or `StoreError`.
 
     Each step of this run is added to `completed_steps`. A tool that asks the person first ends the
-    run with an empty answer.
-    """
-    action = await agent.next_action(context)
-    while isinstance(action, Action):
-        step = await toolbox.run(action, context)
-        context.completed_steps.append(step)
-        if context.tool_question:
-            return FinishAction("")
-        final = toolbox.final_output(step)
-        if final is not None:
-            return FinishAction(final)
-        action = await agent.next_action(context)
-    return action
-
-
-async def run_despite_refusals(
-    agent: Agent, toolbox: Toolbox, context: AgentContext
-) -> FinishAction:
-    """Return the answer as `run_agent` does; after a refusal try again with less.
-
-    First the pictures are left out. If that does not help, they come back and all else is left
-    out: window, replies, search results, memory context, and what tools did in this run. Raise
-    `PicturesDeclined`, `MessageRefused` or `ModelError`.
+    run with an empty answer. After a refusal the run tries again with less: that may raise
+    `PicturesDeclined` or `MessageRefused` as well.
     """
     steps, writes, files = len(context.completed_steps), len(context.writes), len(context.files)
     try:
-        return await run_agent(agent, toolbox, context)
-    except ModelRefused as error:
-        if not error.may_concern_messages:
+        action = await agent.next_action(context)
+        while isinstance(action, Action):
+            step = await toolbox.run(action, context)
+            context.completed_steps.append(step)
+            if context.tool_question:
+                return FinishAction("")
+            final = toolbox.final_output(step)
+            if final is not None:
+                return FinishAction(final)
+            action = await agent.next_action(context)
+    except ModelRefused as refusal:
+        if not (tries_less and refusal.may_concern_messages):
             raise
-        refusal = error
+        return await _with_less(agent, toolbox, context, refusal, (steps, writes, files))
+    return action
+
+
+async def _with_less(
+    agent: Agent,
+    toolbox: Toolbox,
+    context: AgentContext,
+    refusal: ModelRefused,
+    before: tuple[int, int, int],
+) -> FinishAction:
+    """Return the answer to a prompt of which the server refused something.
+
+    First the pictures are left out. If that does not help, they come back and all else is left
+    out: window, replies, search results, memory context, and what tools did in this run, which had
+    so many steps, writes and files `before`.
+    """
     if context.pictures and not isinstance(refusal, ContextTooLong):
         answer = await _without_pictures(agent, toolbox, context, refusal)
         if answer is not None:
@@ -132,10 +138,11 @@ async def run_despite_refusals(
         log.warning("message tried alone", status=refusal.status, code=refusal.code)
         context.window, context.recalled, context.memory_context = (), (), ""
         context.replies = ()
+        steps, writes, files = before
         del context.completed_steps[steps:], context.writes[writes:], context.files[files:]
         context.work = WorkChanges()
         try:
-            return await run_agent(agent, toolbox, context)
+            return await run_agent(agent, toolbox, context, tries_less=False)
         except ModelRefused as error:
             refusal = error
     if not refusal.may_concern_messages:
@@ -160,7 +167,7 @@ async def _without_pictures(
     pictures, steps = context.pictures, len(context.completed_steps)
     context.pictures, context.are_pictures_refused = (), True
     try:
-        answer = await run_agent(agent, toolbox, context)
+        answer = await run_agent(agent, toolbox, context, tries_less=False)
     except ModelError as error:
         is_refused = isinstance(error, ModelRefused) and len(context.completed_steps) == steps
         if not is_refused:

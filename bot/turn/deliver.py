@@ -51,7 +51,7 @@ class Parked(Exception):
         self.pause_s = pause_s
 
 
-class Patience:
+class _SendRetries:
     """Says how long to pause after each failure of one part, until the turn must be parked."""
 
     def __init__(self) -> None:
@@ -220,7 +220,7 @@ class Deliverer:
         After each wait the part is marked again: nothing is sent once the turn was refused. The
         part is edited into the message `former`, 0 for none. If that is refused, it is sent.
         """
-        patience = Patience()
+        retries = _SendRetries()
         while True:
             try:
                 if former:
@@ -232,7 +232,7 @@ class Deliverer:
                 async with requesting():
                     return await self._send_shielded(to, part), to
             except (FloodWait, Unreachable) as error:
-                await self._pause(patience.pause_s(error))
+                await self._pause(retries.pause_s(error))
             except ChatMigrated as error:
                 # Ids of messages of the old group may be other messages in the new one.
                 to = replace(to, chat_id=error.new_chat_id, reply_to=0)

@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 import bot
-from bot.agent.agent import FunctionsBasedAgent, run_agent, run_despite_refusals
+from bot.agent.agent import FunctionsBasedAgent, run_agent
 from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelUnavailable
 from bot.operator_classes import (
@@ -287,5 +287,5 @@ async def test_an_answer_of_an_operators_agent_needs_no_model(
     ours: FunctionsBasedAgent, context: AgentContext, tokens: TokenCounter
 ) -> None:
     agent = own(Deciding(FinishAction("theirs")), ours)
-    answer = await run_despite_refusals(agent, toolbox_of(tokens), context)
+    answer = await run_agent(agent, toolbox_of(tokens), context)
     assert answer == FinishAction("theirs")

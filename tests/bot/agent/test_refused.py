@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 
-from bot.agent.agent import MessageRefused, PicturesDeclined, run_despite_refusals
+from bot.agent.agent import MessageRefused, PicturesDeclined, run_agent
 from bot.model.model_errors import ContentRefused, ModelUnavailable
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
@@ -43,7 +43,7 @@ async def test_an_answer_without_the_pictures_goes_on_after_the_tools_that_ran(
     context: AgentContext, tokens: TokenCounter
 ) -> None:
     agent = Deciding(ECHO, REFUSED, ECHO, ANSWER)
-    assert await run_despite_refusals(agent, toolbox_of(tokens), context) == ANSWER
+    assert await run_agent(agent, toolbox_of(tokens), context) == ANSWER
     assert agent.saw == [(True, 0), (True, 1), (False, 1), (False, 2)]
     assert context.are_pictures_refused
 
@@ -56,7 +56,7 @@ async def test_pictures_are_declined_if_the_answer_without_them_fails(
 ) -> None:
     agent = Deciding(REFUSED, *decisions)
     with pytest.raises(PicturesDeclined):
-        await run_despite_refusals(agent, toolbox_of(tokens), context)
+        await run_agent(agent, toolbox_of(tokens), context)
     assert len(agent.saw) == 1 + len(decisions)
 
 
@@ -64,7 +64,7 @@ async def test_a_prompt_that_is_refused_without_its_pictures_is_tried_alone_with
     context: AgentContext, tokens: TokenCounter
 ) -> None:
     agent = Deciding(ECHO, REFUSED, REFUSED, ANSWER)
-    assert await run_despite_refusals(agent, toolbox_of(tokens), context) == ANSWER
+    assert await run_agent(agent, toolbox_of(tokens), context) == ANSWER
     assert agent.saw == [(True, 0), (True, 1), (False, 1), (True, 0)]
     assert (context.memory_context, context.are_pictures_refused) == ("", False)
 
@@ -74,5 +74,5 @@ async def test_a_message_is_refused_if_only_a_harmless_one_is_taken_instead(
 ) -> None:
     agent = Deciding(REFUSED, REFUSED, REFUSED, ANSWER)
     with pytest.raises(MessageRefused):
-        await run_despite_refusals(agent, toolbox_of(tokens), context)
+        await run_agent(agent, toolbox_of(tokens), context)
     assert [pictures for pictures, _ in agent.saw] == [True, False, True, False]

@@ -1,4 +1,4 @@
-"""The way from the worker to the SDK stays short: at most thirteen frames of our own."""
+"""The way from the worker to the SDK stays short: at most twelve frames of our own."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.bot.turn.whole_turn import answer_hello
 from tests.servers.model_api import ModelApiServer, Scripted
 from tests.settings import Settings
 
-MAX_FRAMES = 13
+MAX_FRAMES = 12
 ROOT = Path(bot.__file__).parents[1]
 OURS = (str(ROOT / "bot"), str(ROOT / "memory"))
 
@@ -33,7 +33,7 @@ def our_frames() -> list[str]:
     return names[::-1]
 
 
-async def test_from_the_worker_to_the_sdk_there_are_at_most_thirteen_frames(
+async def test_from_the_worker_to_the_sdk_there_are_at_most_twelve_frames(
     store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stacks: list[list[str]] = []
