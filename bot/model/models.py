@@ -13,7 +13,8 @@ from bot.model.call_report import ModelObserver
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.openai_client import RETRIES, ModelClient, Posts, load_sdk, open_client
+from bot.model.media import Posts
+from bot.model.openai_client import RETRIES, ModelClient, load_sdk, open_client
 from bot.model.resilience import (
     Guard,
     InternalCalls,

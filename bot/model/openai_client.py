@@ -16,7 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cache, cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpcore2
 import httpx2
@@ -52,29 +52,6 @@ _WE_GAVE_UP = (httpcore2.ReadTimeout, asyncio.CancelledError)
 _NEVER_FILTERED = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
 )
-
-
-class Posts(Protocol):
-    """What asks a model with an API of its own, such as one that hears or draws."""
-
-    which: WhichModel
-
-    def to(
-        self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
-    ) -> "Posts":
-        """Return the same for another server."""
-        ...
-
-    async def post_whole(
-        self,
-        path: str,
-        body: dict[str, Any],
-        max_bytes: int,
-        silence_s: float | None = None,
-        file: tuple[str, bytes, str] | None = None,
-    ) -> bytes:
-        """Return the whole body of an answer; raise `ModelError`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """People speak: what was heard is quoted, answered and remembered; the sound is not."""
 
-from bot.features.voice.transcriber import MAX_CHARS
+from bot.features.voice.servers import MAX_CHARS
 from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig

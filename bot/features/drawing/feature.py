@@ -5,7 +5,6 @@ keeps the names of its files, so the picture is found by them later.
 """
 
 from base64 import b64decode
-from collections.abc import Sequence
 
 import orjson
 import structlog
@@ -15,7 +14,7 @@ from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
 from bot.feature import Feature, Services
 from bot.features.drawing.settings import DrawingSettings
 from bot.model.call import Usage
-from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.media import MediaModel
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -26,7 +25,6 @@ from bot.model.model_errors import (
     reason_of,
     time_limit,
 )
-from bot.model.openai_client import Posts
 from bot.model.wire import count_of, list_of, object_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool, ToolError
@@ -61,27 +59,15 @@ class DrawPictureArguments(Arguments):
     )
 
 
-class Drawer:
-    """One model that draws; a call takes at most `timeout_s`."""
+class Drawer(MediaModel):
+    """One model that draws."""
 
-    def __init__(
-        self,
-        client: Posts,
-        model: str,
-        timeout_s: float,
-        observers: Sequence[ModelObserver] = (),
-    ) -> None:
-        self._client = client
-        self._model = model
-        self._observers = observers
-        self._takes_format = True
-        self.timeout_s = timeout_s
+    _takes_format = True
 
     async def picture(self, prompt: str) -> bytes:
         """Return the bytes of one picture, as the server sent them; raise `ModelError`."""
         body: dict[str, object] = {"model": self._model, "prompt": prompt}
-        with ObservedCall("drawing", self._model, self._client.which, self._observers) as call:
-            call.unanswered_usage = Usage(drawn_images=1)
+        with self._call("drawing", Usage(drawn_images=1)) as call:
             async with time_limit(self.timeout_s):
                 answer = await self._posted(body)
             try:

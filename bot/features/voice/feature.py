@@ -1,10 +1,9 @@
 """What voice adds to the bot."""
 
 from bot.feature import Feature, Services
+from bot.features.voice.servers import SPEECH_TIMEOUT_S, Speaker, Transcriber
 from bot.features.voice.settings import VoiceSettings
-from bot.features.voice.speaker import SPEECH_TIMEOUT_S, Speaker
 from bot.features.voice.speaking import SpokenAnswers, VoiceStep
-from bot.features.voice.transcriber import Transcriber
 from bot.model.models import Models, secret_of
 
 

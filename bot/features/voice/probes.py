@@ -4,9 +4,8 @@ import io
 import wave
 from dataclasses import replace
 
+from bot.features.voice.servers import SPEECH_TIMEOUT_S, Speaker, Transcriber
 from bot.features.voice.settings import VoiceSettings
-from bot.features.voice.speaker import SPEECH_TIMEOUT_S, Speaker
-from bot.features.voice.transcriber import Transcriber
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.models import lacks_model_key, secret_of
 from bot.model.openai_client import open_client

@@ -13,8 +13,7 @@ from itertools import chain
 import structlog
 
 from bot.commands.sentences import Sentences
-from bot.features.voice.speaker import MAX_SPOKEN_CHARS, Speaker
-from bot.features.voice.transcriber import Transcriber, ending_of
+from bot.features.voice.servers import MAX_SPOKEN_CHARS, Speaker, Transcriber, ending_of
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.model_errors import ContentRefused, ModelError, ModelRefused, NotAModel, reason_of
 from bot.parsing.answers import NotRead

@@ -10,7 +10,7 @@ import pytest
 
 from bot.features.documents.scans import PAGE_QUESTION
 from bot.features.pictures.describing import PICTURE_QUESTION
-from bot.features.voice.transcriber import Transcriber
+from bot.features.voice.servers import Transcriber
 from bot.language.catalogue import Catalogue
 from bot.model.call import PromptMessage, watching
 from bot.playground.offline_memory import OfflineInternalModel

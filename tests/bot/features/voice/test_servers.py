@@ -2,9 +2,8 @@
 
 import pytest
 
-from bot.features.voice import speaker
-from bot.features.voice.speaker import Speaker
-from bot.features.voice.transcriber import Transcriber
+from bot.features.voice import servers
+from bot.features.voice.servers import Speaker, Transcriber
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable, NotAModel
@@ -31,11 +30,10 @@ async def test_a_sound_comes_as_the_server_made_it(voice: Speaker) -> None:
 async def test_a_server_that_does_not_speak_is_given_up(
     voice: Speaker,
     server: ModelApiServer,
-    monkeypatch: pytest.MonkeyPatch,
     fault: Break | ApiError,
     error: type[ModelError],
 ) -> None:
-    monkeypatch.setattr(speaker, "SPEECH_TIMEOUT_S", 0.3)
+    voice.timeout_s = 0.3
     server.faults.add(fault, when=is_speech)
     with pytest.raises(error):
         await voice.sound("Hello")
@@ -44,7 +42,7 @@ async def test_a_server_that_does_not_speak_is_given_up(
 async def test_a_sound_that_is_too_large_is_not_read_to_its_end(
     voice: Speaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speaker, "_MAX_BYTES", 1_000)
+    monkeypatch.setattr(servers, "_MAX_SOUND_BYTES", 1_000)
     with pytest.raises(NotAModel):
         await voice.sound("x" * 2_000)
 
@@ -52,7 +50,7 @@ async def test_a_sound_that_is_too_large_is_not_read_to_its_end(
 async def test_characters_are_counted_also_if_the_sound_never_comes(
     client: ModelClient, server: ModelApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speaker, "SPEECH_TIMEOUT_S", 1)
+    monkeypatch.setattr(servers, "SPEECH_TIMEOUT_S", 1)
     reports: list[CallReport] = []
     voice = Speaker(client, "mouth", "nova", [reports.append])
     await voice.sound("Hello")

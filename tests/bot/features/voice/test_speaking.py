@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bot.features.voice.speaker import Speaker
+from bot.features.voice.servers import Speaker
 from bot.features.voice.speaking import SpokenAnswers
 from bot.reply.parts import Part
 from bot.turn.outbox import Outbox

@@ -1,7 +1,9 @@
-"""Words of a sound from a server with OpenAI's transcription API.
+"""Words of a sound, and speech, from servers with OpenAI's transcription and speech APIs.
 
-OpenAI, Groq, speaches and the server of whisper.cpp speak it. They judge a sound by the name of its
-file: Telegram's `.oga` is refused, the same bytes as `.ogg` are not.
+OpenAI, Groq, speaches and the server of whisper.cpp hear; OpenAI, speaches, Kokoro-FastAPI and Groq
+speak. They judge a sound by the name of its file: Telegram's `.oga` is refused, the same bytes as
+`.ogg` are not. Some send another format than the one that they are asked for, so the sound itself
+says what it is.
 """
 
 from collections.abc import Sequence
@@ -10,11 +12,12 @@ from math import ceil
 import orjson
 
 from bot.model.call import Usage
-from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.call_report import ModelObserver
+from bot.model.media import MediaModel, Posts
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
-from bot.model.openai_client import Posts
 from bot.model.wire import count_of, object_of
 from bot.reply.utf16 import well_formed
+from memory.behaviors.tool_output import is_opus
 
 _MAX_BYTES = 512 * 1024
 MAX_CHARS = 20_000
@@ -69,20 +72,8 @@ def ending_of(name: str, mime_type: str) -> str:
     return "" if name or mime_type else "ogg"
 
 
-class Transcriber:
+class Transcriber(MediaModel):
     """One transcription model of one server."""
-
-    def __init__(
-        self,
-        client: Posts,
-        model: str,
-        timeout_s: float,
-        observers: Sequence[ModelObserver] = (),
-    ) -> None:
-        self._client = client
-        self._model = model
-        self._timeout_s = timeout_s
-        self._observers = observers
 
     async def words(self, sound: bytes, ending: str, seconds: int = 0) -> str:
         """Return what is said, "" for silence; raise `ModelError`.
@@ -92,11 +83,8 @@ class Transcriber:
         length = Usage(heard_s=_length_s(sound, seconds))
         fields = {"model": self._model, "response_format": "json"}
         file = (f"voice.{ending}", sound, _TYPES[ending])
-        with ObservedCall(
-            "transcription", self._model, self._client.which, self._observers
-        ) as call:
-            call.unanswered_usage = length
-            async with time_limit(self._timeout_s):
+        with self._call("transcription", length) as call:
+            async with time_limit(self.timeout_s):
                 body = await self._client.post_whole(_PATH, fields, _MAX_BYTES, file=file)
             try:
                 answer = object_of(orjson.loads(body))
@@ -123,3 +111,38 @@ def _length_s(sound: bytes, stated_s: int) -> int:
     samples = int.from_bytes(sound[page + 6 : page + 14], "little") if page >= 0 else 0
     length_s = max(stated_s, ceil(samples / _OPUS_PER_S))
     return max(1, min(length_s, len(sound) // _MIN_BYTES_PER_S))
+
+
+SPEECH_TIMEOUT_S = 10.0
+MAX_SPOKEN_CHARS = 2_000
+"""OpenAI takes 4,096; of so much text the server needs longer than people want to wait."""
+_MAX_SOUND_BYTES = 5 * 2**20
+_SPEECH_PATH = "/audio/speech"
+
+
+class Speaker(MediaModel):
+    """One voice of a speech model."""
+
+    def __init__(
+        self,
+        client: Posts,
+        model: str,
+        voice: str,
+        observers: Sequence[ModelObserver] = (),
+    ) -> None:
+        super().__init__(client, model, SPEECH_TIMEOUT_S, observers)
+        self._voice = voice
+
+    async def sound(self, text: str) -> bytes:
+        """Return a text spoken, as OGG with Opus, within `SPEECH_TIMEOUT_S`; raise `ModelError`."""
+        body = {"model": self._model, "voice": self._voice, "input": text}
+        spoken = Usage(spoken_chars=len(text))
+        with self._call("speech", spoken) as call:
+            async with time_limit(self.timeout_s):
+                sound = await self._client.post_whole(
+                    _SPEECH_PATH, body | {"response_format": "opus"}, _MAX_SOUND_BYTES
+                )
+            if not is_opus(sound):
+                raise NotAModel("no OGG with Opus")
+            call.usage += spoken
+            return sound
