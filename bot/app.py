@@ -67,7 +67,7 @@ from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandle
 from bot.turns import TurnBuilder
 from config.settings import Settings
 from memory.memory import Memory
-from memory.store.append_only_file import keep_clean
+from memory.store.embedded import keep_clean
 from memory.store.tasks import end_tasks
 from memory.text.tokens import TokenCounter
 

@@ -28,7 +28,7 @@ from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions
 from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
-from memory.queue.stopping import Stopping
+from memory.queue.signals import Stopping
 from memory.queue.turns import TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts
 from memory.scopes.log import Cursor
@@ -37,8 +37,7 @@ from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.store.layout import take_layout
-from memory.store.scripts import Scripts
-from memory.store.store import NamedLease, Store
+from memory.store.store import NamedLease, Scripts, Store
 from memory.text.tokens import TokenCounter
 from memory.work.items import WorkItems
 

@@ -17,7 +17,7 @@ from bot.telegram.updates import (
     Rewording,
     StoppedDraft,
 )
-from memory.queue.stopping import Stop, Stopping
+from memory.queue.signals import Stop, Stopping
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

@@ -50,7 +50,8 @@ async def reply_parts(markdown: str, note: Callable[[], Part]) -> tuple[tuple[Pa
     parts = await rendered(text)
     if len(parts) > MAX_PARTS:
         whole = _whole(source, parts)
-        parts, files = with_line(_beginning(parts[0]), note()), [whole]
+        beginning = split(parts[0].text, parts[0].entities, _MAX_BEGINNING_UTF16)[:1]
+        parts, files = with_line(beginning, note()), [whole]
     if files:
         parts = _with_files(parts, files)
     return parts, len(markdown) <= MAX_CHARS
@@ -79,10 +80,6 @@ def _code_file(block: CodeBlock, code: str, number: int) -> OutgoingFile:
     lines = (line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in code.split("\n"))
     name = f"code-{number}.{extension}" if number > 1 else f"code.{extension}"
     return OutgoingFile(name, "\n".join(lines).encode())
-
-
-def _beginning(first: Part) -> tuple[Part, ...]:
-    return split(first.text, first.entities, _MAX_BEGINNING_UTF16)[:1]
 
 
 def _whole(source: str, parts: tuple[Part, ...]) -> OutgoingFile:

@@ -119,11 +119,10 @@ class _Splitter:
         first, last = self.units[start], self.units[end]
         for entity in here:
             offset, stop = max(entity.offset, first), min(entity.end, last)
-            if offset < stop and self._covers_words(offset, stop):
+            if offset >= stop:
+                continue
+            if not self.text[self._position(offset) : self._position(stop)].isspace():
                 yield replace(entity, offset=offset - first, length=stop - offset)
-
-    def _covers_words(self, offset: int, end: int) -> bool:
-        return not self.text[self._position(offset) : self._position(end)].isspace()
 
     def _position(self, unit: int) -> int:
         return bisect_left(self.units, unit)

@@ -62,7 +62,8 @@ def edited(
         pieces += [units[2 * at : 2 * edit.start], edit.text.encode("utf-16-le")]
         at = edit.end
     ends = [edit.end for edit in edits]
-    growth = [0, *accumulate(_growth(edit) for edit in edits)]
+    grown = (utf16_length(edit.text) - (edit.end - edit.start) for edit in edits)
+    growth = [0, *accumulate(grown)]
 
     def moved(entity: Entity) -> Entity:
         start = entity.offset + growth[bisect_right(ends, entity.offset)]
@@ -70,7 +71,3 @@ def edited(
         return replace(entity, offset=start, length=end - start)
 
     return b"".join((*pieces, units[2 * at :])).decode("utf-16-le"), list(map(moved, entities))
-
-
-def _growth(edit: Edit) -> int:
-    return utf16_length(edit.text) - (edit.end - edit.start)

@@ -106,7 +106,9 @@ class TelegramClient:
             "allowed_updates": ALLOWED_UPDATES,
         }
         updates = await self.call("getUpdates", parameters, list, timeout_s + _POLL_SLACK_S)
-        if not all(_has_id(update) for update in updates):
+        if not all(
+            isinstance(each, dict) and isinstance(each.get("update_id"), int) for each in updates
+        ):
             raise OutcomeUnknown("unreadable answer")
         return updates
 
@@ -186,10 +188,6 @@ async def calling(timeout_s: float = CALL_S) -> AsyncIterator[None]:
     except (AttributeError, KeyError, TypeError) as error:
         # A success whose result is not as the Bot API describes it.
         raise OutcomeUnknown("unreadable answer") from error
-
-
-def _has_id(update: object) -> bool:
-    return isinstance(update, dict) and isinstance(update.get("update_id"), int)
 
 
 def _scope(scope: MenuScope) -> telegram.BotCommandScope:

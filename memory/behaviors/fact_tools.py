@@ -93,7 +93,8 @@ def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
         return _NOT_YET.format("kept") if _noted(context, write, facts) else "Kept."
 
     async def forget_memory(arguments: ForgetMemoryArguments, context: AgentContext) -> str:
-        facts, (first, *others) = await _facts(scopes, context), _ids(arguments)
+        facts = await _facts(scopes, context)
+        first, *others = dict.fromkeys((arguments.id, *arguments.others))
         changed = [await _changeable(scopes, each, context) for each in (first, *others)]
         text = "\n".join(fact.text for fact in changed)
         write = ForgetRecord(first, others=tuple(others), old_text=text)
@@ -141,10 +142,6 @@ def _list_tool(scopes: Scopes, zone: tzinfo) -> Tool[ListFactsArguments]:
         is_untrusted=False,
         is_reader=True,
     )
-
-
-def _ids(arguments: ForgetMemoryArguments) -> list[int]:
-    return list(dict.fromkeys((arguments.id, *arguments.others)))
 
 
 def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: Sequence[Fact]) -> bool:

@@ -139,7 +139,7 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         if (stems(text) - stems(message.text)) & untrusted:
             continue
         touched.add(_normal(text))
-        source = _source(batch, message)
+        source = Source(batch.conversation.tag, message.seq, batch.here.epoch, message.sender_id)
         if _has_ended(text, source, known) or _was_corrected(text, message, current.values()):
             continue
         alike = [*_same_facts(text, current.values()), current.get(statement.repeats or 0)]
@@ -232,10 +232,6 @@ def _again(fact: Fact, text: str, source: Source, at: float) -> list[ScopeEntry]
     words = "" if _normal(text) == _normal(fact.text) else text
     is_known = (source.tag, source.seq) in known
     return [] if is_known else [Again(fact.id, replace(source, said=words), at)]
-
-
-def _source(batch: Batch, message: Message) -> Source:
-    return Source(batch.conversation.tag, message.seq, batch.here.epoch, message.sender_id)
 
 
 def _normal(text: str) -> str:

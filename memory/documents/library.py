@@ -102,7 +102,9 @@ class Library:
         document = documents(scope_memory).get(key)
         records = [chunk.id for chunk in scope_memory.chunks if chunk.document == key]
         if document is not None or records:
-            await self.scopes.erase(scope, _erasing(key, records))
+            await self.scopes.erase(
+                scope, Revision(records=records, removed=[name_of(Document, key)])
+            )
         return document
 
     async def listed(self, scope: Scope) -> list[Document]:
@@ -113,10 +115,6 @@ class Library:
     async def _note(self, scope: Scope) -> None:
         """Schedule embedding before writing; a schedule without new text does no harm."""
         await self._client.call("ZADD", self._learning, time.time() + LEARN_LATE_S, scope.tag)
-
-
-def _erasing(key: str, records: Sequence[int]) -> Revision:
-    return Revision(records=records, removed=[name_of(Document, key)])
 
 
 def documents(scope_memory: ScopeMemory) -> dict[str, Document]:

@@ -24,7 +24,7 @@ from memory.limits.billed import (
 from memory.store.client import RedisClient
 from memory.store.commands import Reply, ScriptCall
 from memory.store.keys import Keys, Scope
-from memory.store.scripts import Scripts
+from memory.store.store import Scripts
 
 _KNOWN_CALLS = 32
 """A repeated call counts once, unless this many others of its conversation were counted since."""

@@ -18,8 +18,7 @@ import orjson
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
-from memory.store.keys import TAG_FIELD, Scope
-from memory.store.scope_keys import ScopeKeys
+from memory.store.keys import TAG_FIELD, Scope, ScopeKeys
 from memory.store.store import Store
 
 SEEN_MS = 48 * 3600 * 1000

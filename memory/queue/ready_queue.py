@@ -13,7 +13,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Reply, Request
 from memory.store.errors import StoreRefused
 from memory.store.keys import TAG_FIELD
-from memory.store.scripts import Scripts
+from memory.store.store import Scripts
 
 GROUP = "workers"
 

@@ -9,7 +9,9 @@ Two locked files show which processes are alive: this process holds `lock`, and 
 block, so they belong before and after the event loop.
 """
 
+import asyncio
 import atexit
+import contextlib
 import ctypes
 import hashlib
 import importlib.util
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
+from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 
 START_TIMEOUT_S = 120  # to read a long file back
@@ -207,3 +210,32 @@ def _socket_path(data_dir: Path) -> str:
             raise EmbeddedError(f"{folder} is not a private folder of this user; remove it")
         path = folder / hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
     return str(path)
+
+
+_MAX_PAUSE_S = 86_400
+_RETRY_S = 1.0
+
+
+async def keep_clean(client: RedisClient, erased: asyncio.Event) -> None:
+    """Rewrite the file now, soon after each time `erased` is set, and daily, until cancelled.
+
+    Now, because the process may have crashed between an erasure and its rewrite. Daily, because
+    data expires.
+    """
+    while True:
+        erased.clear()
+        await _rewrite(client)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_MAX_PAUSE_S):
+                await erased.wait()
+
+
+async def _rewrite(client: RedisClient) -> None:
+    while True:
+        try:
+            await client.call("BGREWRITEAOF")
+        except StoreError:
+            # Another rewrite is probably running. It may have begun before the erasure.
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return

@@ -13,8 +13,7 @@ from memory.scopes.sources import Source
 from memory.search.embeddings import QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 from tests.acceptance.rig import Rig
 
 _TTL_S = 86_400

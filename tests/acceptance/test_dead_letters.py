@@ -7,8 +7,7 @@ import httpx2
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 from tests.acceptance.buttons import ask_first, erase, press, shown
 from tests.acceptance.pages import page
 from tests.acceptance.rig import Rig

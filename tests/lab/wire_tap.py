@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from memory.store.scripts import script_names, source
+from memory.store.store import script_names, source
 
 _CHUNK = 2**16
 _ROOT = Path(__file__).parents[2]

@@ -17,8 +17,7 @@ from typing import Literal
 
 from memory.erasure.jobs import Job
 from memory.limits.members import Members
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 
 LUA = Path(__file__).parent / "lua"
 MAX_ASKING = 100

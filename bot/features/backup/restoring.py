@@ -25,8 +25,7 @@ from memory.store.commands import Command
 from memory.store.journal import Erasures
 from memory.store.keys import Scope
 from memory.store.layout import LAYOUT
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 from memory.work.item import WorkItem
 from memory.work.items import look_at
 

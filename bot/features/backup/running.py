@@ -17,8 +17,7 @@ from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
 from memory.store.keys import Keys, Scope
 from memory.store.layout import take_layout
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 
 _SENTENCES: dict[Outcome, str] = {
     "restored": "restored",
@@ -89,7 +88,8 @@ async def _save(
 ) -> SavedCounts:
     is_journal = options.journal
     async with open_store(redis, settings) as client:
-        saving = Saving(_store(client, bot_id, settings), bot_id, _shared(settings))
+        shared = [Scope.of_namespace(each) for each in settings.namespaces]
+        saving = Saving(_store(client, bot_id, settings), bot_id, shared)
         header = await saving.header(is_journal_only=is_journal)
         with BackupWriter(options.file, header, passphrase) as writer:
             counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
@@ -111,10 +111,6 @@ async def _restore(
 def _store(client: RedisClient, bot_id: int, settings: BackupSettings) -> Store:
     ttl_s = memory_options(settings).ttl_s
     return Store(client, Keys(bot_id), Scripts(client), asyncio.Event(), ttl_s)
-
-
-def _shared(settings: BackupSettings) -> list[Scope]:
-    return [Scope.of_namespace(each) for each in settings.namespaces]
 
 
 def _bot_id(settings: BackupSettings) -> int:

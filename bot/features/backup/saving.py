@@ -21,8 +21,7 @@ from memory.store.client import RedisClient
 from memory.store.journal import Version
 from memory.store.keys import Keys, Scope
 from memory.store.layout import LAYOUT, count_scopes, pages_of_scopes
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 
 LUA = Path(__file__).parent / "lua"
 """Our scripts."""

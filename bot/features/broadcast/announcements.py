@@ -19,8 +19,7 @@ from memory.erasure.jobs import Job
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.store.keys import SHARDS, Keys, Scope
-from memory.store.scripts import Scripts
-from memory.store.store import NamedLease, Store
+from memory.store.store import NamedLease, Scripts, Store
 
 NAME = "announcement"
 """The slot of what is stored for the whole bot."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.check.chat_model import check_second
-from bot.check.setting_rows import check_settings
+from bot.check.command import check_settings
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.bot.check.front_reader import FrontReader
 from tests.servers.model_api import ApiError, Dialect, ModelApiServer

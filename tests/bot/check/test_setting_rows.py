@@ -5,7 +5,7 @@ import sys
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from bot.check.setting_rows import check_settings
+from bot.check.command import check_settings
 from tests.settings import Settings
 
 

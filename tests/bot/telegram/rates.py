@@ -9,8 +9,7 @@ from bot.telegram.telegram_chat import TelegramChat
 from memory.limits.send_rate import SendRates
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 from tests.lab.simulator.direct import DirectClient
 
 KEYS = Keys(42)

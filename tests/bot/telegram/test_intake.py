@@ -29,8 +29,7 @@ from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull, StoreRefused, StoreUnavailable
 from memory.store.keys import Keys, Scope
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 from tests.bot.telegram import raw
 from tests.valkey import ValkeyServer
 

@@ -16,8 +16,7 @@ from memory.queue.ready_queue import ReadyQueue
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import Scripts, Store
 from tests.bot.telegram.rates import KEYS, send_rates_on
 from tests.lab.simulator.direct import DirectClient
 from tests.valkey import ValkeyServer

@@ -15,8 +15,7 @@ from typing import Literal
 
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
-from memory.store.scope_keys import ScopeKeys
+from memory.store.keys import Keys, Scope, ScopeKeys
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
 from tests.lab.faults.step_tap import StepTap

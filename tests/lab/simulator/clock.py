@@ -14,8 +14,7 @@ from memory.learning import learner
 from memory.queue import recovery as sweep
 from memory.queue import turns
 from memory.store import keys
-from memory.store.keys import Keys, Scope
-from memory.store.scope_keys import ScopeKeys
+from memory.store.keys import Keys, Scope, ScopeKeys
 from tests.lab.simulator.loop import BEGAN, VirtualLoop
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from memory.store.scope_keys import ScopeKeys
+from memory.store.keys import ScopeKeys
 from tests.lab.simulator.store.stream import MIN_ID, Id
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 import structlog
 
 from memory.store.client import RedisClient
-from memory.store.scripts import Scripts
+from memory.store.store import Scripts
 from memory.text.tokens import TokenCounter
 from tests.lab.simulator.audit_base import Violated
 from tests.lab.simulator.clock import Time, simulated

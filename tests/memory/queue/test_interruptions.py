@@ -10,7 +10,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Interrupted, NoTurn, OpenTurn
-from memory.queue.stopping import Stop
+from memory.queue.signals import Stop
 from memory.queue.turns import TurnTimes
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memory.store.append_only_file import keep_clean
 from memory.store.client import RedisClient
-from memory.store.embedded import EmbeddedValkey
+from memory.store.embedded import EmbeddedValkey, keep_clean
 from tests.stored import everything_on_disk
 
 WORDS = b"My secret colour is ultramarine"
@@ -51,7 +50,7 @@ async def test_erased_data_that_a_crash_left_on_disk_is_removed_at_the_next_star
 async def test_an_erasure_during_a_rewrite_is_followed_by_another_one(
     store: RedisClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.store.append_only_file._RETRY_S", 0.01)
+    monkeypatch.setattr("memory.store.embedded._RETRY_S", 0.01)
     await store.call("CONFIG SET", "rdb-key-save-delay", 300_000)
     await store.call("SET", "kept", "so that a rewrite takes its time")
     erased = asyncio.Event()

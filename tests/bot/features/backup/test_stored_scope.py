@@ -3,8 +3,7 @@
 from dataclasses import fields
 
 from bot.features.backup import saving as stored_scope
-from memory.store.keys import Keys
-from memory.store.scope_keys import ScopeKeys
+from memory.store.keys import Keys, ScopeKeys
 
 
 def test_every_key_of_a_scope_is_backed_up_or_left_out() -> None:
