@@ -1,8 +1,8 @@
 """Notices an answer that says that it saved something, which is not so.
 
-`saved.toml` has patterns for English, German, Spanish, Russian and Persian; in another language no
-claim is found. If in doubt, they find none: sentences with a question, a condition or a negation
-are passed over, and so is quoted text.
+`saved.toml` has patterns for the languages of the catalogue; in another one no claim is found.
+If in doubt, they find none: sentences with a question, a condition or a negation are passed over,
+and so is quoted text.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Notices an answer that promises to remind, although no reminder is set.
 
-`promises.toml` has patterns for English, German, Spanish, Russian and Persian; in another language
-no promise is found. If in doubt, they find none.
+`promises.toml` has patterns for the languages of the catalogue; in another one no promise is found.
+If in doubt, they find none.
 """
 
 import re
@@ -19,7 +19,8 @@ from memory.work.items import WorkItems
 _PROMISES = patterns_in(Path(__file__).with_name("promises.toml"))
 _ASKS_TO_REMIND = re.compile(
     r"\bremind(?:er|ers)?\b|\berinner\w*|\brecu[eé]rda\w*|\brecordatorio\w*"
-    r"|\bнапомн\w*|\bнапомина\w*|یادآور|یادم|به یاد"
+    r"|\bнапомн\w*|\bнапомина\w*|یادآور|یادم|به یاد|\blembr\w*|\b(?:meng|peng|di|ku)?ingatkan"
+    r"|\bpengingat|\brappel\w*|\bricord\w*|\bpromemoria\b|\bhatırlat\w*|\bнагад\w*"
 )
 _WORD = re.compile(r"\w{4,}")
 _STEM = 4
