@@ -48,6 +48,8 @@ def test_every_language_has_the_same_sentences(language: str) -> None:
     keys = {f"{table}.{name}" for table, sentences in tables.items() for name in sentences}
 
     assert keys == ENGLISH.keys()
+    said = [each for sentences in tables.values() for each in sentences.values()]
+    assert [each for each in said if each != each.strip(" ")] == [], "these spaces would be lost"
 
 
 def test_a_german_erinnerung_is_a_reminder_and_never_a_memory() -> None:
