@@ -223,7 +223,7 @@ def front_was_read(reply: ModelReply, sent: int, known: KnownServer = OTHER) -> 
     missing = [place for word, place in hidden.items() if word not in text]
     if not missing:
         return Row(_WHAT, "ok", f"all of {sent} tokens were read")
-    seen = f"of {sent} tokens, the word in {' and the one in '.join(missing)} did not come back"
+    seen = f"the model lost the beginning of a prompt of {sent} tokens: {' and '.join(missing)}"
     advice = _advice(known)
     if counted:
         seen += f"; the server counted {counted}"
