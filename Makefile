@@ -58,7 +58,7 @@ new_venv:
 	@$(PYTHON) -c '$(NEEDED)'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "This Python cannot make a .venv. On Debian and Ubuntu: sudo apt install python3-venv" >&2; exit 1; }
-	@echo "Creating .venv; the first time this takes half a minute."
+	@echo "Creating .venv; this takes a minute or two, and only the first time."
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
 

@@ -46,7 +46,7 @@ class ChatForms:
     ) -> None:
         self._telegram = telegram
         self._scene = scene
-        self._sounds = sounds
+        self.sounds = sounds
 
     def routes(self) -> Sequence[Route]:
         """Return where the forms are posted."""
@@ -74,8 +74,8 @@ class ChatForms:
             await self._edit(place, shown_message(place, form.text("edit")), text)
             return back_to(place)
         files = form.uploads("file")[:_MAX_FILES]
-        if files and self._sounds and kind_of(files[0]) == "voice":
-            self._sounds.keep(files[0].content, text)
+        if files and self.sounds and kind_of(files[0]) == "voice":
+            self.sounds.keep(files[0].content, text)
             text = ""
         if (text or files) and form.text("mention") and not text.startswith("/"):
             text = f"@{self._telegram.bot.username} {text}".rstrip()

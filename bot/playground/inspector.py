@@ -3,6 +3,7 @@
 It observes turns and erases as an operator may. It never takes part in a turn.
 """
 
+import asyncio
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -159,6 +160,7 @@ class Inspector:
         self._telegram = telegram
         self._scene = scene
         self.memory: Memory | None = None
+        self.serving = asyncio.Event()
         self._prompt: Callable[[AgentContext], Prompt] | None = None
         self._restored = False
         self._began_at = time.time()
@@ -169,6 +171,7 @@ class Inspector:
         match event:
             case BotServing():
                 self.memory, self._prompt = event.memory, event.prompt
+                self.serving.set()
             case AgentRan() if self._prompt:
                 self.keep(TurnTrace.of(event, self._prompt(event.context)))
             case _:

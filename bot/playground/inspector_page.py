@@ -1,23 +1,22 @@
 """The playground's page: a chat as people see it, and beside it how each answer came about.
 
-The page is rendered on the server; its script fetches the same page again and shows what changed.
+The page is rendered on the server. After each change its script asks for the lines that changed.
 Only the open turn is rendered in full, and the keys of Redis if they are asked for.
 All messages go through the local Telegram.
 """
 
+import asyncio
 import hashlib
+import json
 import re
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from difflib import SequenceMatcher
 from functools import partial
 from http import HTTPStatus
-from itertools import pairwise
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -29,7 +28,6 @@ from starlette.staticfiles import StaticFiles
 from bot.language.catalogue import Catalogue
 from bot.playground.bot_api import BotApiServer
 from bot.playground.bot_api.parameters import Parameters
-from bot.playground.bot_api.values import MessageEntity
 from bot.playground.forms import (
     REFUSALS,
     ChatForms,
@@ -42,10 +40,10 @@ from bot.playground.forms import (
 )
 from bot.playground.inspector import Inspector, telegram_id_of
 from bot.playground.offline_senses import OfflineServer
-from bot.playground.scene import PageChat, Scene
+from bot.playground.page_filters import FILTERS, to_html
+from bot.playground.scene import Scene
 from bot.playground.year.filling import YearFiller
 from bot.runtime.web import BASE_STYLE
-from memory.text.dates import dated
 
 _WEB = Path(__file__).parent / "web"
 _HEARTBEAT_S = 3
@@ -55,8 +53,11 @@ _MIN_SHOWN, _SLIDE = 60, 20
 """Newest messages of a chat that are shown at first; the first one changes only every 20 messages,
 because the script compares messages by their position."""
 
-_MAX_NAME = 32
-_TONES = 6
+_MAX_KEPT, _MAX_LINES = 8, 20_000
+"""Sent pages that are kept to find what changed since; a longer page is sent whole."""
+
+_MAX_NAME, _TONES = 32, 6
+_KEY = re.compile(r"[!-~]{1,512}")
 
 
 class InspectorPage:
@@ -76,14 +77,21 @@ class InspectorPage:
         self._scene = scene
         self._inspector = inspector
         self._note = note
-        self._is_deaf = sounds is not None
+        self._takes_key, self.key = sounds is not None, ""
+        self.has_key = asyncio.Event()
+        """Set when somebody has pasted a `key`, with which the bot has to start again."""
         self._languages = Catalogue().languages
+        self._kept: dict[str, list[str]] = {}
         loader = jinja2.FileSystemLoader(_WEB)
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
         self._templates.filters |= FILTERS
         self._templates.globals |= {"to_html": to_html, "telegram_id_of": telegram_id_of}
+
+    def answered_by(self, note: str) -> None:
+        """Say that from now on a model answers, as `note` says."""
+        self._note, self._forms.sounds = note, None
 
     def app(self) -> Starlette:
         """Return the web application."""
@@ -96,6 +104,7 @@ class InspectorPage:
                 Route("/erase-year", self._erase_year, methods=["POST"]),
                 Route("/people", self._add_person, methods=["POST"]),
                 Route("/topics", self._add_topic, methods=["POST"]),
+                Route("/key", self._paste_key, methods=["POST"]),
                 Route("/languages", self._switch_language, methods=["POST"]),
                 Route("/files/{file_id}", self._file),
                 Route("/start-over", self._start_over, methods=["POST"]),
@@ -113,21 +122,23 @@ class InspectorPage:
         turns = self._inspector.turns(here)
         newest = str(turns[0].number) if turns else ""
         messages = here.messages
-        shown = messages if query.get("all") else messages[_first_shown(len(messages)) :]
+        first = max(0, len(messages) - _MIN_SHOWN) // _SLIDE * _SLIDE
+        shown = messages if query.get("all") else messages[first:]
         shows_stored = bool(query.get("stored"))
         template = self._templates.get_template("inspector.html")
         page = HTMLResponse(
             template.render(
                 bot=self._telegram.bot,
                 note=self._note,
-                is_deaf=self._is_deaf,
+                is_offline=self._forms.sounds is not None,
+                takes_key=self._takes_key,
                 scene=self._scene,
                 here=here,
                 messages=shown,
                 earlier=len(messages) - len(shown),
                 filler=self.filler,
-                menu=self._menu,
-                tone=self._tone,
+                menu=self._telegram.menu(here.speaker, here.chat),
+                tone=list(self._scene).index(here) % _TONES,
                 turn_of=self._inspector.turn_of,
                 turns=turns,
                 open_turn=query.get("turn", newest),
@@ -142,11 +153,23 @@ class InspectorPage:
                 stored=await self._inspector.stored(here) if shows_stored else [],
             )
         )
-        # The script asks every few seconds: what it has already is not sent again.
+        return self._changed(page, request.headers.get("if-none-match", ""))
+
+    def _changed(self, page: Response, known: str) -> Response:
         version = hashlib.blake2b(page.body, digest_size=16).hexdigest()
+        if known == version:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED)
+        now = bytes(page.body).decode().split("\n")
+        before = self._kept.get(known)
+        if before and max(len(before), len(now)) <= _MAX_LINES:
+            found = SequenceMatcher(None, before, now).get_opcodes()
+            lines = [(a, b, now[c:d]) for tag, a, b, c, d in found if tag != "equal"]
+            page = Response(json.dumps(lines), media_type="application/json")
+        self._kept[version] = now
+        while len(self._kept) > _MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
         page.headers["etag"] = version
-        is_known = request.headers.get("if-none-match") == version
-        return Response(status_code=HTTPStatus.NOT_MODIFIED) if is_known else page
+        return page
 
     async def _events(self, request: Request) -> StreamingResponse:
         async def news() -> AsyncIterator[str]:
@@ -183,6 +206,14 @@ class InspectorPage:
             self._scene.switch_language(person, self._language(form))
         return back_to(self._scene.place(form.text("at")))
 
+    async def _paste_key(self, request: Request) -> Response:
+        form = await read_form(request)
+        key = form.text("key").strip()
+        if self._takes_key and _KEY.fullmatch(key):
+            self.key = key
+            self.has_key.set()
+        return back_to(self._scene.place(form.text("at")))
+
     async def _file(self, request: Request) -> Response:
         file = self._telegram.file(request.path_params["file_id"])
         if file is None:
@@ -203,89 +234,3 @@ class InspectorPage:
 
     def _is_newer(self, seen: int) -> bool:
         return self._telegram.change_count > seen
-
-    def _tone(self, place: PageChat) -> int:
-        """Return the color of a place's avatar."""
-        return list(self._scene).index(place) % _TONES
-
-    def _menu(self, place: PageChat) -> list[tuple[str, str]]:
-        menu = self._telegram.menu(place.speaker, place.chat)
-        return [(command.command, command.description) for command in menu]
-
-
-def _first_shown(count: int) -> int:
-    return max(0, count - _MIN_SHOWN) // _SLIDE * _SLIDE
-
-
-_WORD = re.compile(r"\w+")
-_TAGS = {
-    "bold": "strong",
-    "italic": "em",
-    "underline": "u",
-    "strikethrough": "s",
-    "spoiler": "mark",
-    "code": "code",
-    "pre": "pre",
-    "blockquote": "blockquote",
-    "expandable_blockquote": "blockquote",
-}
-
-
-def to_html(text: str, entities: Sequence[MessageEntity]) -> Markup:
-    """Return text and entities as escaped HTML; overlapping ones are closed and reopened."""
-    units = text.encode("utf-16-le")
-    shown = [entity for entity in entities if entity.type in _TAGS or entity.type == "text_link"]
-    edges = sorted(
-        {0, len(units) // 2}
-        | {entity.offset for entity in shown}
-        | {entity.offset + entity.length for entity in shown}
-    )
-    pieces = [
-        _wrapped(units[2 * start : 2 * end].decode("utf-16-le"), start, end, shown)
-        for start, end in pairwise(edges)
-    ]
-    return Markup("").join(pieces)
-
-
-def _wrapped(piece: str, start: int, end: int, entities: Sequence[MessageEntity]) -> Markup:
-    html = escape(piece)
-    covering = [e for e in entities if e.offset <= start and end <= e.offset + e.length]
-    for entity in reversed(covering):
-        if entity.type == "text_link":
-            html = Markup('<a href="{}" rel="noreferrer">{}</a>').format(entity.url, html)
-        else:
-            html = Markup("<{0}>{1}</{0}>").format(Markup(_TAGS[entity.type]), html)  # noqa: S704 - our own word
-    return html
-
-
-def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M")
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%-d %B %Y")
-
-
-def _dated(at: float) -> str:
-    """Return the day and how long ago it was."""
-    return dated(at, time.time(), datetime.now().astimezone().tzinfo or UTC)
-
-
-def _initials(name: str) -> str:
-    """Return the first letters of the first and the last word of a name."""
-    words = _WORD.findall(name)
-    return "".join(word[0] for word in dict.fromkeys(words[:1] + words[-1:])).upper()
-
-
-def _short(at: float) -> str:
-    """Return the clock of today, the day of another time."""
-    return _clock(at) if _day(at) == _day(time.time()) else _day(at).rsplit(" ", 1)[0]
-
-
-FILTERS: Mapping[str, Callable[..., str]] = {
-    "clock": _clock,
-    "day": _day,
-    "dated": _dated,
-    "initials": _initials,
-    "short": _short,
-}

@@ -1,7 +1,7 @@
 """The playground: the unchanged bot between a local Telegram and a model, on a Valkey of its own.
 
 Every port listens on 127.0.0.1, and the operator's Redis is never used. Without a key an offline
-model answers.
+model answers, until somebody pastes one into the page: it is kept in memory only.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ from bot.runtime.process import run_until_signal
 from bot.runtime.web import PortUnavailable
 from config.settings import Settings
 from memory.store.embedded import EmbeddedValkey
+from memory.store.tasks import end_tasks
 
-_WITH_MODEL = "A playground on your machine, answered by {model}."
 _WITHOUT_KEY = (
-    "A playground on your machine. There is no OPENAI_API_KEY, so a small offline model answers: "
-    "it only quotes what you said, but the memory is real."
+    "A playground on your machine. Without a key a small offline model answers: it only quotes "
+    "what you said, but the memory is real."
 )
 
 
@@ -67,8 +67,9 @@ _IN_PLAYGROUND = {
 async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         telegram = await stack.enter_async_context(BotApiServer())
-        is_offline = not _has_model(settings)
-        note = _WITHOUT_KEY if is_offline else _WITH_MODEL.format(model=settings.openai_model)
+        with_model = f"A playground on your machine, answered by {settings.openai_model}."
+        has_model = settings.openai_api_key or "openai_base_url" in settings.model_fields_set
+        sounds = None if has_model else OfflineServer()
         telegram_here = {
             "telegram_api_url": telegram.url,
             "telegram_bot_token": SecretStr(telegram.token),
@@ -76,7 +77,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         here = settings.model_copy(update=_IN_PLAYGROUND | telegram_here)
         scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
         inspector = Inspector(telegram, scene)
-        sounds = OfflineServer() if is_offline else None
+        note = with_model if has_model else _WITHOUT_KEY
         page = InspectorPage(telegram, scene, inspector, note, sounds)
         stack.push_async_callback(page.filler.stop)
         try:
@@ -87,15 +88,19 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         sys.stdout.flush()
         if sys.stdout.isatty() and has_screen():
             open_browser(f"{server.url}/")
-        year = page.filler.year
-        models = partial(offline_models, sounds) if sounds else open_models
-        app = App(
-            here,
-            redis,
-            observer=inspector.observe,
-            models=_knowing_the_year(models, year),
-        )
-        await app.run(stopping)
+        models: OpenModels = partial(offline_models, sounds) if sounds else open_models
+        stop = asyncio.create_task(stopping.wait())
+        stop.add_done_callback(lambda _: page.has_key.set())
+        stack.push_async_callback(end_tasks, [stop])
+        while not stopping.is_set():
+            page.has_key.clear()
+            known = _knowing_the_year(models, page.filler.year)
+            await App(here, redis, observer=inspector.observe, models=known).run(page.has_key)
+            inspector.memory = None
+            inspector.serving.clear()
+            page.answered_by(with_model)
+            here = here.model_copy(update={"openai_api_key": SecretStr(page.key)})
+            models = open_models
 
 
 def has_screen() -> bool:
@@ -108,10 +113,6 @@ def has_screen() -> bool:
 def open_browser(url: str) -> None:
     """Open a page without waiting: some browsers run until their window is closed."""
     Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-
-
-def _has_model(settings: Settings) -> bool:
-    return settings.openai_api_key is not None or "openai_base_url" in settings.model_fields_set
 
 
 @asynccontextmanager

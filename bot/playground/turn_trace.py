@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from bot.playground.offline_words import content_words, meanings
+from bot.playground.offline_words import NUMBER, content_words, meanings
 from bot.prompt.assemble import Prompt
 from bot.turn.observers import AgentRan
 from memory.behaviors.steps import CompletedStep
@@ -93,10 +93,10 @@ class FoundMessage:
 def explained(result: SearchResult, question: str, answer: str) -> FoundMessage:
     """Return a search result with the reasons for it."""
     hit = result.hit
-    equal = _shared(hit.text, lambda word: set(meanings(word)), set(meanings(question)))
-    alike = _shared(
-        hit.text, lambda word: set(meanings(word).values()), set(meanings(question).values())
-    )
+    wanted = meanings(question)
+    wanted.pop(NUMBER, "")  # a number does not answer every question for one
+    equal = _shared(hit.text, lambda word: set(meanings(word)), set(wanted))
+    alike = _shared(hit.text, lambda word: set(meanings(word).values()), set(wanted.values()))
     alike = tuple(word for word in alike if word not in equal)
     sentences = (each.strip() for each in _SENTENCE.findall(hit.text))
     is_quoted = any(len(each) >= _QUOTED_CHARS and each in answer for each in sentences)
@@ -118,9 +118,11 @@ def _reasons(
 ) -> Iterator[Reason]:
     if equal:
         yield Reason("By words", f"it contains {_listed(equal)}, as your question does")
+    elif alike and result.lexical > 0:
+        yield Reason("By words", f"{_listed(alike)} means the same as a word of your question")
     if result.is_boosted:
         yield Reason("By a neighbor", "a message right next to it matches your question")
-    elif result.lexical > 0 and not equal:
+    elif result.lexical > 0 and not equal and not alike:
         yield Reason("By its session", "other messages of the same session match your question")
     if result.dense > 0:
         why = "its vector is close to the vector of your question"

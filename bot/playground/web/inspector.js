@@ -1,7 +1,7 @@
-// Fetches this page again after each change and shows what is different. Without scripts the page works by reloading.
+// Fetches the lines of this page that changed and shows what is different. Without scripts the page works by reloading.
 let isDue = false;
 let isBusy = false;
-let shown = { address: "", version: "" };
+let shown = { address: "", version: "", text: "" };
 
 async function refresh() {
   isDue = true;
@@ -14,8 +14,10 @@ async function refresh() {
       const headers = shown.address === address ? { "If-None-Match": shown.version } : {};
       const answer = await fetch(address, { headers, cache: "no-store" });
       if (!answer.ok) continue; // nothing has changed
-      show(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      shown = { address, version: answer.headers.get("ETag") };
+      const isPage = answer.headers.get("Content-Type").startsWith("text/html");
+      const text = isPage ? await answer.text() : patched(shown.text, await answer.json());
+      show(new DOMParser().parseFromString(text, "text/html"));
+      shown = { address, version: answer.headers.get("ETag"), text };
     }
   } catch {
     // The server has ended; the event source connects again when it is back.
@@ -24,18 +26,24 @@ async function refresh() {
   }
 }
 
+function patched(text, changes) {
+  const lines = text.split("\n");
+  for (const [from, to, now] of changes.reverse()) lines.splice(from, to - from, ...now);
+  return lines.join("\n");
+}
+
 function show(fresh) {
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (now) update(old, now);
   }
+  for (const pane of atEnd.keys()) toEnd(pane);
 }
 
 // Changes only what is different: a screen reader hears what is new, and focus and scroll positions stay.
 function update(old, now) {
   keepOpen(old, now);
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
-  const isAtEnd = old.scrollTop + old.clientHeight >= old.scrollHeight - 40;
   const children = [...now.children];
   children.forEach((child, at) => {
     const there = old.children[at];
@@ -44,7 +52,13 @@ function update(old, now) {
   });
   while (old.children.length > children.length) old.lastElementChild.remove();
   if (focused && !focused.isConnected) focusAgain(focused);
-  if (isAtEnd && old.matches(".messages")) old.scrollTop = old.scrollHeight;
+}
+
+// A chat stays at its end, also when the room for it changes, unless the person has scrolled up.
+const atEnd = new Map();
+
+function toEnd(pane) {
+  if (atEnd.get(pane)) pane.scrollTop = pane.scrollHeight;
 }
 
 // Details that were opened stay open, until a new turn opens instead.
@@ -70,6 +84,7 @@ document.addEventListener("submit", async (event) => {
   const { submitter } = event;
   if ([...form.elements.file.files].some((file) => file.size > 20 * 2 ** 20)) return tell(form, "Telegram takes files up to 20 MB.");
   const body = new FormData(form, submitter);
+  atEnd.set(document.querySelector(".messages"), true);
   if (!submitter?.name) form.elements.text.value = form.elements.file.value = "";
   if (!submitter?.formAction.match(/\/(press|stop)$/)) {
     history.replaceState(null, "", `/?at=${encodeURIComponent(form.elements.at.value)}`);
@@ -151,6 +166,12 @@ async function record(button) {
   tell(form, "");
 }
 
+document.addEventListener("click", async ({ target }) => {
+  if (!target.matches(".copy")) return;
+  await navigator.clipboard.writeText(target.previousElementSibling.textContent);
+  target.textContent = "Copied";
+});
+
 for (const button of document.querySelectorAll(".record")) {
   button.hidden = !(navigator.mediaDevices && window.MediaRecorder);
   button.addEventListener("click", () => record(button));
@@ -164,8 +185,11 @@ document.addEventListener("keydown", (event) => {
   if (text.value.trim() || file.value || forward) text.form.requestSubmit();
 });
 
-for (const messages of document.querySelectorAll(".messages")) {
-  if (!messages.querySelector(":target")) messages.scrollTop = messages.scrollHeight;
+const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => toEnd(target)));
+for (const pane of document.querySelectorAll(".messages")) {
+  atEnd.set(pane, !pane.querySelector(":target"));
+  pane.addEventListener("scroll", () => atEnd.set(pane, pane.scrollTop + pane.clientHeight >= pane.scrollHeight - 40));
+  resized.observe(pane);
 }
 if (location.hash === "#panel") document.getElementById("panel").focus();
 else if (matchMedia("(min-width: 60rem)").matches) document.querySelector(".place textarea").focus();

@@ -81,16 +81,12 @@ class YearFiller:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> PageChat:
-        """Return the guest's chat; if she is new, begin to fill it.
-
-        Before the bot serves there is no memory to fill, and the first chat is returned.
-        """
-        memory = self._inspector.memory
-        if self._scene.guest or memory is None:
-            return self._scene.guest or self._scene.place("")
+        """Return the guest's chat; if she is new, begin to fill it as soon as the bot serves."""
+        if self._scene.guest:
+            return self._scene.guest
         place = self._scene.add_guest()
         self.done = 0
-        self._task = asyncio.create_task(self._fill(memory, place))
+        self._task = asyncio.create_task(self._fill(place))
         return place
 
     async def erase(self) -> None:
@@ -104,10 +100,12 @@ class YearFiller:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _fill(self, memory: Memory, place: PageChat) -> None:
+    async def _fill(self, place: PageChat) -> None:
         try:
-            await fill_year(memory, self.year, place.conversation, place.title, self._report)
-            await self._inspector.show_stored(place)
+            await self._inspector.serving.wait()
+            if memory := self._inspector.memory:
+                await fill_year(memory, self.year, place.conversation, place.title, self._report)
+                await self._inspector.show_stored(place)
         except (StoreError, NotWritten, LeaseLost) as error:
             log.warning("year not filled in", reason=type(error).__name__)
         finally:

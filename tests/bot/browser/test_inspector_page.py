@@ -37,6 +37,10 @@ async def talk_about_the_boat(visitor: Visitor) -> str:
     return await visitor.say("Anna", "What is my sister’s boat called?")
 
 
+def stored_in(folder: Path) -> str:
+    return "".join(each.read_text("latin-1") for each in folder.rglob("*") if each.is_file())
+
+
 async def take_picture(visitor: Visitor, name: str) -> None:
     if os.environ.get("RICORDO_SCREENSHOTS"):
         SCREENSHOTS.mkdir(exist_ok=True)
@@ -69,6 +73,21 @@ async def test_the_panel_shows_how_each_answer_was_made(browser: Browser, playgr
         assert "Saturday" in await visitor.say(CLUB, "When does the regatta begin?", "Anna")
         assert "Saturday" not in await visitor.say(KITCHEN, "When does the regatta begin?", "Ben")
         assert visitor.complaints == []
+
+
+async def test_a_pasted_key_is_used_and_written_nowhere(
+    browser: Browser, playground: str, tmp_path: Path
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        top = visitor.page.get_by_role("banner")
+        await top.get_by_text("Paste a key").click()
+        await top.get_by_label("Your OPENAI_API_KEY").fill("sk-pasted")
+        await top.get_by_role("button", name="Use it").click()
+        await expect(top).to_contain_text("answered by gpt-5.4-mini")
+        assert "/memory" in await visitor.say("Anna", "/help")
+        assert "/help" in stored_in(tmp_path)
+        assert visitor.complaints == []
+    assert "sk-pasted" not in stored_in(tmp_path)
 
 
 async def test_a_message_links_to_its_turn_with_its_tools_and_an_answer_can_be_stopped(
@@ -183,6 +202,7 @@ async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained
         await expect(found.locator(".reasons")).to_contain_text("By words: it contains “key”")
         answer = maya.locator("article.theirs .text").last
         await expect(answer).to_contain_text("months ago: “If I lose my key again")
+        await expect(answer).to_be_in_viewport()
         lead = visitor.panel.locator("details[open] > .lead")
         await expect(lead).to_contain_text("The answer rests on a message of Maya")
         await take_picture(visitor, "inspector")

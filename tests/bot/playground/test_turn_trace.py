@@ -23,6 +23,11 @@ def found(**parts: float | bool) -> SearchResult:
             [Reason("By words", "it contains “key”, as your question does")],
         ),
         (
+            found(lexical=1.0),
+            "Is there a spare one?",
+            [Reason("By words", "“extra” means the same as a word of your question")],
+        ),
+        (
             found(dense=1.0),
             "Is there a spare one?",
             [Reason("By meaning", "“extra” means the same as a word of your question")],
