@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from difflib import SequenceMatcher
@@ -53,8 +54,8 @@ _MIN_SHOWN, _SLIDE = 60, 20
 """Newest messages of a chat that are shown at first; the first one changes only every 20 messages,
 because the script compares messages by their position."""
 
-_MAX_KEPT, _MAX_LINES = 8, 20_000
-"""Sent pages that are kept to find what changed since; a longer page is sent whole."""
+_MAX_KEPT, _MAX_WORK = 8, 5_000_000
+"""Sent pages that are kept to find what changed since; to find too much would block the bot."""
 
 _MAX_NAME, _TONES = 32, 6
 _KEY = re.compile(r"[!-~]{1,512}")
@@ -122,8 +123,7 @@ class InspectorPage:
         turns = self._inspector.turns(here)
         newest = str(turns[0].number) if turns else ""
         messages = here.messages
-        first = max(0, len(messages) - _MIN_SHOWN) // _SLIDE * _SLIDE
-        shown = messages if query.get("all") else messages[first:]
+        first = 0 if query.get("all") else max(0, len(messages) - _MIN_SHOWN) // _SLIDE * _SLIDE
         shows_stored = bool(query.get("stored"))
         template = self._templates.get_template("inspector.html")
         page = HTMLResponse(
@@ -134,8 +134,8 @@ class InspectorPage:
                 takes_key=self._takes_key,
                 scene=self._scene,
                 here=here,
-                messages=shown,
-                earlier=len(messages) - len(shown),
+                messages=messages[first:],
+                earlier=first,
                 filler=self.filler,
                 menu=self._telegram.menu(here.speaker, here.chat),
                 tone=list(self._scene).index(here) % _TONES,
@@ -160,8 +160,9 @@ class InspectorPage:
         if known == version:
             return Response(status_code=HTTPStatus.NOT_MODIFIED)
         now = bytes(page.body).decode().split("\n")
-        before = self._kept.get(known)
-        if before and max(len(before), len(now)) <= _MAX_LINES:
+        before = self._kept.get(known, [])
+        equal = (Counter(before) & Counter(now)).total()
+        if before and (max(len(before), len(now)) - equal) * len(now) <= _MAX_WORK:
             found = SequenceMatcher(None, before, now).get_opcodes()
             lines = [(a, b, now[c:d]) for tag, a, b, c, d in found if tag != "equal"]
             page = Response(json.dumps(lines), media_type="application/json")
@@ -210,7 +211,8 @@ class InspectorPage:
         form = await read_form(request)
         key = form.text("key").strip()
         if self._takes_key and _KEY.fullmatch(key):
-            self.key = key
+            self.key, self._inspector.memory = key, None
+            self._inspector.serving.clear()
             self.has_key.set()
         return back_to(self._scene.place(form.text("at")))
 

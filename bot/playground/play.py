@@ -96,8 +96,6 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
             page.has_key.clear()
             known = _knowing_the_year(models, page.filler.year)
             await App(here, redis, observer=inspector.observe, models=known).run(page.has_key)
-            inspector.memory = None
-            inspector.serving.clear()
             page.answered_by(with_model)
             here = here.model_copy(update={"openai_api_key": SecretStr(page.key)})
             models = open_models

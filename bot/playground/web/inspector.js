@@ -33,6 +33,7 @@ function patched(text, changes) {
 }
 
 function show(fresh) {
+  if (!fresh.getElementById(document.querySelector(".place").id)) return location.assign("/"); // this chat is gone
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (now) update(old, now);

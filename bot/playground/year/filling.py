@@ -84,8 +84,7 @@ class YearFiller:
         """Return the guest's chat; if she is new, begin to fill it as soon as the bot serves."""
         if self._scene.guest:
             return self._scene.guest
-        place = self._scene.add_guest()
-        self.done = 0
+        place, self.done = self._scene.add_guest(), 0
         self._task = asyncio.create_task(self._fill(place))
         return place
 
@@ -108,6 +107,8 @@ class YearFiller:
                 await self._inspector.show_stored(place)
         except (StoreError, NotWritten, LeaseLost) as error:
             log.warning("year not filled in", reason=type(error).__name__)
+            with suppress(StoreError):
+                await self._inspector.remove_guest()
         finally:
             self.done = None
             await self._telegram.refresh()
