@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, Locator, Page, Request
+from playwright.async_api import Browser, Locator, Page, Request, expect
 
 Scheme = Literal["dark", "light"]
 WIDE, PHONE = (1280, 800), (390, 844)
@@ -140,7 +140,8 @@ async def visiting(
         color_scheme=scheme,
         java_script_enabled=scripts,
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)  # as long, and not the five seconds of the library
     visitor = Visitor(await context.new_page(), url)
     await visitor.page.goto(url)
     yield visitor

@@ -136,7 +136,7 @@ WRONG = [
     Wrong(
         replace(profiles.OLLAMA, context_tokens=2000),
         "Model prompt",
-        "of ",
+        "the model lost the beginning of a prompt of ",
         "lower PROMPT_TOKENS, or raise OLLAMA_CONTEXT_LENGTH at the server",
     ),
     Wrong(
