@@ -243,7 +243,7 @@ def _told(context: AgentContext) -> dict[int, list[str]]:
     for result in context.recalled:
         for message in result.messages:
             facts = [used.get(f"f{id_}", "") for id_ in result.told_by.get(message.seq, ())]
-            words = _beginnings(message.text)
+            words = _beginnings(message.text) if facts else set[str]()
             told[message.seq] = [escaped(each) for each in facts if words <= _beginnings(each)]
     return told
 

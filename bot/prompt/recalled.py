@@ -23,6 +23,9 @@ from memory.text.untrusted_text import escaped, one_line
 _MAX_MISSES = 10
 """Packing ends after so many messages that did not fit."""
 
+_MAX_READ_WORDS = 30
+"""The first words of a text decide whether it says something by itself."""
+
 _SAME_DATE = "-"
 """Begins a line in place of its date if that is the date of the line above."""
 
@@ -67,6 +70,11 @@ def with_dates(lines: Mapping[int, RecalledLine]) -> dict[int, str]:
 
 def _terms(text: str) -> set[str]:
     return {form for forms in asked_terms(asked_words_of(text), {}) for form in forms}
+
+
+def _says_enough(text: str, min_words: int) -> bool:
+    """Return whether the beginning of a text has enough content words."""
+    return len(asked_terms(words_of(text)[:_MAX_READ_WORDS], {})) >= min_words
 
 
 def _mark(later: Later, zone: tzinfo) -> str:
@@ -187,15 +195,12 @@ class RecallPacker:
 
     def _stands_alone(self, text: str) -> bool:
         """Return whether a text is no question and says something by itself."""
-        return (
-            not is_question(text)
-            and len(asked_terms(words_of(text), {})) >= self._packing.min_words
-        )
+        return not is_question(text) and _says_enough(text, self._packing.min_words)
 
     def _only_acknowledges(self, text: str, asked: set[str]) -> bool:
         """Return whether an answer says next to nothing, and nothing of what is asked."""
-        terms = asked_terms(words_of(text), {})
-        return len(terms) < self._packing.min_words and asked.isdisjoint(_terms(text))
+        says_enough = _says_enough(text, self._packing.min_words)
+        return not says_enough and asked.isdisjoint(_terms(text))
 
     def _is_alike(self, words: frozenset[str], others: frozenset[str]) -> bool:
         fewer, more = sorted((len(words), len(others)))

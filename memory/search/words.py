@@ -244,7 +244,7 @@ def asked_terms(
     """
     guessed = languages_of(words, {})
     asked: dict[tuple[str, ...], None] = {}
-    for word in words:
+    for word in dict.fromkeys(words):
         for piece, unspaced in _pieces(word):
             if unspaced:
                 asked.update(((gram,), None) for gram in _grams(piece))

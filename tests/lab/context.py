@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 from bot.assistant import Assistant, assistant_of
 from bot.behaviors import behaviors_of
-from bot.prompt import recalled
+from bot.prompt import memory_context, recalled
 from bot.prompt.assemble import recall_tokens
 from bot.prompt.recalled import RecallPacker
 from memory.behaviors.call_context import CallContext, Person
@@ -45,7 +45,6 @@ from memory.behaviors.user_facts import HEADING as FACTS
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
-from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import SearchResult
 from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
 from memory.store.client import RedisClient
@@ -65,6 +64,11 @@ FACTS_TOLD, FACT_TOKENS = 8, 18
 SYNOPSES_TOLD, SYNOPSIS_TOKENS = 4, 140
 DAY_S = 86_400
 _MAX_KEPT = 20_000
+KEPT = {
+    recalled: ("relevant_excerpt", "words_of", "_says_enough", "_terms"),
+    memory_context: ("_terms",),
+}
+"""Functions that read each text once here, because most questions find the same messages."""
 
 Shares = Mapping[str, list[float]]
 """The shares of all questions, by the name of a figure or by category."""
@@ -182,7 +186,9 @@ async def measure(folder: Path, redis: str) -> list[dict[str, object]]:
     """Return the figures of one folder, one entry for each number of tokens and each prompt."""
     client = await RedisClient.open(redis)
     tokens = await KeepingCounter.load()
-    vars(recalled)["relevant_excerpt"] = lru_cache(_MAX_KEPT)(relevant_excerpt)
+    for module, names in KEPT.items():
+        for name in names:
+            vars(module)[name] = lru_cache(_MAX_KEPT)(vars(module)[name])
     packer = RecallPacker(tokens, UTC)
     entries: list[tuple[int, Shares, Shares]] = []
     prompts: dict[str, list[float]] = {name: [] for name in PROMPTS}
