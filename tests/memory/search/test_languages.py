@@ -75,6 +75,12 @@ def test_greetings_and_unrelated_questions_find_nothing(language: str, question:
     assert index.search(question, None, 3) == []
 
 
+def test_thanks_find_no_earlier_thanks() -> None:
+    index = HybridIndex()
+    index.append(IndexRecord("Danke!", session=0))
+    assert index.search("Super, vielen Dank dir", None, 3) == []
+
+
 DATED = (
     ("Ich habe heute mein Fahrrad verkauft", "Was habe ich im Mai verkauft?"),
     ("I sold my bicycle today", "What happened in May?"),
