@@ -74,7 +74,7 @@ class ContextLoader:
         asked = message.text if is_new else _asked(message, history)
         writes: list[ToolWrite] = []
         call_context = call_context_of(last, history.conversation, is_admin)
-        call_context = replace(call_context, writes=writes)
+        call_context = replace(call_context, writes=writes, asked=asked)
         recall = self._recall(asked, window, history)
         if request.is_off_record:  # the history is only this session, and no behavior hears of it
             recalled, memory_context = await recall, ""

@@ -5,9 +5,10 @@ private chat everything belongs to the person. In a group people may change what
 messages alone, and administrators may change everything.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from memory.message import Message
 from memory.scopes.writes import ToolWrite
 from memory.store.keys import Scope
 
@@ -35,7 +36,8 @@ class CallContext:
     """The conversation of a call, the person who speaks, and the time (Unix seconds).
 
     `is_admin` asks whether the speaker administers the group; only `may_change` calls it. `writes`
-    collects what is written after the reply was sent. It is None once that has happened.
+    collects what is written after the reply was sent. It is None once that has happened. `asked` is
+    what this turn searches for: a short question stands there with the person's message before it.
 
     `used` collects the memories that are shown to the model: a code, and the text that shows it, ""
     if a tool does. Of one kind the most relevant come first. The codes are `f<id>` for a fact,
@@ -50,6 +52,11 @@ class CallContext:
     is_admin: IsAdmin = field(default=not_an_admin, compare=False, repr=False)
     writes: list[ToolWrite] | None = field(default=None, compare=False, repr=False)
     used: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    asked: str = field(default="", compare=False, repr=False)
+
+    def question(self, new_messages: Sequence[Message]) -> str:
+        """Return what to search for in a turn with these messages."""
+        return self.asked or "\n".join(message.text for message in new_messages)
 
     @property
     def facts_scope(self) -> Scope:

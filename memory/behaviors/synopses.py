@@ -138,7 +138,7 @@ class Synopses(LearningBehavior):
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
         """Return a narrative or a dated list of the synopses that are found; "" for none."""
-        text = "\n".join(message.text for message in new_messages)
+        text = call_context.question(new_messages)
         scope_memory = await self._scopes.current(call_context.conversation)
         found = await found_synopses(self._scopes, scope_memory, text)
         if not (best_first := self._fitting(found)):

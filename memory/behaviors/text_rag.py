@@ -108,7 +108,7 @@ class TextRag(AIContextBehavior):
         """Return the passages that fit the new messages; "" for none."""
         if self._options.by_tool:
             return ""
-        question = "\n".join(message.text for message in new_messages)
+        question = call_context.question(new_messages)
         memories = await self._readable(call_context.conversation)
         hits = await self._search(memories, question)
         opening = [] if hits[0] else _opening(memories[0], call_context.now, question)

@@ -106,7 +106,7 @@ class UserFacts(LearningBehavior):
         scope_memory = await self._scopes.current(call_context.facts_scope)
         here = await self._scopes.current(call_context.conversation)
         facts = _current(scope_memory, here)
-        question = "\n".join(message.text for message in new_messages)
+        question = call_context.question(new_messages)
         asks_all, found = asks_for_all(question), list[Fact]()
         if len(facts) > _MAX_UNSEARCHED or asks_all:
             found = await self._search(scope_memory, here, question)

@@ -134,7 +134,7 @@ class OtherTopics(AIContextBehavior):
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
         """Return a heading and lines about the new messages, with answers to questions, or ""."""
-        question = "\n".join(message.text for message in new_messages)
+        question = call_context.question(new_messages)
         lines = await self.on_search(call_context, question, _MAX_FOUND, _MAX_TOKENS)
         call_context.used.update(lines)
         return "\n".join((HEADING, *lines.values())) if lines else ""

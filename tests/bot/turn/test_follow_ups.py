@@ -1,12 +1,14 @@
 """A follow-up is searched for together with the question before it: fifty made-up pairs."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from bot.turn.load import ContextLoader
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector
@@ -72,17 +74,21 @@ async def test_no_hook_goes_on_after_recall_has_failed(store: RedisClient) -> No
     assert ended.is_set()
 
 
+class Asked(AIContextBehavior):
+    async def on_model_invoke(self, call_context: CallContext, new: Sequence[Message]) -> str:
+        return call_context.question(new)
+
+
 async def test_a_follow_up_finds_what_the_question_before_it_found(store: RedisClient) -> None:
     memory = await bare_memory(store)
-    loader = ContextLoader(
-        AIContextBehavior(), QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8
-    )
+    loader = ContextLoader(Asked(), QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8)
 
     async def recalled(text: str) -> set[str]:
         message = Message(0, 0, "user", text, NOON, ANNA, "Anna", message_ids=(5,))
         request = Request((raw.inbound(raw.message(text)),), message, (message,))
         history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
         context = await loader.load(request, history)
+        assert context.memory_context == context.asked  # behaviors search for the same
         return {each.text for found in context.recalled for each in found.messages}
 
     history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
