@@ -134,8 +134,24 @@ def _month(word: str, languages: dict[str, str]) -> int:
     script = script_of(word)
     code = languages.get(script, UNKNOWN)
     codes = [code] if code else [c for c in LANGUAGES if LANGUAGES[c].script == script]
-    return next((month for c in codes if (month := _MONTHS[c].get(stem(word, c), 0))), 0)
+    return next((month for c in codes if (month := _month_in(word, c))), 0)
 
+
+def _month_in(word: str, code: str) -> int:
+    """Return the number of the month of a language that a word names, 0 for none.
+
+    A stem alone may be that of another word: in Arabic that of a Persian violin is that of July.
+    """
+    month = _MONTHS[code].get(stem(word, code), 0)
+    forms = map(fold, LANGUAGES[code].months[month - 1])
+    if code in _INFLECTED:
+        return month * any(form.rstrip(_ENDINGS) in word for form in forms)
+    return month * (word in forms)
+
+
+_INFLECTED = frozenset(("ru", "uk", "pl", "cs", "tr", "fi", "hu", "el", "hy", "ta", "ar"))
+_ENDINGS = "ьйяaeukσ"
+"""Letters that other endings take the place of."""
 
 _MONTHS = {
     code: {

@@ -31,6 +31,13 @@ from memory.search.words import words_of
         ("در ماه مارس چه شد؟", [NamedDays(0, 3)]),
         ("五月发生了什么？", [NamedDays(0, 5)]),
         ("12月发生了什么？", [NamedDays(0, 12)]),
+        ("У березні чи в січні?", [NamedDays(0, 3), NamedDays(0, 1)]),
+        ("Ocağında mı?", [NamedDays(0, 1)]),
+        ("ماذا حدث في يونيو ويوليو؟", [NamedDays(0, 6), NamedDays(0, 7)]),
+        # Words whose stem is that of a month.
+        ("ویولن من کجاست؟", []),
+        ("Де береза? Що таке верес?", []),
+        ("Hangi kas? Ekin nerede?", []),
         ("How is my cat?", []),
     ],
 )
