@@ -5,7 +5,7 @@
 --   epoch, erasure, newest, known: the versions, the newest record and the fields when this was decided
 --   messages: sequences to erase;  records: ids to erase
 --   instead: id and kind of a record, and the number of the argument that holds its new content
---   reworded: those of them whose vectors go, because their text is another one
+--   reworded: those of them that have another text. Their vectors go, and all later ones, because vectors have no gaps
 --   added: kind of a new entry, and the number of the argument that holds its content
 --   fields: a field -> its new value ('' for none)
 --   rewritten: `seq`, `text`, `tokens`, `lengths`, `edited_at` of a message that gets a new text; absent without one
@@ -57,6 +57,13 @@ local function with_text(fields, message)
   return changed
 end
 
+-- Returns the ids of a stream from one on.
+local function ids_from(stream, id)
+  local ids = {}
+  for i, row in ipairs(redis.call('XRANGE', stream, id, '+')) do ids[i] = string.match(row[1], '^%d+') end
+  return ids
+end
+
 begin_again() -- first, because it frees before anything grows: a full Redis then accepts the rest
 local instead = {}
 for _, record in ipairs(wanted.instead) do
@@ -70,8 +77,7 @@ if wanted.rewritten then
   local id = whole(wanted.rewritten.seq) .. '-0'
   local found = redis.call('XRANGE', LOG, id, id)[1]
   if found then rewritten[id] = with_text(found[2], wanted.rewritten) end
-  without_vector = {}
-  for i, row in ipairs(redis.call('XRANGE', VEC, id, '+')) do without_vector[i] = string.match(row[1], '^%d+') end
+  without_vector = ids_from(VEC, id)
 end
 local messages, vectors = erase(LOG, wanted.messages, rewritten), erase(VEC, without_vector)
 if wanted.entry then
@@ -80,7 +86,9 @@ if wanted.entry then
 end
 local records = erase(RECORDS, wanted.records, instead)
 erase(RVEC, wanted.records)
-erase(RVEC, wanted.reworded or {})
+local first_reworded = math.huge
+for _, id in ipairs(wanted.reworded) do first_reworded = math.min(first_reworded, id) end
+if first_reworded < math.huge then erase(RVEC, ids_from(RVEC, whole(first_reworded) .. '-0')) end
 for _, entry in ipairs(wanted.added) do
   local id = redis.call('HINCRBY', META, 'next_record', 1)
   redis.call('XADD', RECORDS, id .. '-0', 'k', entry[1], 'j', ARGV[entry[2]])

@@ -10,6 +10,7 @@ from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin
 from memory.erasure.jobs import Job
 from memory.learning.learner import LearningConfig
+from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.amendments import Again, Ended
@@ -27,6 +28,7 @@ from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
 ANNS = Scope.of_person(ANN)
@@ -393,15 +395,20 @@ async def test_a_merged_fact_without_its_first_source_has_the_words_of_the_next_
 ) -> None:
     await talk(memory, "one", "two")
     again = Again(1, replace(source(3), said="Has a friend"), 86_400.0)
-    await write(memory, ANNS, Fact(0, f"Has a friend, {CANARY}", (source(1),), 1.0), again)
+    fact = Fact(0, f"Has a friend, {CANARY}", (source(1),), 1.0)
+    await write(memory, ANNS, fact, again, Fact(0, "Has a cat", (source(3),), 3.0))
     vectors = memory.keys.scope(ANNS).record_vectors
-    await store.call("XADD", vectors, "1-0", "v", CANARY)
-    memory.scopes.drop(ANNS)
+    learner = VectorLearner(memory.store, WordsEmbedder())
+    await learner.learn_records(await memory.scopes.read(ANNS))
+    before = await store.call("XRANGE", vectors, "-", "+")
     await forget(memory, 1)
-    [left] = (await memory.scopes.read(ANNS)).facts
+    left, _ = (await memory.scopes.read(ANNS)).facts
     assert (left.id, left.text, left.said_at) == (1, "Has a friend", 86_400.0)
     assert await store.call("XLEN", vectors) == 0
     assert CANARY.encode() not in await everything_stored(valkey)
+    assert await learner.learn_records(await memory.scopes.read(ANNS)) == 2
+    after = await store.call("XRANGE", vectors, "-", "+")
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
 
 
 async def test_words_that_a_merged_fact_has_from_its_next_source_go_with_that_source(
