@@ -73,7 +73,7 @@ from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
-_TURNS_GRACE_S = 15
+_TURNS_GRACE_S = 12
 _LEARNING_GRACE_S = 2
 _SHARE_EVERY_S = 10.0
 _ERASURES_EVERY_S = 1.0

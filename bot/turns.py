@@ -43,11 +43,7 @@ class TurnBuilder:
         self._observe = observe
         self._features = features
 
-    def worker(
-        self,
-        assistant: Assistant,
-        commands: Handler,
-    ) -> TurnWorker:
+    def worker(self, assistant: Assistant, commands: Handler) -> TurnWorker:
         """Return the worker for all turns."""
         memory = self._memory
         ready_queue = memory.ready_queue()
@@ -57,11 +53,7 @@ class TurnBuilder:
         )
         return TurnWorker(ready_queue, conversations, self._settings.max_concurrent_turns)
 
-    def runner(
-        self,
-        assistant: Assistant,
-        commands: Handler,
-    ) -> TurnRunner:
+    def runner(self, assistant: Assistant, commands: Handler) -> TurnRunner:
         """Return the runner of a single turn, without leases."""
         memory, observe = self._memory, self._observe
         steps = self._steps(assistant, commands)
@@ -87,11 +79,7 @@ class TurnBuilder:
         export = partial(export_file, self._memory.exporter)
         return Deliverer(self._chat, timeout_s, export, self._observe)
 
-    def _steps(
-        self,
-        assistant: Assistant,
-        commands: Handler,
-    ) -> list[AnswerStep]:
+    def _steps(self, assistant: Assistant, commands: Handler) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
         settings, memory, sentences = self._settings, self._memory, self._sentences
         loader = ContextLoader(

@@ -30,6 +30,7 @@ from memory.store.errors import StoreError
 BASE_STYLE = Path(__file__).parent / "base.css"
 """The look of all pages."""
 
+GRACE_S = 2
 _PING_S = 3.0
 _CHECK_EVERY_S = 1.0
 
@@ -82,7 +83,7 @@ class WebServer:
             access_log=False,
             lifespan="off",
             ws="none",
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=GRACE_S,
             timeout_keep_alive=75,
         )
         self._server = _Server(config)

@@ -100,11 +100,7 @@ class TelegramClient:
         Each is a dictionary with an integer `update_id`, otherwise as Telegram sent it. PTB's own
         method would read the whole batch or nothing.
         """
-        parameters = {
-            "offset": offset,
-            "timeout": timeout_s,
-            "allowed_updates": ALLOWED_UPDATES,
-        }
+        parameters = {"offset": offset, "timeout": timeout_s, "allowed_updates": ALLOWED_UPDATES}
         updates = await self.call("getUpdates", parameters, list, timeout_s + _POLL_SLACK_S)
         if not all(
             isinstance(each, dict) and isinstance(each.get("update_id"), int) for each in updates

@@ -165,7 +165,12 @@ class TurnStore:
         turn.run.is_committing = True
         noted = self._note_learning(lease, messages, closing)
         looks = first_looks(self._store.keys.work, lease.conversation, closing.work)
+        _, cancelled = orjson.loads(closing.work or "[[], []]")
+        for id_ in cancelled:
+            await self._store.journal.note_work(lease.conversation, id_)
         answers = await self._store.client.pipeline([*noted, *looks, commit, *looks])
+        if cancelled:
+            self._store.erased.set()
         head, *begun = answers[len(noted) + len(looks)]
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":

@@ -83,7 +83,8 @@ class WorkItem:
         """The stored form of what scripts do not read."""
         when = (self.text, self.at, self.rule, self.zone)
         where = (self.chat_id, self.topic_id, self.message_id, self.language)
-        task = (self.is_task, self.is_first_party, self.name) if self.is_task else ()
+        is_plain = self.is_first_party and not self.is_task
+        task = () if is_plain else (self.is_task, self.is_first_party, self.name)
         return orjson.dumps([*when, *where, self.kind, *task]).decode()
 
     @classmethod

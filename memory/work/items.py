@@ -46,12 +46,17 @@ class WorkItems:
         """Return the same, restricted to the items of one kind."""
         return WorkItems(self._store, kind)
 
-    async def list_open(self, conversation: Scope, person: int = 0) -> list[WorkItem]:
-        """Return the open items of a conversation, of one person or of all, the next first."""
+    async def list_open(
+        self, conversation: Scope, person: int = 0, *, is_open: bool = True
+    ) -> list[WorkItem]:
+        """Return the open items of a conversation, of one person or of all, the next first.
+
+        If not `is_open`, they are those that wait for an answer instead.
+        """
         stored = await self._store.client.call("HGETALL", self._key(conversation))
         items = (WorkItem.of_stored(id_.decode(), value) for id_, value in stored.items())
-        open_ = (each for each in items if self._is_counted(each, person))
-        return sorted(open_, key=lambda each: each.due)
+        meant = (e for e in items if e.is_open == is_open and self._is_meant(e, person))
+        return sorted(meant, key=lambda each: each.due)
 
     async def open_of(self, person: int) -> list[WorkItem]:
         """Return the open items of a person in all conversations."""
@@ -60,7 +65,7 @@ class WorkItems:
         found = await self._store.client.pipeline([("HGETALL", name) for name in names])
         pairs = (pair for each in found for pair in each.items())
         stored = (WorkItem.of_stored(id_.decode(), value) for id_, value in pairs)
-        return [each for each in stored if self._is_counted(each, person)]
+        return [each for each in stored if each.is_open and self._is_meant(each, person)]
 
     async def clock_ahead_s(self) -> int:
         """Return how many seconds the clock by which work is due is ahead of ours."""
@@ -198,9 +203,8 @@ class WorkItems:
         [answer] = await self._store.client.pipeline([call])
         return answer
 
-    def _is_counted(self, item: WorkItem, person: int) -> bool:
-        is_meant = self._kind in ("", item.kind) and person in (0, item.person)
-        return item.is_open and is_meant
+    def _is_meant(self, item: WorkItem, person: int) -> bool:
+        return self._kind in ("", item.kind) and person in (0, item.person)
 
     def _look(self, conversation: Scope, id_: str, at: float) -> Command:
         return look_at(self._index, conversation, id_, at)

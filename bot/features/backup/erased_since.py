@@ -132,8 +132,10 @@ def _apply(stored: StoredScope, revision: Revision) -> StoredScope:
 
 
 def _without_messages(stored: StoredScope, seqs: set[int]) -> StoredScope:
+    asked = {row[b"x"] for seq, row in stored.log if seq in seqs and row[b"r"] == b"user"}
+    gone = seqs | {seq for seq, row in stored.log if row[b"x"] in asked}
     work = {
-        id_: value for id_, value in stored.work.items() if int(value.split(b"|")[_SEQ]) not in seqs
+        id_: value for id_, value in stored.work.items() if int(value.split(b"|")[_SEQ]) not in gone
     }
     log, vectors = _rows(stored.log, seqs), _rows(stored.vectors, seqs)
     return replace(stored, log=log, vectors=vectors, work=work)

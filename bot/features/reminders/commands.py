@@ -1,5 +1,6 @@
 """`/reminders`: a person's open reminders in this conversation, and their time zone."""
 
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -8,7 +9,7 @@ from zoneinfo import ZoneInfo
 from bot.commands.bot_command import Answer
 from bot.commands.paged_list import CONFIRMED, ListChange, ListContent, ListEntry, PagedList
 from bot.commands.sentences import Sentences
-from bot.features.reminders.questions import moment_of, zone_buttons
+from bot.features.reminders.questions import ReminderButtons, moment_of, zone_buttons
 from bot.features.reminders.time_zone import (
     MAX_CHARS,
     TimeZones,
@@ -17,7 +18,7 @@ from bot.features.reminders.time_zone import (
     shown_zone,
 )
 from bot.reply.parts import Part
-from bot.telegram.updates import ButtonPress, IncomingMessage
+from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
 from memory.work.items import WorkItems
@@ -86,7 +87,9 @@ class RemindersCommand:
         zones: TimeZones,
         sentences: Sentences,
         ask_for_zone: AskForZone,
+        answers: ReminderButtons,
     ) -> None:
+        self._answers = answers
         self._reminders = reminders
         self._zones = zones
         self._sentences = sentences
@@ -101,10 +104,10 @@ class RemindersCommand:
             return await self._list(sender.id).show(asked, conversation)
         zone = await find_named_zone(place) or await self._ask_for_zone(sender.id, place)
         if zone:
-            return Answer((await self._set(sender.id, sender.language, zone),))
+            return Answer(await self._set(sender, conversation, zone))
         *_, unknown = self._sentences.say(sender.language, "reminders.unknown_zone", place=place)
         data = f"{VERB}:{sender.id}:{_ZONE}"
-        buttons = zone_buttons(self._sentences, sender.language, data)
+        buttons = await to_thread(zone_buttons, self._sentences, sender.language, data)
         return Answer((replace(unknown, buttons=buttons),))
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
@@ -116,17 +119,17 @@ class RemindersCommand:
         if what == _ZONE:
             if not zone or find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
-            return (await self._set(pressed.sender.id, pressed.sender.language, zone),)
+            return await self._set(pressed.sender, conversation, zone)
         return await self._list(pressed.sender.id).press(pressed, conversation, pressed_on)
 
-    async def _set(self, person: int, language: str, zone: str) -> Part:
-        """Store a person's zone; return what is said, with the time by which they can check it."""
-        await self._zones.store_zone(person, zone)
+    async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:
+        """Store a person's zone; say the time there, and go on with what waited for the zone."""
+        await self._zones.store_zone(sender.id, zone)
         now = f"{datetime.now(ZoneInfo(zone)):%H:%M}"
-        *_, said = self._sentences.say(
-            language, "reminders.zone_set", zone=shown_zone(zone), time=now
+        said = self._sentences.say(
+            sender.language, "reminders.zone_set", zone=shown_zone(zone), time=now
         )
-        return said
+        return (*said, *await self._answers.go_on(sender.id, conversation, sender.language))
 
     def _list(self, person: int) -> PagedList:
         source = ReminderList(person, self._reminders, self._zones, self._sentences)

@@ -42,8 +42,8 @@ def feature(services: Services) -> Feature:
         ]
         return {"reminders": found, "time_zone": zone_in(facts) or None}
 
-    listed = RemindersCommand(reminders, zones, sentences, zone_of)
     answers = ReminderButtons(reminders, zones, sentences)
+    listed = RemindersCommand(reminders, zones, sentences, zone_of, answers)
     tasks = DueTasks(reminders, sentences)
     buttons = {VERB: listed.press, ANSWER: answers.press}
     return Feature(

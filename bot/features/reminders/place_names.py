@@ -49,8 +49,8 @@ def folded(name: str) -> str:
     Vowel signs of Indian and Thai letters are no accents.
     """
     plain = unicodedata.normalize("NFKD", name.casefold().translate(_SAME_LETTERS))
-    kept = (each for each in plain if each not in _ACCENTS)
-    return " ".join("".join(each if _is_kept(each) else " " for each in kept).split())
+    kept = ((each, unicodedata.category(each)) for each in plain if each not in _ACCENTS)
+    return " ".join("".join(each if kind[0] in "LNM" else " " for each, kind in kept).split())
 
 
 def zone_of_name(said: str) -> str:
@@ -75,7 +75,3 @@ async def ask_for_zone(model: InternalModel, said: str) -> str:
         return ""
     name = (zone.iana_name if isinstance(zone, _Zone) else "") or ""
     return name if "/" in name and name in available_timezones() else ""
-
-
-def _is_kept(letter: str) -> bool:
-    return letter.isalnum() or unicodedata.category(letter).startswith("M")

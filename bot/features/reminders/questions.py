@@ -6,6 +6,7 @@ It asks if others' words are in play, or if the person's time zone is not known.
 import asyncio
 import re
 import time
+from asyncio import to_thread
 from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -49,7 +50,8 @@ class ReminderNote:
         lines = [_said(sentences, language, "set", each) for each in added if each.is_open]
         lines += [_said(sentences, language, "cancelled", each) for each in cancelled]
         why = f"reminders.why_{'file' if HEADING in context.memory_context else 'others'}"
-        asked = [_question(sentences, language, each, why) for each in added if not each.is_open]
+        waiting = [each for each in added if not each.is_open]
+        asked = [await to_thread(_question, sentences, language, each, why) for each in waiting]
         return Below(tuple(lines), tuple(asked))
 
 
@@ -68,15 +70,24 @@ def _question(sentences: Sentences, language: str, reminder: WorkItem, why: str)
 
 
 def zone_buttons(sentences: Sentences, language: str, data: str) -> tuple[tuple[Button, ...], ...]:
-    """Return buttons for the zones of a language, in rows; a zone stands behind `data`."""
+    """Return buttons for the zones of a language, in rows; a zone stands behind `data`.
+
+    It reads a file, so call it in a thread.
+    """
     zones = sentences.text(language, "reminders.zones").split()
-    buttons = [Button(_label(zone), f"{data}:{zone}") for zone in zones]
+    buttons = [Button(_label(zone, language), f"{data}:{zone}") for zone in zones]
     return tuple(tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW))
 
 
-def _label(zone: str) -> str:
+def _label(zone: str, language: str) -> str:
     """Return a zone's city with the time there, by which people know their zone."""
-    city = zone.rpartition("/")[2].replace("_", " ")
+    from babel import Locale, core, localedata  # noqa: PLC0415 - few people are asked
+
+    locale = Locale.negotiate([language], localedata.locale_identifiers(), sep="-")
+    cities = (locale or Locale("en")).time_zones
+    names = [zone, *(old for old, new in core.get_global("zone_aliases").items() if new == zone)]
+    found = (cities[name]["city"] for name in names if "city" in cities.get(name, ()))
+    city = next(found, zone.rpartition("/")[2].replace("_", " "))
     return f"{city} {datetime.now(ZoneInfo(zone)):%H:%M}"
 
 
@@ -92,18 +103,12 @@ def _said(sentences: Sentences, language: str, how: str, reminder: WorkItem, *be
 def moment_of(sentences: Sentences, language: str, reminder: WorkItem) -> dict[str, object]:
     """Return when a reminder is due; to somebody whose clock is not known, how long it takes."""
     moment = sentences.local(language, reminder.due, reminder.zone)
-    if not reminder.zone:
-        moment |= _from_now(sentences, language, reminder.due - time.time())
-    return moment
-
-
-def _from_now(sentences: Sentences, language: str, seconds: float) -> dict[str, object]:
-    """Return how long it takes; nothing beyond a day."""
-    minutes = max(1, round(seconds / 60))
-    if minutes > _MINUTES_A_DAY:
-        return {}
+    minutes = max(1, round((reminder.due - time.time()) / 60))
+    if reminder.zone or minutes > _MINUTES_A_DAY:
+        return moment
     unit, number = ("minutes", minutes) if minutes < _MINUTES else ("hours", round(minutes / 60, 1))
-    return {"when": sentences.text(language, f"reminders.in_{unit}", number=f"{number:g}")}
+    when = sentences.text(language, f"reminders.in_{unit}", number=f"{number:g}")
+    return moment | {"when": when}
 
 
 class ReminderButtons:
@@ -124,23 +129,27 @@ class ReminderButtons:
         reminder = await self._found(conversation, id_)
         if reminder.person != pressed.sender.id:
             raise NotConfirmed("not_yours")
-        if action == _NO:
-            if not reminder.is_open:
-                await self._reminders.cancel(conversation, id_)
-                return self._sentences.say(language, "reminders.not_set")
+        if reminder.is_open:
             return (_said(self._sentences, language, "set", reminder),)
-        if not reminder.is_open:
-            if is_one_too_many(reminder, await self._reminders.open_of(reminder.person)):
-                key = "reminders.tasks_full" if reminder.is_task else "reminders.full"
-                most = MAX_TASKS if reminder.is_task else MAX_OPEN
-                return self._sentences.say(language, key, max=most)
-            reminder = await self._agreed(reminder, zone)
-            if not reminder.is_open:
-                await self._reminders.cancel(conversation, id_)
-                return self._sentences.say(language, "reminders.passed")
-            if not await self._reminders.confirm(conversation, reminder):
+        if action == _NO:
+            await self._reminders.cancel(conversation, id_)
+            return self._sentences.say(language, "reminders.not_set")
+        if zone:
+            if find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
-        return (_said(self._sentences, language, "set", reminder),)
+            await self._zones.store_zone(reminder.person, zone)
+        return await self._open(conversation, reminder, language)
+
+    async def go_on(self, person: int, conversation: Scope, language: str) -> tuple[Part, ...]:
+        """Set what waited for a person's zone, which is known now; ask for words of others."""
+        parts: list[Part] = []
+        for each in await self._reminders.list_open(conversation, person, is_open=False):
+            if each.needs_zone and each.is_first_party:
+                parts += await self._open(conversation, each, language)
+            elif each.needs_zone:
+                zoned = replace(each, zone=await self._zones.read_zone(person))
+                parts.append(_question(self._sentences, language, zoned, "reminders.why_others"))
+        return tuple(parts)
 
     async def _found(self, conversation: Scope, id_: str) -> WorkItem:
         """Return the reminder; wait for the turn that is about to store it."""
@@ -152,15 +161,22 @@ class ReminderButtons:
             await asyncio.sleep(_PAUSE_S)
         raise NotConfirmed("unknown")
 
-    async def _agreed(self, reminder: WorkItem, zone: str) -> WorkItem:
-        """Return the reminder as it is set now; not open if its time has passed."""
+    async def _open(
+        self, conversation: Scope, reminder: WorkItem, language: str
+    ) -> tuple[Part, ...]:
+        """Set a reminder that the person has agreed to, or say why that is not possible."""
+        if is_one_too_many(reminder, await self._reminders.open_of(reminder.person)):
+            key = "reminders.tasks_full" if reminder.is_task else "reminders.full"
+            most = MAX_TASKS if reminder.is_task else MAX_OPEN
+            return self._sentences.say(language, key, max=most)
         if reminder.needs_zone:
-            if not zone or find_zone(zone) != zone:
-                raise NotConfirmed("unknown")
-            await self._zones.store_zone(reminder.person, zone)
-            reminder = replace(reminder, zone=zone)
+            reminder = replace(reminder, zone=await self._zones.read_zone(reminder.person))
         now = time.time() + await self._reminders.clock_ahead_s()
         try:
-            return reminder.opened(reminder.first_due(reminder.zone, now))
+            reminder = reminder.opened(reminder.first_due(reminder.zone, now))
         except UnusableTime:
-            return reminder
+            await self._reminders.cancel(conversation, reminder.id)
+            return self._sentences.say(language, "reminders.passed")
+        if not await self._reminders.confirm(conversation, reminder):
+            raise NotConfirmed("unknown")
+        return (_said(self._sentences, language, "set", reminder),)

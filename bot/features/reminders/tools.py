@@ -23,7 +23,7 @@ from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.trust import must_ask, untrusted_texts
 from memory.message import Message
 from memory.scopes.writes import ForgetRecord, Remember
-from memory.text.untrusted_text import shown
+from memory.text.untrusted_text import UNTRUSTED_MARK, shown
 from memory.work.item import WorkItem
 from memory.work.items import WorkItems
 from memory.work.schedule import MAX_AHEAD_S, UnusableTime
@@ -123,7 +123,10 @@ class ReminderTools(AIContextBehavior):
         person = _person(context)
         known = await self._zones.read_zone(person)
         open_now = await self._reminders.open_of(person)
-        zone = await _named_zone(arguments.time_zone) or known
+        said = arguments.time_zone
+        zone = await find_named_zone(said) if said else known
+        if said and not zone:
+            raise ToolError("unknown time zone; use an IANA name such as Asia/Tokyo")
         # What is due in minutes must not depend on the clock of the machine that answers.
         now = context.now + await self._reminders.clock_ahead_s()
         reminder = _wanted(arguments, zone, context, now)
@@ -165,6 +168,7 @@ class ReminderTools(AIContextBehavior):
             f"{each.id}: {self._shown(each.due, each.zone)}"
             f"{f' (cron {each.rule})' if each.rule else ''}"
             f"{' (task)' if each.is_task else ''}: {each.text}"
+            f"{'' if each.is_first_party else f' {UNTRUSTED_MARK}'}"
             for each in found
         ]
         return "\n".join(lines) or "There are none here."
@@ -212,8 +216,9 @@ def _is_own(arguments: SetReminderArguments, reminder: WorkItem, context: AgentC
     Of several reminders of one answer this holds for the first: words of others may have added
     more of them.
     """
-    message, added = context.user_message, context.work.added
-    if not message.is_first_party or any(not _is_repeated(each, reminder) for each in added):
+    message = context.user_message
+    added = {(each.text, each.at, each.rule) for each in context.work.added}
+    if not message.is_first_party or added - {(reminder.text, reminder.at, reminder.rule)}:
         return False
     numbers = {int(each) for each in _NUMBER.findall(f"{arguments.at[8:13]} {arguments.cron}")}
     for unit in _UNITS:
@@ -222,19 +227,6 @@ def _is_own(arguments: SetReminderArguments, reminder: WorkItem, context: AgentC
     numbers |= {each - _NOON for each in numbers if _NOON < each < 2 * _NOON}
     is_said = is_own_wish(message.text, reminder.text, numbers, repeats=bool(reminder.rule))
     return is_said and not is_named(reminder.text, untrusted_texts(context))
-
-
-def _is_repeated(earlier: WorkItem, reminder: WorkItem) -> bool:
-    """Return whether a model asks for the same reminder once more."""
-    return (earlier.text, earlier.at, earlier.rule) == (reminder.text, reminder.at, reminder.rule)
-
-
-async def _named_zone(said: str) -> str:
-    """Return the zone that the model names, "" if it names none; raise `ToolError`."""
-    zone = await find_named_zone(said) if said else ""
-    if said and not zone:
-        raise ToolError("unknown time zone; use an IANA name such as Asia/Tokyo")
-    return zone
 
 
 def _wanted(

@@ -69,9 +69,20 @@ local instead = {}
 for _, record in ipairs(wanted.instead) do
   instead[record[1] .. '-0'] = {'k', record[2], 'j', ARGV[record[3]]}
 end
+-- A work item names the first message of its turn, and any of the turn's messages may have asked for it.
+local function asked_in(seq)
+  local id = whole(seq) .. '-0'
+  local found = redis.call('XRANGE', LOG, id, id)[1]
+  if not found then return whole(seq) end
+  local fields = found[2]
+  for i = 1, #fields, 2 do fields[fields[i]] = fields[i + 1] end
+  return fields.r == 'user' and 'x' .. fields.x or whole(seq)
+end
 local goes = {}
-for _, seq in ipairs(wanted.messages) do goes[seq] = true end
-if next(goes) then drop_work(function(_, seq) return goes[seq] end) end
+if redis.call('EXISTS', WORK) == 1 then
+  for _, seq in ipairs(wanted.messages) do goes[asked_in(seq)] = true end
+end
+if next(goes) then drop_work(function(_, seq) return goes[asked_in(seq)] end) end
 local rewritten, without_vector = {}, wanted.messages
 if wanted.rewritten then
   local id = whole(wanted.rewritten.seq) .. '-0'

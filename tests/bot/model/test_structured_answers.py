@@ -4,12 +4,7 @@ import json
 
 import pytest
 
-from bot.model.model_errors import (
-    AnswerIncomplete,
-    AnswerUnreadable,
-    ContentRefused,
-    ModelError,
-)
+from bot.model.model_errors import AnswerIncomplete, AnswerUnreadable, ContentRefused, ModelError
 from bot.model.structured import StructuredModel
 from tests.bot.model.internal_calls import (
     ANSWER,
@@ -81,11 +76,7 @@ USELESS = [
 @pytest.mark.parametrize("said", USELESS, ids=lambda said: said[:12])
 @pytest.mark.parametrize("dialect", [Dialect(), SCHEMALESS, UNAWARE])
 async def test_an_unreadable_answer_is_asked_for_again_once(
-    internal: StructuredModel,
-    script: Scripted,
-    server: ModelApiServer,
-    dialect: Dialect,
-    said: str,
+    internal: StructuredModel, script: Scripted, server: ModelApiServer, dialect: Dialect, said: str
 ) -> None:
     server.dialect = dialect
     script.then(said)
@@ -177,10 +168,7 @@ async def test_a_request_for_prose_has_a_token_limit_and_no_format(
     assert [chat.raw for chat in server.log.chats] == [
         {
             "model": "gpt-test",
-            "messages": [
-                {"role": "system", "content": TASK},
-                {"role": "user", "content": CONTENT},
-            ],
+            "messages": [{"role": "system", "content": TASK}, {"role": "user", "content": CONTENT}],
             "max_completion_tokens": 300,
             "temperature": 0,
         }

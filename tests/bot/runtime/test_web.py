@@ -24,11 +24,7 @@ HERE = "127.0.0.1"
 
 
 async def pages(
-    store: RedisClient,
-    health: TelegramHealth,
-    *,
-    has_webhook: bool = True,
-    wait_replicas: int = 0,
+    store: RedisClient, health: TelegramHealth, *, has_webhook: bool = True, wait_replicas: int = 0
 ) -> tuple[int, dict[str, str]]:
     """Return status and states of `/readyz`; check that `/healthz` answers ok."""
     routes = health_routes(store, health, has_webhook=has_webhook, wait_replicas=wait_replicas)
@@ -84,15 +80,10 @@ async def test_a_redis_that_may_evict_keys_is_not_ready(store: RedisClient) -> N
     assert checks["redis"] == "maxmemory-policy is allkeys-lru, must be noeviction"
 
 
-async def test_a_redis_with_too_few_replicas_is_not_ready(
-    store: RedisClient,
-) -> None:
+async def test_a_redis_with_too_few_replicas_is_not_ready(store: RedisClient) -> None:
     health = TelegramHealth(identity=ME, webhook_set=True)
     status, checks = await pages(store, health, wait_replicas=1)
-    assert (status, checks["redis"]) == (
-        503,
-        "0 replicas are connected, INTAKE_WAIT_REPLICAS is 1",
-    )
+    assert (status, checks["redis"]) == (503, "0 replicas are connected, INTAKE_WAIT_REPLICAS is 1")
 
 
 async def test_a_redis_that_is_away_is_not_ready(tmp_path: Path) -> None:

@@ -25,13 +25,7 @@ from memory.work.item import BEGUN, WorkItem, due_task
 from tests.memory.conftest import OPTIONS
 from tests.memory.dying_client import DyingClient
 from tests.memory.turns import ANN, HERE, close, take
-from tests.memory.work.test_items import (
-    LEASE_S,
-    NEW_YEAR,
-    let_the_lease_end,
-    reminder,
-    store,
-)
+from tests.memory.work.test_items import LEASE_S, NEW_YEAR, let_the_lease_end, reminder, store
 from tests.quiet_chat import QuietChat, no_export
 
 TEXT = "⏰ Call Ben"
@@ -139,9 +133,7 @@ async def test_whoever_dies_between_any_two_steps_at_most_the_message_in_doubt_i
     assert set(sent) == {1, 2}
 
 
-async def test_a_reminder_whose_request_is_in_doubt_comes_again_and_says_so(
-    memory: Memory,
-) -> None:
+async def test_a_reminder_whose_request_is_in_doubt_comes_again_and_says_so(memory: Memory) -> None:
     one = reminder(due=time.time() - 1)
     await store(memory, one)
     chat = ScriptedChat([])

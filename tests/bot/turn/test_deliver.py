@@ -314,9 +314,7 @@ async def test_a_short_flood_wait_is_waited_out(deliver: Delivering) -> None:
     assert deliver.pauses == [3, 4]
 
 
-async def test_flood_waits_that_add_up_to_more_than_20_s_park_the_turn(
-    deliver: Delivering,
-) -> None:
+async def test_flood_waits_that_add_up_to_more_than_20_s_park_the_turn(deliver: Delivering) -> None:
     deliver.telegram.answers = [FloodWait(15), FloodWait(6)]
     with pytest.raises(Parked) as parked:
         await deliver(ONE)
@@ -346,9 +344,7 @@ async def test_a_part_is_marked_again_after_a_flood_wait(deliver: Delivering) ->
     assert deliver.marks.log == [(1, (100,)), (1, (100,))]
 
 
-async def test_nothing_is_sent_if_the_turn_is_refused_after_a_wait(
-    deliver: Delivering,
-) -> None:
+async def test_nothing_is_sent_if_the_turn_is_refused_after_a_wait(deliver: Delivering) -> None:
     deliver.telegram.answers = [FloodWait(3)]
     deliver.marks.refused_from = 1
     with pytest.raises(LeaseLost):
@@ -386,9 +382,7 @@ async def test_a_part_of_a_dead_worker_stays_if_the_next_worker_is_refused(
     assert deliver.telegram.deleted == []
 
 
-async def test_the_last_part_is_deleted_if_the_commit_is_refused(
-    deliver: Delivering,
-) -> None:
+async def test_the_last_part_is_deleted_if_the_commit_is_refused(deliver: Delivering) -> None:
     deliver.telegram.answers = [ChatMigrated(-100)]
     delivery = await deliver(ONE)
     with pytest.raises(LeaseLost):
@@ -407,9 +401,7 @@ async def test_a_part_that_another_worker_may_count_as_sent_is_not_deleted(
     assert deliver.telegram.deleted == []
 
 
-async def test_a_failed_deletion_does_not_hide_the_refusal(
-    deliver: Delivering,
-) -> None:
+async def test_a_failed_deletion_does_not_hide_the_refusal(deliver: Delivering) -> None:
     deliver.telegram.delete_error = OutcomeUnknown()
     deliver.marks.refused_from = 1
     with pytest.raises(LeaseLost):

@@ -101,15 +101,8 @@ async def test_only_the_namespaces_of_this_bot_are_read(memory: Memory) -> None:
 
 
 @pytest.mark.usefixtures("shelf")
-async def test_the_operator_says_how_passages_are_used(
-    memory: Memory,
-) -> None:
-    settings = Settings(
-        _env_file=None,
-        learn="off",
-        documents="tool",
-        document_namespaces="g1 g2",
-    )
+async def test_the_operator_says_how_passages_are_used(memory: Memory) -> None:
+    settings = Settings(_env_file=None, learn="off", documents="tool", document_namespaces="g1 g2")
     prompts = Replacements(
         document_prompt="Answer in {verse}.", document_tool_prompt="Look into the sea chest."
     )

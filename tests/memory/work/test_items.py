@@ -69,6 +69,8 @@ async def test_a_turn_stores_what_its_tools_set_and_removes_what_they_cancel(
     closing = Closing(work=WorkChanges(cancelled=[later]).encode())
     await memory.turns.commit(turn, exchange_of(turn), Cursor(), closing=closing)
     assert await memory.work.list_open(HERE) == [sooner]
+    assert memory.erased.is_set()
+    assert [entry[-8:] for entry in (await memory.store.journal.read()).entries] == [later.id]
 
 
 async def test_one_worker_gets_a_due_reminder_until_its_lease_ends(memory: Memory) -> None:
@@ -185,7 +187,14 @@ async def test_reminders_are_counted_over_all_conversations_of_a_person(memory: 
 async def test_reminders_go_with_the_message_in_which_they_were_asked_for(memory: Memory) -> None:
     await store(memory, reminder("first"))
     await store(memory, reminder("second"), update_id=2)
-    await memory.forgetting.erase_messages(HERE, [1, 2], "receipt")
+    await put(memory, 3)
+    turn, third = await take(memory), reminder("third")
+    one, answer = exchange_of(turn)
+    await memory.turns.write_outbox(turn, b"[]")
+    closing = Closing(work=WorkChanges([third]).encode())
+    await memory.turns.commit(turn, [one, one, answer], Cursor(), closing=closing)
+    for number, seqs in enumerate(([1, 2], [6])):  # the third one was asked for in two messages
+        await memory.forgetting.erase_messages(HERE, seqs, f"receipt{number}")
     assert [each.text for each in await memory.work.list_open(HERE)] == ["second"]
 
 

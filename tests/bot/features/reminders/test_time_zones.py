@@ -22,6 +22,7 @@ from memory.text.shape import AnswerShape
 from tests.bot.features.reminders.places import places
 from tests.bot.features.services import services_of
 from tests.memory.turns import ANN, HERE
+from tests.memory.work.test_items import reminder, store
 from tests.settings import Settings
 
 
@@ -100,8 +101,8 @@ async def test_below_an_unknown_place_one_tap_chooses_the_zone(memory: Memory, p
     rig = rig_of(memory)
     [part] = (await rig.says(place)).parts
     assert part.text.startswith(f"Zu „{place}“ finde ich keine Zeitzone. Welche Uhr ist deine?")
-    berlin = part.buttons[0][0]
-    assert berlin.text.startswith("Berlin ")
+    berlin, vienna = part.buttons[0]
+    assert (berlin.text[:7], vienna.text[:5]) == ("Berlin ", "Wien ")
     verb, _, rest = berlin.callback_data.partition(":")
     press = rig.command.buttons[verb]
     somebody = replace(PRESSED, sender=Sender(8, "Bob"))
@@ -114,6 +115,22 @@ async def test_below_an_unknown_place_one_tap_chooses_the_zone(memory: Memory, p
     [said] = await press(PRESSED, HERE, rest)
     assert said.text.startswith("Alles klar, deine Zeitzone ist Europe/Berlin: Dort ist es ")
     assert await rig.zone() == "Europe/Berlin"
+
+
+async def test_a_named_place_answers_what_waited_for_it(memory: Memory) -> None:
+    own = replace(reminder("Tea", due=0), at="", rule="0 9 * * *", zone="")
+    theirs = replace(own, id="0000000b", text="Pay Mallory", is_first_party=False)
+    await store(memory, own, theirs, replace(own, id="0000000c", person=8))
+    rig = rig_of(memory)
+    _, is_set, asked = (await rig.says("Wien")).parts
+    assert is_set.text.startswith("⏰ Ich erinnere dich regelmäßig")
+    assert [each.text for each in await memory.work.list_open(HERE)] == ["Tea"]
+    verb, _, rest = asked.buttons[0][0].callback_data.partition(":")
+    await rig.command.buttons[verb](PRESSED, HERE, rest)
+    found = await memory.work.list_open(HERE)
+    assert {(e.text, e.zone) for e in found} == {
+        (e, "Europe/Vienna") for e in ("Tea", "Pay Mallory")
+    }
 
 
 @pytest.mark.parametrize("says", ["Mars/Olympus", "Berlin", "../UTC", "x" * 90])

@@ -116,7 +116,9 @@ async def test_only_single_people_and_only_in_their_own_words_set_reminders(
     said = await called(memory, context, "set_reminder", text="Tea", in_minutes=5)
     assert said.startswith("Not set yet, for Monday")
     assert [each.is_open for each in context.work.added] == [False]
-    await store(memory, reminder())
+    await store(memory, replace(reminder(), is_first_party=False))
+    said = await called(memory, context, "list_reminders")
+    assert said.endswith(": Call Ben (partly others' words)")
     (one,) = await memory.work.list_open(HERE)
     said = await called(memory, context, "cancel_reminder", id=one.id)
     assert "only the person may cancel it, with /reminders" in said
