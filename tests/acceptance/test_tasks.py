@@ -150,6 +150,10 @@ async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(webhook_rig:
     rig.script.on("⏰ Tell me about", "Here it is.")
     [answer] = await do_due(rig, chat)
     assert answer.reply_to
+    # An edit is a new wish from then on: what was done for the old one keeps its words.
+    seen = len(rig.bot.log)
+    await anna.edit(answer.reply_to, "Every Monday at 8 tell me about the garden")
+    await rig.bot.wait_for_log("turn closed", after=seen)
     question = await ask_first(rig, anna, chat, "/forget", reply_to=answer.reply_to)
     await erase(rig, anna, question, "forget.message_done", messages=4)
     assert await reminders_of(rig, chat) == {}
