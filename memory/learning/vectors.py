@@ -5,6 +5,7 @@ It continues after the newest stored vector, so a crash only delays it. No turn 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from memory.learning.progress import Progress
 from memory.message import Message
@@ -19,6 +20,7 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 _BATCH = 128
+_HOLD_S = 3_600.0
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class VectorLearner:
         self._keys = store.keys
         self._scripts = store.scripts
         self._embedder = embedder
+        self._replaced: dict[tuple[str, str], float] = {}  # by scope and stream: when
 
     @property
     def model(self) -> str:
@@ -83,7 +86,15 @@ class VectorLearner:
         return await self._embed(stream, ((each.id, each.embedded_text) for each in new))
 
     async def _embed(self, stream: _Stream, entries: Iterable[tuple[int, str]]) -> int:
-        """Embed and store entries, except those without a text; return how many."""
+        """Embed and store entries, except those without a text; return how many.
+
+        A process replaces the vectors of another model once an hour, so that two processes with
+        different models do not embed a conversation again at every change of hands.
+        """
+        replaces = stream.before not in ("", stream.fingerprint)
+        replaced = (stream.of.scope.tag, stream.name)
+        if replaces and monotonic() - self._replaced.get(replaced, -_HOLD_S) < _HOLD_S:
+            return 0
         keys, (epoch, erasure) = self._keys.scope(stream.of.scope), stream.of.version
         rows_key = keys.record_vectors if stream.name == "records" else keys.vectors
         texts = [(entry_id, text) for entry_id, text in entries if text]
@@ -108,6 +119,8 @@ class VectorLearner:
                 stream.of.take_over(
                     answer, StreamDelta(fingerprint=stream.fingerprint, vectors=stored)
                 )
+            if replaces:
+                self._replaced[replaced] = monotonic()
             stream.before, stream.last = stream.fingerprint, ids[-1]
         return len(texts)
 

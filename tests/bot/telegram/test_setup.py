@@ -8,14 +8,7 @@ from bot.telegram.bot_account import CommandMenu, Description
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import BadToken, WebhookTaken
-from bot.telegram.setup import (
-    SetupPlan,
-    Webhook,
-    connect,
-    prepare_polling,
-    set_up,
-    watch_webhook,
-)
+from bot.telegram.setup import SetupPlan, Webhook, connect, prepare_polling, set_up, watch_webhook
 from tests.bot.telegram.doubles import Pauses
 from tests.bot.telegram.raw import US
 from tests.bot.telegram.scripted_api import DONE, Reply, ScriptedApi, ok, refusal

@@ -35,13 +35,7 @@ SAID_AND_ASKED = {
     "我买了一辆红色的摩托车": "我的摩托车是什么颜色？",
     "Mi hermana vendió la guitarra": "¿Quién vendió la guitarra?",
 }
-FOLLOW_UPS = (
-    "And when was that?",
-    "Und wann war das?",
-    "А когда это было?",
-    "و کی بود؟",
-    "Why?",
-)
+FOLLOW_UPS = ("And when was that?", "Und wann war das?", "А когда это было?", "و کی بود؟", "Why?")
 NO_FOLLOW_UPS = ("Hello", "ok", "Thanks", "What is the capital of France?")
 
 

@@ -162,6 +162,16 @@ async def test_another_model_embeds_from_the_first_message(memory: Memory) -> No
     assert await vectors(memory) == all_of(LONG, 256)
 
 
+async def test_processes_with_two_models_replace_each_others_vectors_once(memory: Memory) -> None:
+    await say(memory, "one", "two")
+    models = (WordsEmbedder(), WordsEmbedder("larger", dimensions=256))
+    learners, learned = [VectorLearner(memory.store, each) for each in models], []
+    for learner in learners * 3:
+        progress, _ = await progress_of(memory.store, memory.scopes, HERE)
+        learned.append(await learner.learn_messages(progress))
+    assert learned == [2, 2, 2, 0, 0, 0]
+
+
 async def test_vectors_of_texts_with_a_date_are_replaced(
     memory: Memory, store: RedisClient
 ) -> None:

@@ -12,14 +12,7 @@ from bot.metrics.monitoring import ConversationNames
 from bot.model.call_report import CallReport
 from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import ModelUnavailable
-from bot.turn.observers import (
-    AgentRan,
-    GaveUp,
-    NotAnswered,
-    PartSent,
-    StepBegan,
-    TurnEnded,
-)
+from bot.turn.observers import AgentRan, GaveUp, NotAnswered, PartSent, StepBegan, TurnEnded
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.store.client import RedisClient
