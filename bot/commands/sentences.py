@@ -19,6 +19,11 @@ class Sentences:
         self._catalogue = catalogue
         self._zone = zone
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The two-letter codes of the languages that have sentences."""
+        return self._catalogue.languages
+
     def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
         """Return sentences, each a paragraph, as parts to send."""
         return render("\n\n".join(self.text(language, key, **values) for key in keys))

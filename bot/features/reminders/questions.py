@@ -7,6 +7,7 @@ import asyncio
 import re
 import time
 from asyncio import to_thread
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -32,6 +33,7 @@ _DATA = re.compile(r"([yn])([0-9a-f]{8}):?([\w/+-]*)", re.ASCII)
 _PER_ROW = 2
 _MINUTES, _MINUTES_A_DAY = 120, 1_440
 """Up to two hours are said in minutes."""
+_MAX_AT_ONCE = 10
 _TRIES = 20
 _PAUSE_S = 0.25
 
@@ -74,21 +76,19 @@ def zone_buttons(sentences: Sentences, language: str, data: str) -> tuple[tuple[
 
     It reads a file, so call it in a thread.
     """
-    zones = sentences.text(language, "reminders.zones").split()
-    buttons = [Button(_label(zone, language), f"{data}:{zone}") for zone in zones]
+    from babel import Locale, core  # noqa: PLC0415 - few people are asked
+
+    # Each locale stays in memory, so only those of our languages are read.
+    locale = Locale.negotiate([language], sentences.languages, sep="-") or Locale("en")
+    cities, aliases = locale.time_zones, core.get_global("zone_aliases").items()
+    buttons = []
+    for zone in sentences.text(language, "reminders.zones").split():
+        names = [zone, *(old for old, new in aliases if new == zone)]
+        found = (cities[name]["city"] for name in names if "city" in cities.get(name, ()))
+        city = next(found, zone.rpartition("/")[2].replace("_", " "))
+        now = datetime.now(ZoneInfo(zone))  # people know their zone by the time there
+        buttons.append(Button(f"{city} {now:%H:%M}", f"{data}:{zone}"))
     return tuple(tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW))
-
-
-def _label(zone: str, language: str) -> str:
-    """Return a zone's city with the time there, by which people know their zone."""
-    from babel import Locale, core, localedata  # noqa: PLC0415 - few people are asked
-
-    locale = Locale.negotiate([language], localedata.locale_identifiers(), sep="-")
-    cities = (locale or Locale("en")).time_zones
-    names = [zone, *(old for old, new in core.get_global("zone_aliases").items() if new == zone)]
-    found = (cities[name]["city"] for name in names if "city" in cities.get(name, ()))
-    city = next(found, zone.rpartition("/")[2].replace("_", " "))
-    return f"{city} {datetime.now(ZoneInfo(zone)):%H:%M}"
 
 
 def _said(sentences: Sentences, language: str, how: str, reminder: WorkItem, *before: str) -> Part:
@@ -143,13 +143,23 @@ class ReminderButtons:
     async def go_on(self, person: int, conversation: Scope, language: str) -> tuple[Part, ...]:
         """Set what waited for a person's zone, which is known now; ask for words of others."""
         parts: list[Part] = []
-        for each in await self._reminders.list_open(conversation, person, is_open=False):
-            if each.needs_zone and each.is_first_party:
-                parts += await self._open(conversation, each, language)
-            elif each.needs_zone:
-                zoned = replace(each, zone=await self._zones.read_zone(person))
-                parts.append(_question(self._sentences, language, zoned, "reminders.why_others"))
+        waiting = await self._reminders.list_open(conversation, person, is_open=False)
+        for each in [each for each in waiting if each.needs_zone][:_MAX_AT_ONCE]:
+            with suppress(NotConfirmed):  # it was erased meanwhile
+                if each.is_first_party:
+                    parts += await self._open(conversation, each, language)
+                else:
+                    zoned = await self._zoned(each)
+                    why = "reminders.why_others"
+                    parts.append(_question(self._sentences, language, zoned, why))
         return tuple(parts)
+
+    async def _zoned(self, reminder: WorkItem) -> WorkItem:
+        """Return a reminder with the person's zone if it needs one; raise `NotConfirmed`."""
+        zone = reminder.zone or await self._zones.read_zone(reminder.person)
+        if reminder.needs_zone and not zone:
+            raise NotConfirmed("unknown")
+        return replace(reminder, zone=zone) if reminder.needs_zone else reminder
 
     async def _found(self, conversation: Scope, id_: str) -> WorkItem:
         """Return the reminder; wait for the turn that is about to store it."""
@@ -169,8 +179,7 @@ class ReminderButtons:
             key = "reminders.tasks_full" if reminder.is_task else "reminders.full"
             most = MAX_TASKS if reminder.is_task else MAX_OPEN
             return self._sentences.say(language, key, max=most)
-        if reminder.needs_zone:
-            reminder = replace(reminder, zone=await self._zones.read_zone(reminder.person))
+        reminder = await self._zoned(reminder)
         now = time.time() + await self._reminders.clock_ahead_s()
         try:
             reminder = reminder.opened(reminder.first_due(reminder.zone, now))

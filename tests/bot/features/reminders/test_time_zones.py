@@ -122,6 +122,8 @@ async def test_a_named_place_answers_what_waited_for_it(memory: Memory) -> None:
     theirs = replace(own, id="0000000b", text="Pay Mallory", is_first_party=False)
     await store(memory, own, theirs, replace(own, id="0000000c", person=8))
     rig = rig_of(memory)
+    with pytest.raises(NotConfirmed):
+        await rig.command.buttons["remind"](PRESSED, HERE, "y0000000b")
     _, is_set, asked = (await rig.says("Wien")).parts
     assert is_set.text.startswith("⏰ Ich erinnere dich regelmäßig")
     assert [each.text for each in await memory.work.list_open(HERE)] == ["Tea"]
