@@ -5,9 +5,13 @@
 -- Marks the turn that was asked before the stop: the next worker that looks at it ends it without asking the model.
 -- A question that waits for a worker becomes the open turn.
 -- Answers 'stopped'; 'waits' if no worker has the lease; 'answered' if the reply is stored; 'not_yours'; 'nothing'.
--- A repeated stop changes nothing, and gets its first answer or 'answered'.
+-- A repeated stop changes nothing, and gets 'waits' as long as that is so, else 'answered'.
 local request = cjson.decode(ARGV[1])
-if tonumber(redis.call('HGET', META, 'stopped_by') or '-inf') >= request.update_id then return 'answered' end
+if tonumber(redis.call('HGET', META, 'stopped_by') or '-inf') >= request.update_id then
+  -- The process that was to wake the conversation up may be dead.
+  local waits = redis.call('HEXISTS', TURN, 'stopped') == 1 and redis.call('EXISTS', LEASE) == 0
+  return waits and 'waits' or 'answered'
+end
 local entries, is_open = taken_entries(redis.call('HGET', TURN, 'taken')), true
 if #entries == 0 then
   entries, is_open = redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1), false
