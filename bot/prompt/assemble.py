@@ -202,7 +202,10 @@ class PromptAssembler:
         speakers, zone = context.speakers, self._zone
         shown = ((message, spoken(message, speakers, zone)) for message in context.window)
         return tuple(
-            replace(message, text=text, tokens=self._counter.count(text))
+            # The tokens of a text that is shown as it was stored are stored with it.
+            message
+            if text == message.text and message.tokens
+            else replace(message, text=text, tokens=self._counter.count(text))
             for message, text in shown
             if text.strip()
         )

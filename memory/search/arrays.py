@@ -34,13 +34,6 @@ class GrowingArray(Generic[Scalar]):
         """Bytes of the buffer."""
         return self._buffer.nbytes
 
-    def append(self, value: float) -> None:
-        """Add one value at the end."""
-        if self._used == len(self._buffer):
-            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
-        self._buffer[self._used] = value
-        self._used += 1
-
     def extend(self, values: npt.ArrayLike) -> None:
         """Add values at the end, `(n,)`."""
         added = np.asarray(values, self._buffer.dtype)

@@ -131,12 +131,15 @@ class LexicalIndex:
         """Return the runs of words in a set of languages."""
         runs = self._runs.setdefault(languages, GrowingArray(np.int64))
         runs.extend(np.zeros(len(self.vocabulary) - len(runs)))
-        for number in np.unique(numbers[runs.view[numbers] == 0]).tolist():
-            word = self.vocabulary.words[number]
-            for term in terms_of((word,), self._languages.sets[languages]):
-                self._terms.append(self._postings.number(term))
-            runs.view[number] = len(self._bounds) - 1
-            self._bounds.append(len(self._terms))
+        new = np.unique(numbers[runs.view[numbers] == 0])
+        terms, bounds, known = list[int](), list[int](), self._languages.sets[languages]
+        for number in new.tolist():
+            of_word = terms_of((self.vocabulary.words[number],), known)
+            terms += map(self._postings.number, of_word)
+            bounds.append(len(self._terms) + len(terms))
+        runs.view[new] = np.arange(len(new)) + len(self._bounds) - 1
+        self._terms.extend(terms)
+        self._bounds.extend(bounds)
         return runs.view[numbers]
 
     def _forget_words(self) -> None:

@@ -72,11 +72,6 @@ class Vocabulary(dict[str, int]):
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
         self.words.append(word)
-        self._scripts.append(_SCRIPT_NUMBERS[script_of(word)])
-        self._claims.append(_CLAIM_NUMBERS[CLAIMED_BY.get(word, ())])
-        self._is_ukrainian.append(not word.isascii() and not ALWAYS_UKRAINIAN.isdisjoint(word))
-        self._has_ideograph.append(has_ideograph(word))
-        self._tells_time.append(tells_time(word))
         return number
 
     def read(self, texts: Sequence[Sequence[str]]) -> NumberedWords:
@@ -87,7 +82,15 @@ class Vocabulary(dict[str, int]):
 
     def numbers(self, words: Iterable[str]) -> Numbers:
         """Return the numbers of folded words."""
-        return np.fromiter(map(self.__getitem__, words), np.int64)
+        numbers = np.fromiter(map(self.__getitem__, words), np.int64)
+        new = self.words[len(self._scripts) :]
+        self._scripts.extend([_SCRIPT_NUMBERS[script_of(word)] for word in new])
+        self._claims.extend([_CLAIM_NUMBERS[CLAIMED_BY.get(word, ())] for word in new])
+        is_ukrainian = [not (w.isascii() or ALWAYS_UKRAINIAN.isdisjoint(w)) for w in new]
+        self._is_ukrainian.extend(is_ukrainian)
+        self._has_ideograph.extend([has_ideograph(word) for word in new])
+        self._tells_time.extend([tells_time(word) for word in new])
+        return numbers
 
     def guesses(self, said: NumberedWords) -> list[Guess]:
         """Guess the languages of texts.

@@ -23,7 +23,7 @@ from memory.search.excerpt import LEFT_OUT
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.message_lines import Speakers
-from memory.text.tokens import SHORTENED, TokenCounter
+from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
 
 HERE = Scope.of_chat(7)
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
@@ -422,6 +422,15 @@ def test_a_window_that_does_not_fit_loses_its_oldest_exchanges(assembler: Prompt
     assert 0 < kept < len(window)
     assert kept % 2 == 0
     assert [m.role for m in prompt.messages[1:]] == ["user", "assistant"] * (kept // 2) + ["user"]
+
+
+def test_a_text_of_the_window_costs_the_tokens_that_are_stored_with_it(
+    assembler: PromptAssembler,
+) -> None:
+    """They were counted before it was stored, so no turn counts forty messages again."""
+    window = tuple(replace(message, tokens=7) for message in dialogue(3))
+    prompt = assembler.assemble(context_of(message_of(), window=window))
+    assert prompt.tokens.window == len(window) * (7 + MESSAGE_OVERHEAD)
 
 
 def test_a_window_that_is_too_long_keeps_its_beginning_for_several_turns(

@@ -22,12 +22,12 @@ from tests.memory.search.conversations import (
 )
 
 
-@given(st.lists(st.integers(-(2**40), 2**40), max_size=40))
-def test_a_growing_array_behaves_like_a_list(values: list[int]) -> None:
+@given(st.lists(st.lists(st.integers(-(2**40), 2**40), max_size=9), max_size=9))
+def test_a_growing_array_behaves_like_a_list(parts: list[list[int]]) -> None:
     array, listed = GrowingArray(np.int64), list[int]()
-    for value in values:
-        array.append(value)
-        listed.append(value)
+    for values in parts:
+        array.extend(values)
+        listed += values
         assert array.view.tolist() == listed
         assert len(array) == len(listed)
 

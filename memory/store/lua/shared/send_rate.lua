@@ -4,10 +4,11 @@
 -- longer than it can be, was written before the clock went back.
 -- Returns how many ms the ban still lasts, and after how many ms all permits are free.
 local function state(max_ms)
+  local taken = redis.call('PTTL', KEYS[1])
+  if taken == -2 then return 0, 0 end
   local ends, length = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)|(%d+)$')
   local ban = ends and ends - now_ms() or 0
   if ban < 0 or ban > tonumber(length or 0) then ban = 0 end
-  local taken = redis.call('PTTL', KEYS[1])
   if taken < 0 or taken > ban + max_ms then taken = 0 end
   return ban, taken
 end
