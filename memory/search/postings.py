@@ -14,6 +14,8 @@ import numpy.typing as npt
 from memory.search.arrays import Flags, Floats, GrowingArray
 
 Records = npt.NDArray[np.int32]
+Halves = npt.NDArray[np.float16]
+"""Weights in two bytes, each rounded to one part in 2,000."""
 Numbers = npt.NDArray[Any]
 
 _TERM_BYTES: Final = 200
@@ -46,7 +48,7 @@ class Postings:
         self._terms: dict[str, int] = {}
         self._starts = np.zeros(1, np.int64)
         self._records: Records = np.zeros(0, np.int32)
-        self._weights: Floats = np.zeros(0, np.float32)
+        self._weights: Halves = np.zeros(0, np.float16)
         self._clear_new()
 
     @property
@@ -91,7 +93,7 @@ class Postings:
         """Return the records that mention a term, ascending, and its weights in them."""
         number = self._terms.get(term)
         if number is None:
-            return self._records[:0], self._weights[:0]
+            return self._records[:0], np.zeros(0, np.float32)
         if len(self._new_terms) > _MAX_NEW + len(self._records) // _NEW_SHARE:
             self._settle()
         settled = slice(0, 0)
@@ -99,12 +101,10 @@ class Postings:
             settled = slice(*self._starts[number : number + 2])
         records, weights = self._records[settled], self._weights[settled]
         at = np.flatnonzero(self._new_terms.view == number)
-        if not len(at):
-            return records, weights
-        return (
-            np.concatenate([records, self._new_records.view[at]]),
-            np.concatenate([weights, self._new_weights.view[at]]),
-        )
+        if len(at):
+            records = np.concatenate([records, self._new_records.view[at]])
+            weights = np.concatenate([weights, self._new_weights.view[at]])
+        return records, weights.astype(np.float32)
 
     def mentions(self) -> tuple[Numbers, Numbers]:
         """Return the records and the numbers of the terms of all mentions, in no order."""
@@ -135,7 +135,7 @@ class Postings:
 
     def _clear_new(self) -> None:
         self._new_terms, self._new_records = GrowingArray(np.int32), GrowingArray(np.int32)
-        self._new_weights = GrowingArray(np.float32)
+        self._new_weights = GrowingArray(np.float16)
 
 
 def _merged(settled: Numbers, new: Numbers, is_new: Flags) -> Numbers:

@@ -96,7 +96,10 @@ LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
 
 def script_of(word: str) -> str:
     """Return the script of a word by its first letter; "" for digits and other scripts."""
-    return _script_of(word[:_MAX_LETTERS])
+    word = word[:_MAX_LETTERS]
+    if word.isascii():
+        return "latin" if word.lower() != word.upper() else ""
+    return _script_of(word)
 
 
 @functools.lru_cache(maxsize=_MAX_CACHED)
