@@ -1,11 +1,13 @@
 """The round trips of a turn to Redis, counted on the wire."""
 
+import asyncio
 from functools import partial
 from pathlib import Path
 
 from memory.store.keys import Keys
 from tests.acceptance.rig import open_rig
 from tests.lab.wire_tap import Traffic, WireTap, is_learned
+from tests.servers.model_api import Reply
 from tests.valkey import ValkeyServer
 
 INTAKE = ["ZADD+intake", "XADD"]
@@ -33,11 +35,24 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
         await rig.start(
             user_turns_per_minute=0, sends_per_second=0, access="ask", admin_user_ids=1009
         )
-        for text in ("Hello", "My boat is called Nessie.", "How is my boat called?"):
+        for text in ("Hello", "My boat is called Nessie."):
             begun = len(tap.passed)
             await rig.ask(anna, chat, text)
             await tap.wait_for(partial(is_learned, tap, begun))
-        assert Traffic.of(tap.passed[begun:], anna.id).steps == INTAKE + TURN
+        begun, gate = len(tap.passed), asyncio.Event()
+        rig.script.on("How is my boat called?", Reply("Nessie.", gate=gate))
+        asking = asyncio.create_task(rig.ask(anna, chat, "How is my boat called?"))
+        await rig.wait_until_asked("How is my boat called?")
+        before = list(map(id, tap.passed[begun:]))
+        gate.set()
+        await asking
+        await tap.wait_for(partial(is_learned, tap, begun))
+        traffic = Traffic.of(tap.passed[begun:], anna.id)
+        assert traffic.steps == INTAKE + TURN
+        # The model waits for these four, and once a second for the length of the ready queue.
+        trips = [trip for trip in (*traffic.intake, *traffic.turn) if id(trip) in before]
+        names = ["+".join(trip.names) for trip in trips]
+        assert [each for each in names if each != "count_usage"] == INTAKE + TURN[:2]
 
 
 async def test_a_process_without_work_sends_four_commands_a_second_at_most(
