@@ -6,10 +6,7 @@
 -- key has days; `expires_at`, when the month's sums expire; `known`, how many ids of earlier calls the first key remembers;
 -- `quota_s`, how long the quota's sum is kept. A call that is remembered is not counted again.
 -- A sum of tokens is stored as 'fresh,cached,output,reasoning'.
--- Begins with a write that needs no memory, so that a full Redis takes it: a reply is stored in the same round trip and
--- must not fail because of the count.
 local request = cjson.decode(ARGV[1])
-redis.call('EXPIREAT', KEYS[1], request.expires_at)
 local of_day = request.day .. '|'
 local prefix = request.is_private and of_day or ''
 local fields_of_first = {}
@@ -40,7 +37,13 @@ local function add(key, prefix, before, ...)
     values[#values + 1] = table.concat(after, ',')
     is_first = is_first or not before[number]
   end
-  redis.call('HSET', key, unpack(values))
+  -- A full Redis takes it too, after a write that needs no memory: a reply is stored in the same round trip and must
+  -- not fail because of the count.
+  local answer = redis.pcall('HSET', key, unpack(values))
+  if type(answer) == 'table' then
+    redis.call('EXPIREAT', KEYS[1], request.expires_at)
+    redis.call('HSET', key, unpack(values))
+  end
   if is_first then redis.call('EXPIREAT', key, request.expires_at) end
 end
 
