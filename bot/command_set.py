@@ -95,8 +95,7 @@ def build_commands(services: Services, running: Running) -> CommandSet:
         *_talk_commands(memory, access, around, sentences, running.me),
         *_memory_commands(services, edits, running.features),
         *_recall_commands(settings, memory, sentences),
-        *_conversation_commands(memory, sentences, running.deleting),
-        _forget_command(memory, receipts, sentences),
+        *_data_commands(memory, receipts, sentences, running.deleting),
         _mute_command(memory, sentences, running.features),
         _privacy_command(services, running.features),
         *_operators_commands(services, receipts, running),
@@ -170,12 +169,14 @@ def _recall_commands(
     )
 
 
-def _conversation_commands(
-    memory: Memory, sentences: Sentences, deleting: Deleting
+def _data_commands(
+    memory: Memory, receipts: Receipts, sentences: Sentences, deleting: Deleting
 ) -> tuple[BotCommand, ...]:
-    """Return what is about one conversation as a whole."""
+    """Return what shows or erases all that is stored of a conversation or of a person."""
     export = ExportCommand(memory.exporter, sentences)
     clear = ClearCommand(memory, deleting, sentences)
+    forget = ForgetCommand(memory, receipts, sentences)
+    forgets = {"forget": forget.forget, "delete_message": forget.delete_message}
     return (
         BotCommand("export", export.answer, group_admins_only=True, section="data"),
         BotCommand(
@@ -185,14 +186,8 @@ def _conversation_commands(
             group_admins_only=True,
             section="data",
         ),
+        BotCommand("forget", forget.ask, buttons=forgets, section="data"),
     )
-
-
-def _forget_command(memory: Memory, receipts: Receipts, sentences: Sentences) -> BotCommand:
-    """Return what erases a person, or one message."""
-    forget = ForgetCommand(memory, receipts, sentences)
-    buttons = {"forget": forget.forget, "delete_message": forget.delete_message}
-    return BotCommand("forget", forget.ask, buttons=buttons, section="data")
 
 
 def _mute_command(memory: Memory, sentences: Sentences, features: Sequence[Feature]) -> BotCommand:

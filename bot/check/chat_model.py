@@ -75,7 +75,8 @@ async def check_chat(settings: Settings) -> Rows:
         model = OpenAIChatModel(client, settings.openai_model, timeout_s, chat_parameters(settings))
         answered = await _stream(model, settings.openai_model, known)
         if answered.verdict == "fail":
-            yield _with_api(answered, settings)
+            other_api = "" if settings.openai_api == "auto" else "; or set OPENAI_API=auto"
+            yield replace(answered, advice=f"{answered.advice}{other_api}")
             return
         yield answered
         called = await _tool_call(model, known)
@@ -122,12 +123,6 @@ def _server_row(known: KnownServer, model: OpenAIChatModel) -> Row:
     name = known.name or "a server that docs/models.md does not list"
     api = "Responses" if model.api == "Responses" else "chat completions"
     return Row("Model server", "ok", f"{name}, asked over {api}")
-
-
-def _with_api(failed: Row, settings: Settings) -> Row:
-    if settings.openai_api == "auto":
-        return failed
-    return replace(failed, advice=f"{failed.advice}; or set OPENAI_API=auto")
 
 
 async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:

@@ -70,7 +70,9 @@ async def check_embeddings(settings: Settings) -> Rows:
             got = await _dimensions(OpenAIEmbedder(client, name, wanted, _TIMEOUT_S))
         except EmbeddingsUnavailable as error:
             if wanted is not None and 0 < native < wanted:
-                yield _too_few(name, wanted, native)
+                seen = f"{name} has {native} dimensions, but {wanted} are set"
+                advice = f"set OPENAI_EMBEDDING_DIMENSIONS to {native} or less"
+                yield Row(_WHAT, "fail", seen, advice)
             else:
                 yield await _failed(error, settings)
             return
@@ -90,11 +92,6 @@ def native_row(name: str, native: int) -> Row:
 
 async def _dimensions(embedder: OpenAIEmbedder) -> int:
     return int((await embedder.embed(["Is anybody there?"])).shape[1])
-
-
-def _too_few(name: str, wanted: int, native: int) -> Row:
-    seen = f"{name} has {native} dimensions, but {wanted} are set"
-    return Row(_WHAT, "fail", seen, f"set OPENAI_EMBEDDING_DIMENSIONS to {native} or less")
 
 
 async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:

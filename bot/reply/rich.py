@@ -32,18 +32,14 @@ def is_worth_rich(markdown: str, parts: Sequence[Part]) -> bool:
         return False
     text = TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
     columns = _columns(text.split("\n"))
-    has_formula = any(_is_block(token) for token in TOKEN.finditer(markdown))
+    blocks = (t for t in TOKEN.finditer(markdown) if FORMULA_MARKS.get(t.lastgroup or "") == "$$")
     is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(markdown)
-    return is_fit and (has_formula or bool(columns))
+    return is_fit and (any(map(formula_in, blocks)) or bool(columns))
 
 
 def rich_markdown(markdown: str) -> str:
     """Return the Markdown with dollars around all formulas, and with all other dollars escaped."""
     return TOKEN.sub(_with_dollars, markdown)
-
-
-def _is_block(token: re.Match[str]) -> bool:
-    return FORMULA_MARKS.get(token.lastgroup or "") == "$$" and bool(formula_in(token))
 
 
 def _with_dollars(token: re.Match[str]) -> str:

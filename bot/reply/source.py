@@ -84,7 +84,7 @@ def _protected(token: re.Match[str]) -> str:
         case "round" | "square":  # only escaped brackets
             return f"{token[0][:2]}{protect(token[token.lastgroup])}{token[0][-2:]}"
         case _:
-            return _literal(token[0])
+            return _LOSABLE.sub(lambda found: PLACEHOLDERS[found[0]], token[0])
 
 
 def _formula(token: re.Match[str], mark: str) -> str:
