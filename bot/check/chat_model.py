@@ -80,7 +80,9 @@ async def check_chat(settings: Settings) -> Rows:
             return
         yield answered
         called = await _tool_call(model, known)
-        yield _server_row(known, model)
+        server = known.name or "a server that docs/models.md does not list"
+        api = "Responses" if model.api == "Responses" else "chat completions"
+        yield Row("Model server", "ok", f"{server}, asked over {api}")  # a tool has passed
         yield called
         name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
         structured = StructuredModel(client, name, timeout_s, reasoning)
@@ -116,13 +118,6 @@ def in_place_of_first(settings: Settings) -> Settings:
             "openai_service_tier": None,
         }
     )
-
-
-def _server_row(known: KnownServer, model: OpenAIChatModel) -> Row:
-    """Return which server it is, and its API, now that a request with a tool has passed."""
-    name = known.name or "a server that docs/models.md does not list"
-    api = "Responses" if model.api == "Responses" else "chat completions"
-    return Row("Model server", "ok", f"{name}, asked over {api}")
 
 
 async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:

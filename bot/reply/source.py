@@ -93,10 +93,6 @@ def _formula(token: re.Match[str], mark: str) -> str:
     return f"{mark}{opaque(shown)}{mark}" if shown else opaque(token[0])
 
 
-def _literal(text: str) -> str:
-    return _LOSABLE.sub(lambda found: PLACEHOLDERS[found[0]], text)
-
-
 _MAX_CHARS = 1500
 _MAX_NESTING = 8
 _OPENING, _CLOSING = "{[", "}]"

@@ -128,13 +128,5 @@ class Clashing(AIContextBehavior):
     functions = (Tool("calculate", "Guess the number.", Guess, guess),)
 
 
-def _is_first_death() -> bool:
-    """Return whether no process has died yet, and note that one has now."""
-    mark = Path(os.environ["HOOK_LOG"] + ".died")
-    is_first = not mark.exists()
-    mark.touch()
-    return is_first
-
-
 def _state_of(tag: str) -> Path:
     return Path(os.environ["HOOK_LOG"] + f".{tag.replace(':', '_')}")

@@ -41,22 +41,7 @@ def fact(text: str, seq: int, here: Scope, sender: int) -> Fact:
 
 def synopsis(text: str, seqs: tuple[int, int], here: Scope) -> Synopsis:
     """Return a synopsis of two days."""
-    first, last = seqs
-    return Synopsis(
-        id=0,
-        likely_request=text,
-        actions="",
-        result="",
-        behaviour="",
-        emotions="",
-        preferences="",
-        reasoning="",
-        began_at=86_400,
-        ended_at=172_800,
-        first_seq=first,
-        last_seq=last,
-        tag=here.tag,
-    )
+    return Synopsis(0, text, "", "", "", "", "", "", 86_400, 172_800, *seqs, here.tag)
 
 
 @asynccontextmanager

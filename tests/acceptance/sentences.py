@@ -8,25 +8,8 @@ from bot.reply.render import render
 _CATALOGUE = Catalogue()
 
 IN_PRIVATE = (
-    "new",
-    "stop",
-    "retry",
-    "memory",
-    "recall",
-    "export",
-    "clear",
-    "forget",
-    "mute",
-    "privacy",
-    "reminders",
-    "import",
-    "documents",
-    "why",
-    "instructions",
-    "off",
-    "back",
-    "usage",
-    "help",
+    *("new", "stop", "retry", "memory", "recall", "export", "clear", "forget", "mute", "privacy"),
+    *("reminders", "import", "documents", "why", "instructions", "off", "back", "usage", "help"),
 )
 _PRIVATE_ONLY = ("off", "back", "import", "usage", "mute")
 IN_GROUPS = ("ask", *(name for name in IN_PRIVATE if name not in _PRIVATE_ONLY))

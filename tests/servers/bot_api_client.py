@@ -26,10 +26,6 @@ class Scene:
         """Return the pending updates, without waiting."""
         return await self.bot.get_updates(offset=offset, limit=limit)
 
-    async def new_update(self) -> Update:
-        """Return the newest update, and confirm the others."""
-        return (await self.updates(offset=-1))[0]
-
     async def sent(self, text: str) -> Message:
         """Let the bot send Anna a text; return the message as she sees it."""
         await self.bot.send_message(self.chat.id, text)

@@ -17,6 +17,7 @@ from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.acceptance.sentences import IN_GROUPS, IN_PRIVATE, OF_OPERATORS
 from tests.bot.features.services import services_of
 from tests.memory.conftest import OPTIONS
 from tests.settings import Settings
@@ -24,30 +25,7 @@ from tests.settings import Settings
 CATALOGUE = Catalogue()
 OPERATOR, ANNA = 1, 7
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
-PRIVATE = {
-    "new",
-    "stop",
-    "retry",
-    "memory",
-    "off",
-    "back",
-    "recall",
-    "instructions",
-    "why",
-    "documents",
-    "import",
-    "export",
-    "clear",
-    "forget",
-    "reminders",
-    "usage",
-    "mute",
-    "privacy",
-    "help",
-}
-GROUP = PRIVATE - {"usage", "mute", "import", "off", "back"} | {"ask"}
-OPERATORS = {"stats", "inspect", "clear_memory", "reload", "people", "invite"}
-OPERATORS |= {"broadcast"}
+PRIVATE, GROUP, OPERATORS = {*IN_PRIVATE}, {*IN_GROUPS}, {*OF_OPERATORS}
 
 
 async def _deleting(_: CallContext) -> None:

@@ -29,17 +29,9 @@ from tests.settings import Settings
 ANNA = Sender(7, "Anna")
 AT = 1_774_000_000
 ASKED = IncomingMessage(
-    update_id=9,
-    chat_id=HERE.chat_id,
-    topic_id=0,
-    is_group=True,
-    message_id=99,
-    sent_at=AT,
-    sender=ANNA,
-    kind="command",
-    text="",
-    command="recall",
-)
+    *(9, HERE.chat_id, 0), is_group=True, message_id=99, sent_at=AT, sender=ANNA,
+    kind="command", text="", command="recall",
+)  # fmt: skip
 BOAT = Message(
     *(0, 0, "user", "Good morning\nThe boat is called Aurora", AT, 7, "Anna"),
     message_ids=(1, 2),

@@ -12,11 +12,6 @@ def pdf(*pages: str) -> bytes:
     return _written([_page_text(page) for page in pages])
 
 
-def content_pdf(content: bytes, filters: str = "") -> bytes:
-    """Return a PDF with one page; `content` are its drawing operators, encoded with `filters`."""
-    return _written([content], filters)
-
-
 def bomb(nbytes: int) -> bytes:
     """Return a PDF whose page decompresses, in two layers, to `nbytes` bytes."""
     layers = zlib.compress(zlib.compress(b" " * nbytes, 9), 9)

@@ -16,20 +16,14 @@ from tests.memory.turns import HERE, take
 __all__ = ["memory"]
 
 ANN = Sender(7, "Ann", "Ann")
+SAID = IncomingMessage(
+    *(1, 7, 0), is_group=False, message_id=1, sent_at=0, sender=ANN, kind="text", text=""
+)
 
 
 def said(update_id: int, text: str, sent_at: int) -> IncomingMessage:
-    return IncomingMessage(
-        update_id=update_id,
-        chat_id=7,
-        topic_id=0,
-        is_group=False,
-        message_id=100 + update_id,
-        sent_at=sent_at,
-        sender=ANN,
-        kind="text",
-        text=text,
-    )
+    id_ = 100 + update_id
+    return replace(SAID, update_id=update_id, message_id=id_, sent_at=sent_at, text=text)
 
 
 def forwarded(update_id: int, text: str) -> IncomingMessage:

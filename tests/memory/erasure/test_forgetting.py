@@ -40,21 +40,8 @@ def source(seq: int, where: Scope = HERE, sender: int = ANN, epoch: int = 0) -> 
 
 
 def synopsis(first: int, last: int, where: Scope = HERE) -> Synopsis:
-    return Synopsis(
-        id=0,
-        likely_request=f"about a {CANARY}",
-        actions="",
-        result="",
-        behaviour="",
-        emotions="",
-        preferences="",
-        reasoning="",
-        began_at=1,
-        ended_at=2,
-        first_seq=first,
-        last_seq=last,
-        tag=where.tag,
-    )
+    about = f"about a {CANARY}"
+    return Synopsis(0, about, "", "", "", "", "", "", 1, 2, first, last, where.tag)
 
 
 async def write(memory: Memory, scope: Scope, *parts: ScopeEntry | Field) -> None:

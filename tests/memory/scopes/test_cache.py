@@ -15,7 +15,6 @@ from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)
 TAIL = 10
-ROOMY = 10_000_000
 ROW = packed(np.full(4, 0.5, np.float32))
 WIDER_ROW = packed(np.full(9, 0.5, np.float32))
 

@@ -37,7 +37,6 @@ HERE = Scope.of_chat(7)
 GROUP = Scope.of_chat(-7)
 OTHER = Scope.of_chat(9)
 MANUAL = Scope.of_namespace("manual")
-MOVED = Scope.of_chat(-100)
 WITH_A_REPLY = Scope.of_chat(11)
 STORED = json.loads((Path(__file__).parent / "b14a1af.json").read_text())
 

@@ -12,7 +12,6 @@ from bot.features.backup.restoring import check_files
 from memory.store.layout import LAYOUT
 
 CANARY = "quokka"
-HEADER_LINES = 2
 # Random bytes do not compress, so each record fills a chunk of its own.
 NOISE = [os.urandom(550_000).hex() for _ in range(3)]
 PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["plain", "encrypted"])
