@@ -1,7 +1,13 @@
-"""What is remembered, as entries of a list: state, facts, synopses, documents, refused messages."""
+"""What is remembered, as entries of a list: state, facts, synopses, documents, refused messages.
+
+The first page is a portrait: the newest facts of each group. What is not in it comes behind.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import accumulate, groupby, zip_longest
 from math import inf
 
 import orjson
@@ -9,7 +15,7 @@ import orjson
 from bot.commands.memory_settings import MemoryWords
 from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
-from bot.reply.utf16 import utf16_slice
+from bot.reply.utf16 import utf16_length, utf16_slice
 from memory.behaviors.learning_mode import mode_in
 from memory.documents.library import documents
 from memory.erasure.moving import is_movable
@@ -18,6 +24,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import is_about_people, period
 from memory.scopes.fields import Looked
 from memory.scopes.history import ChatHistory
 from memory.scopes.provenance import former_wordings
@@ -28,6 +35,14 @@ from memory.store.keys import Scope
 _LINE_UNITS = 220
 _STATE_UNITS = 700
 _UNKNOWN = ("", "unknown")
+
+_NEW, _OTHER = "memory.new", "memory.other"
+_OF_FACTS = ("you", "group", "people", "now", "dated", "always")
+_GROUPS = (_NEW, *(f"memory.{group}" for group in _OF_FACTS), _OTHER)
+"""What stands above the groups of a list, in their order."""
+_ON_PORTRAIT = 16
+_PORTRAIT_UNITS, _AROUND_UNITS = 2_200, 40
+"""UTF-16 units of all lines, and of a line's number and date; the rest fits the same message."""
 
 _PINNED = "📌 "
 PIN, UNPIN = "n", "u"
@@ -64,50 +79,47 @@ class MemoryEntries:
         self.sentences = sentences
 
     async def content(self, language: str, conversation: Scope, word: str = "") -> ListContent:
-        """Return the entries, facts first and the newest of each kind first; raise `StoreError`.
+        """Return the entries by group, the newest of each group first; raise `StoreError`.
 
-        What was learned since the look before the latest one comes first, the newest first. Only
-        facts and synopses with `word` are in it, if that is given. A code is the kind's letter and
-        an id: "x" (the state), "f12", "s3", "d<key>", "r7".
+        The first page has the newest of each group of facts, and of what was learned since the look
+        before the latest one. With a `word` the entries are the facts and synopses that have it. A
+        code is the kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
         """
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)
         listed = list(self._facts(language, facts, here, word.casefold()))
         synopses = list(self._synopses(language, here, word.casefold()))
         if word:
-            return ListContent("memory.found", [*listed, *synopses])
+            found = [replace(each, group="") for each in (*listed, *synopses)]
+            return ListContent("memory.found", found)
         history = await ChatHistory.read(self._histories, conversation)
         refused = [message for message in history.messages if message.is_refused]
         new = _new_codes(here, facts)
+        fresh = [replace(each, group=_NEW) for each in (*listed, *synopses) if each.code in new]
         entries = [
-            *sorted(
-                (each for each in (*listed, *synopses) if each.code in new),
-                key=lambda each: new[each.code],
-                reverse=True,
-            ),
+            *sorted(fresh, key=lambda each: -new[each.code]),
             *(each for each in listed if each.code not in new),
             *self.state(language, here),
             *(each for each in synopses if each.code not in new),
             *self._documents(language, here),
             *self._refused(language, refused),
         ]
+        portrait = _portrait([each for each in entries if each.group != _OTHER])
+        shown_codes = {each.code for each in portrait}
+        rest = [each for each in entries if each.code not in shown_codes]
         stats = await self._counted(conversation)
         mode = mode_in(facts)
-        footer = []
-        shown_keys = (switch.shown(conversation, facts) for switch in self._switches)
-        footer += [self.sentences.text(language, key) for key in shown_keys if key]
-        footer += filter(None, (line(language, here, facts) for line in self._lines))
-        if mode != "auto" and not stats.is_off:
-            footer.append(self.sentences.text(language, f"memory.mode_{mode}"))
-        footer.append(self._counts(language, stats))
+        settings = [switch.shown(conversation, facts) for switch in self._switches]
+        settings += [f"memory.mode_{mode}"] * (mode != "auto" and not stats.is_off)
+        said = (self.sentences.text(language, key) for key in settings if key)
+        lines = filter(None, (line(language, here, facts) for line in self._lines))
         return ListContent(
             "memory.learned",
-            entries,
-            len(new),
-            "memory.new",
+            [*portrait, *_by_group(rest)],
             above=self._states(language, stats),
-            footer=footer,
+            footer=[*lines, " ".join((*said, self._counts(language, stats)))],
             switches=_switches(mode, stats) if conversation.is_private else {},
+            on_first=len(portrait),
         )
 
     async def look(self, conversation: Scope, update_id: int) -> None:
@@ -157,7 +169,8 @@ class MemoryEntries:
         """Yield the running state, if there is one."""
         fields = orjson.loads(here.state) if here.state else {}
         if text := " · ".join(self._labelled(language, fields)):
-            yield ListEntry("x", "memory.state", {"text": shortened(text, _STATE_UNITS)})
+            values = {"text": shortened(text, _STATE_UNITS)}
+            yield ListEntry("x", "memory.state", values, group=_OTHER)
 
     def _facts(
         self, language: str, facts: ScopeMemory, here: ScopeMemory, word: str = ""
@@ -170,6 +183,7 @@ class MemoryEntries:
                     text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
                     day = self.sentences.day(language, fact.said_at)
                     id_ = shown(each.scope, fact).id
+                    seqs = [source.seq for source in fact.sources if source.tag == here.scope.tag]
                     pin = {UNPIN: "buttons.unpin"} if fact.is_pinned else {PIN: "buttons.pin"}
                     label = "buttons.everywhere" if is_topic else "buttons.only_topic"
                     move = {MOVE: label} if is_movable(here, each, fact) else {}
@@ -179,6 +193,8 @@ class MemoryEntries:
                         {"text": text, "date": day, "id": id_},
                         choices={EDIT: "buttons.edit", **pin, **move},
                         details=self._former(language, each, fact),
+                        group=_group(fact, language, is_group=not here.scope.is_private),
+                        source=f"recall:{max(seqs)}" if seqs else "",
                     )
 
     def _former(self, language: str, facts: ScopeMemory, fact: Fact) -> list[str]:
@@ -205,20 +221,20 @@ class MemoryEntries:
                 "dates": began if began == ended else f"{began} – {ended}",
                 "id": synopsis.id,
             }
-            yield ListEntry(f"s{synopsis.id}", "memory.synopsis", values)
+            yield ListEntry(f"s{synopsis.id}", "memory.synopsis", values, group=_OTHER)
 
     def _documents(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         newest = sorted(documents(here).values(), key=lambda document: -document.added_at)
         for document in newest:
             day = self.sentences.day(language, document.added_at)
             values = {"name": document.title, "date": day}
-            yield ListEntry(f"d{document.key}", "memory.document", values)
+            yield ListEntry(f"d{document.key}", "memory.document", values, group=_OTHER)
 
     def _refused(self, language: str, messages: Sequence[Message]) -> Iterator[ListEntry]:
         for message in reversed(messages):
             day = self.sentences.day(language, message.sent_at)
             values = {"text": shortened(message.text, _LINE_UNITS), "date": day}
-            yield ListEntry(f"r{message.seq}", "memory.refused", values)
+            yield ListEntry(f"r{message.seq}", "memory.refused", values, group=_OTHER)
 
     def _labelled(self, language: str, fields: object) -> Iterator[str]:
         """Yield each known field of a state with its label."""
@@ -236,6 +252,38 @@ class MemoryEntries:
         if self.sentences.has(f"state.{name}"):
             return self.sentences.text(language, f"state.{name}")
         return name.replace("_", " ")
+
+
+def _group(fact: Fact, language: str, *, is_group: bool) -> str:
+    """Return the group of a fact by what is stored with it.
+
+    A fact of the past without an end counts as present only if it is of a kind that changes.
+    """
+    has_date = bool(fact.from_day or fact.to_day)
+    is_over = period(fact, UTC)[1] < datetime.now(UTC).date()
+    if fact.is_pinned:
+        return "memory.always"
+    if not is_group and is_about_people(fact, language[:2].lower()):
+        return "memory.people"
+    if (has_date and not is_over) or (fact.changes and not (fact.to_day and is_over)):
+        return "memory.now"
+    if has_date:
+        return "memory.dated"
+    return "memory.group" if is_group else "memory.you"
+
+
+def _portrait(entries: Sequence[ListEntry]) -> list[ListEntry]:
+    """Return the first entries of each group that one message can show, by group."""
+    groups = groupby(_by_group(entries), key=lambda each: each.group)
+    places = zip_longest(*(list(few) for _, few in groups))
+    best = [each for place in places for each in place if each][:_ON_PORTRAIT]
+    units = accumulate(utf16_length(str(each.values["text"])) + _AROUND_UNITS for each in best)
+    fitting = zip(best, units, strict=True)
+    return _by_group([each for each, used in fitting if used <= _PORTRAIT_UNITS])
+
+
+def _by_group(entries: Sequence[ListEntry]) -> list[ListEntry]:
+    return sorted(entries, key=lambda each: _GROUPS.index(each.group))
 
 
 def _switches(mode: str, stats: ConversationStats) -> dict[str, str]:

@@ -70,8 +70,8 @@ class MemoryList:
         keys = ["arguments.did_you_mean"] if near else ["memory.not_found"] * (not found.entries)
         values = {"command": "memory", "word": near, "said": word[:_MAX_SAID_CHARS]}
         hints = [self._sentences.text(language, key, **values) for key in keys]
-        source = _Found(self, replace(found, above=hints, entries=found.entries[:PER_PAGE]))
-        return await PagedList(source, self._sentences).show(asked, conversation)
+        found = replace(found, above=hints, entries=found.entries[:PER_PAGE])
+        return await self._list.show(asked, conversation, found)
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Act on a button of the list; the question for a new wording comes below it."""
@@ -106,16 +106,3 @@ class MemoryList:
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
         return await self._deletion.delete(conversation, code)
-
-
-class _Found(MemoryList):
-    """The memories that a search has found; their buttons are those of the whole list."""
-
-    def __init__(self, whole: MemoryList, found: ListContent) -> None:
-        vars(self).update(vars(whole))
-        self._content = found
-
-    async def content(self, language: str, conversation: Scope) -> ListContent:
-        """Return what was found."""
-        del language, conversation
-        return self._content

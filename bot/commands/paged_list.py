@@ -4,8 +4,10 @@ Every list of the bot is shown by this class; a `ListSource` says what is in it 
 do. Pressing a button replaces the message, so a list is always shown as it is now.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Protocol
 
 from bot.commands.bot_command import Answer
@@ -40,7 +42,9 @@ class ListEntry:
     A code has no dot. With the verb, the page and the topic it has to fit Telegram's 64 bytes.
     `without` has the letters of the actions that this entry has no button for. `choices` are
     actions beside deleting, one letter each with the key of a label. They are offered where the
-    list asks about this entry alone, and `details` are shown there.
+    list asks about this entry alone; there `details` are shown, and a button with the callback data
+    `source` shows where the entry comes from. Entries with one `group` stand together below the
+    sentence of that key, which gets `{count}`.
     """
 
     code: str
@@ -49,28 +53,27 @@ class ListEntry:
     without: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
     details: Sequence[str] = ()
+    group: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ListContent:
-    """What a list shows now; `title` is a key and gets `{place}`, its page, and `{count}`.
+    """What a list shows now; `title` is a key and gets `{count}`; its page follows.
 
     `above` are paragraphs of Markdown before the title of the first page, `below` after the lines
-    of every page. The first `new` entries are shown before all this, below the title `new_title`,
-    which gets `{count}`. `footer` are the last paragraphs of the first page, and `switches` its
-    last rows of buttons: label keys by code. The first page has `on_first` entries. `ask` is the
-    question before an entry is deleted, `confirm` the label of its yes.
+    of every page. `footer` are the last paragraphs of the first page, and `switches` its last rows
+    of buttons: label keys by code. If given, the first page has `on_first` entries and "More".
+    `ask` is the question before an entry is deleted, `confirm` the label of its yes.
     """
 
     title: str
     entries: Sequence[ListEntry]
-    new: int = 0
-    new_title: str = ""
     above: Sequence[str] = ()
     below: Sequence[str] = ()
     footer: Sequence[str] = ()
     switches: Mapping[str, str] = field(default_factory=dict)
-    on_first: int = PER_PAGE
+    on_first: int = 0
     ask: str = "lists.delete_ask"
     confirm: str = "buttons.delete"
 
@@ -123,10 +126,12 @@ class PagedList:
         self._source = source
         self._sentences = sentences
 
-    async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Answer a command with the first page."""
+    async def show(
+        self, asked: IncomingMessage, conversation: Scope, found: ListContent | None = None
+    ) -> Answer:
+        """Answer a command with the first page, or with what was found in the list."""
         page = _Page(conversation, asked.topic_id, asked.sender.language)
-        return Answer((await self._shown(page),))
+        return Answer((await self._shown(page, found=found),))
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Turn the page or act on an entry; return the page as it is then."""
@@ -142,33 +147,36 @@ class PagedList:
         change = await self._source.act(conversation, action, code)
         return (await self._shown(page, change),)
 
-    async def _shown(self, page: _Page, change: ListChange | None = None) -> Part:
-        content = await self._source.content(page.language, page.conversation)
+    async def _shown(
+        self, page: _Page, change: ListChange | None = None, found: ListContent | None = None
+    ) -> Part:
+        content = found or await self._source.content(page.language, page.conversation)
         change = change or ListChange()
-        rest = max(0, len(content.entries) - content.on_first)
+        on_first = content.on_first or PER_PAGE
+        rest = max(0, len(content.entries) - on_first)
         pages = 1 + -(-rest // PER_PAGE)
         page = replace(page, number=min(page.number, pages - 1))
-        first = content.on_first + (page.number - 1) * PER_PAGE if page.number else 0
-        end = first + (PER_PAGE if page.number else content.on_first)
+        first = on_first + (page.number - 1) * PER_PAGE if page.number else 0
+        end = first + (PER_PAGE if page.number else on_first)
         entries = list(enumerate(content.entries[first:end], start=first + 1))
         texts = [self._text(page, change.note)] if change.note else []
-        lines = [self._line(page, *numbered) for numbered in entries]
-        new = max(0, content.new - first)
-        if lines[:new]:
-            texts.append(self._text(page, content.new_title, count=content.new))
-            texts.append("\n".join(lines[:new]))
         texts += [] if page.number else content.above
-        if lines[new:]:
-            counts = {"place": self._place(page, pages), "count": len(content.entries)}
-            texts.append(self._text(page, content.title, **counts))
-            texts.append("\n".join(lines[new:]))
-        texts += content.below if lines else ()
+        if entries:
+            title = self._text(page, content.title, count=len(content.entries))
+            place = self._text(page, "lists.place", page=page.number + 1, pages=pages)
+            texts.append(f"{title} {place}" if pages > 1 else title)
+        sizes = Counter(each.group for each in content.entries)
+        for group, few in groupby(entries, key=lambda numbered: numbered[1].group):
+            heading = [self._text(page, group, count=sizes[group])] if group else []
+            lines = (self._line(page, *numbered) for numbered in few)
+            texts.append("\n".join((*heading, *lines)))
+        texts += content.below if entries else ()
         texts += [] if page.number else content.footer
         *_, last = render("\n\n".join(texts))
         offers = change.offers.items()
         rows: list[ButtonRow] = [(self._button(page, *offer, CONFIRMED),) for offer in offers]
         rows += self._entry_rows(page, entries)
-        if rest and not page.number and content.on_first < PER_PAGE:
+        if rest and not page.number and content.on_first:
             label = f"{self._text(page, 'buttons.more')} ({rest})"
             rows.append((Button(label, self._data(replace(page, number=1), PAGE)),))
         else:
@@ -178,11 +186,6 @@ class PagedList:
             row = [self._button(page, key, code, SWITCH) for code, key in switches]
             rows += [tuple(row[at : at + _SWITCHES]) for at in range(0, len(row), _SWITCHES)]
         return replace(last, buttons=tuple(rows))
-
-    def _place(self, page: _Page, pages: int) -> str:
-        """Return which page it is, "" for the only one."""
-        numbers = {"page": page.number + 1, "pages": pages}
-        return self._text(page, "lists.place", **numbers) if pages > 1 else ""
 
     async def _question(self, page: _Page, code: str) -> Part:
         """Ask whether to act on an entry; return the page if the entry is already gone."""
@@ -198,6 +201,8 @@ class PagedList:
         choices = [
             (self._button(page, label, code, action),) for action, label in entry.choices.items()
         ]
+        if entry.source:
+            choices.append((Button(self._text(page, "buttons.show_source"), entry.source),))
         row = (
             self._button(page, content.confirm, code, CONFIRMED),
             self._button(page, "buttons.cancel_delete", "", PAGE),

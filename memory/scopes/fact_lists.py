@@ -6,12 +6,14 @@ A message of which a fact was learned is marked once that fact has ended. No mod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
+from functools import cache
 
 from memory.scopes.entries import Fact
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.topic_facts import known_facts
+from memory.search.languages import LANGUAGES
 from memory.search.message_search import Later, SearchResult
-from memory.search.words import FUNCTION_WORDS, terms_of, words_of
+from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
 from memory.text.dates import calendar_day, days_of, written_day
 from memory.text.untrusted_text import escaped, one_line
 
@@ -23,11 +25,35 @@ _MIN_LETTERS = 5
 
 _MAX_TIMES = 6
 
+_FIRST_WORDS = 4
+"""Who a fact is about stands at its beginning."""
+
 
 def is_of_kind(fact: Fact, kind: str) -> bool:
     """Return whether a fact is of a kind by its name, or has its words; "" stands for all."""
     asked = set(terms_of(words_of(kind), _ENGLISH))
     return asked <= {*terms_of(words_of(f"{fact.kind} {fact.text}"), _ENGLISH)}
+
+
+def is_about_people(fact: Fact, spoken: str) -> bool:
+    """Return whether the kind or the first words of a fact name a relation, such as "sister".
+
+    `spoken` is the two-letter code of the language of words that no language claims.
+    """
+    words = [*words_of(fact.kind), *words_of(fact.text)[:_FIRST_WORDS]]
+    default = {LANGUAGES[spoken].script: spoken} if spoken in LANGUAGES else {}
+    codes = {*languages_of(words_of(fact.text), default).values()} & LANGUAGES.keys()
+    claimed = frozenset().union(*(FUNCTION_WORDS[code] for code in codes))
+    names = [word for word in words if word not in claimed]  # "son" is "his" in French
+    scripts = {code: LANGUAGES[code].script for code in {*codes, "en"}}
+    stems = {code: terms_of(names, {script: code}) for code, script in scripts.items()}
+    return any(not _relations(code).isdisjoint(stems[code]) for code in scripts)
+
+
+@cache
+def _relations(code: str) -> set[str]:
+    language = LANGUAGES[code]
+    return {*terms_of(words_of(" ".join(language.people)), {language.script: code})}
 
 
 def named_kinds(question: str, facts: Iterable[Fact]) -> set[str]:

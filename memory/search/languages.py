@@ -12,7 +12,7 @@ class Language:
     `months` has the forms of each month's name, January first. `asks_when`, `asks_all`,
     `asks_first` and `asks_summary` are phrases of questions for a time or a number, for a list or
     an order, for the first thing that was said, and for a summary. `times` are words that tell a
-    time or a number.
+    time or a number, `people` those for who somebody is to a person.
     """
 
     script: str
@@ -24,6 +24,7 @@ class Language:
     asks_first: tuple[str, ...]
     asks_summary: tuple[str, ...]
     times: frozenset[str]
+    people: frozenset[str]
 
 
 def _read() -> dict[str, Language]:
@@ -39,6 +40,7 @@ def _read() -> dict[str, Language]:
             asks_first=_phrases(entry.get("asks_first", "")),
             asks_summary=_phrases(entry.get("asks_summary", "")),
             times=frozenset(entry.get("times", "").split()),
+            people=frozenset(entry.get("people", "").split()),
         )
         for code, entry in tomllib.loads(text).items()
     }

@@ -1,18 +1,79 @@
 """/memory shows what is known first, finds a word in it, and offers its settings as buttons."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from bot.command_set import CommandSet
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient
+from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.commands.test_arguments import ANNA, ASKED, HERE, said
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
+from tests.bot.reply.telegram_rules import faults
 from tests.memory.conftest import OPTIONS
+
+
+def fact(text: str, **of: Any) -> Fact:
+    return Fact(0, text, (Source(HERE.tag, 1),), 1_774_000_000, **of)
+
+
+GROUPED = {
+    "You and your life": [fact("Likes tea"), fact("Aime son travail et sa ville")],
+    "Your people": [fact("Ida is nine", kind="daughter"), fact("Son père habite Lyon")],
+    "Now and soon": [
+        fact("Works as a carpenter", changes=True),
+        fact("Moves to Oslo", from_day="2999-05"),
+    ],
+    "Earlier": [
+        fact("Lived in Graz", changes=True, from_day="2019", to_day="2021"),
+        fact("Bought a bicycle", kind="expense", from_day="2020-03-03"),
+        fact("Married a sailor", from_day="not a day"),
+    ],
+    "How to answer, and what always counts": [
+        fact("Wants short answers", is_pinned=True, changes=True, kind="friend")
+    ],
+}
+HOSTILE = {
+    "emoji only": "😀🇧🇷👩‍👩‍👧",
+    "very long": "word " * 40,
+    "one long word": "𝕏" * 200,
+    "markdown": "**_`[x](tg://user?id=1)`_** <b>| # - 1. ~~",
+    "from right to left": "\u202eخواهرش سهراب\u202d در اصفهان",
+    "blank": "\u200b",
+}
+
+
+async def learn(store: RedisClient, tokens: TokenCounter, *facts: Fact, here: Scope = HERE) -> None:
+    async def decide(_: object) -> Write:
+        return Write(entries=facts)
+
+    memory = Memory(store, 42, tokens, None, OPTIONS)
+    await memory.scopes.update(here.facts_scope, decide)
+
+
+async def shown(commands: CommandSet, language: str = "en", here: Scope = HERE) -> Part:
+    sender = replace(ANNA, language=language)
+    asked = replace(ASKED, command="memory", sender=sender, is_group=not here.is_private)
+    (part,) = (await commands.answer(replace(asked, chat_id=here.chat_id), here)).parts
+    return part
+
+
+def grouped(part: Part) -> dict[str, list[str]]:
+    """Return the texts of the entries below each title."""
+    blocks = [block.splitlines() for block in part.text.split("\n\n") if "\n• " in block]
+    return {
+        title: [line.split(" ", 2)[2].rpartition(" (")[0].removeprefix("📌 ") for line in lines]
+        for title, *lines in blocks
+    }
 
 
 async def press(commands: CommandSet, data: str) -> str:
@@ -27,18 +88,10 @@ async def press(commands: CommandSet, data: str) -> str:
 async def test_a_word_is_searched_for_and_a_near_setting_named(
     commands: CommandSet, store: RedisClient, tokens: TokenCounter
 ) -> None:
-    memory = Memory(store, 42, tokens, None, OPTIONS)
-    facts = [
-        Fact(number, text, (Source(HERE.tag, number),), 1_774_000_000 + number)
-        for number, text in ((1, "has a boat"), (2, "likes tea"), (3, "sails the Boat to Oslo"))
-    ]
-
-    async def learn(_: object) -> Write:
-        return Write(entries=facts)
-
-    await memory.scopes.update(HERE.facts_scope, learn)
-    shown = await said(commands, "memory")
-    assert [line for line in shown.splitlines() if line.startswith("• 1 ")] == [
+    texts = ("has a boat", "likes tea", "sails the Boat to Oslo")
+    await learn(store, tokens, *map(fact, texts))
+    listed = await said(commands, "memory")
+    assert [line for line in listed.splitlines() if line.startswith("• 1 ")] == [
         "• 1 sails the Boat to Oslo (20 March 2026, #3)"
     ]
     found = await said(commands, "memory BOAT")
@@ -46,27 +99,56 @@ async def test_a_word_is_searched_for_and_a_near_setting_named(
     assert "tea" not in found
     assert "I know nothing with “submarine”" in await said(commands, "memory submarine")
     assert (await said(commands, "memory of")).startswith("Did you mean /memory off?")
+    assert "Memory is on." in await said(commands, "memory")
 
 
 async def test_its_buttons_change_the_settings_in_private_only(commands: CommandSet) -> None:
-    async def buttons(*, is_group: bool = False) -> dict[str, str]:
-        asked = replace(ASKED, command="memory", is_group=is_group, chat_id=-5 if is_group else 7)
-        here = HERE if not is_group else HERE.of_chat(-5)
-        part, *_ = (await commands.answer(asked, here)).parts
-        return {each.text: each.callback_data for row in part.buttons for each in row}
+    async def buttons(here: Scope = HERE) -> dict[str, str]:
+        rows = (await shown(commands, here=here)).buttons
+        return {each.text: each.callback_data for row in rows for each in row}
 
-    shown = await buttons()
-    assert [*shown] == ["Pause memory", "Ask me first", "Only on request", "Hide ✍"]
+    first = await buttons()
+    assert [*first] == ["Pause memory", "Ask me first", "Only on request", "Hide ✍"]
     for button, other in (("Hide ✍", "Show ✍"), ("Show ✍", "Hide ✍")):
         data = (await buttons())[button]
         for _ in range(2):  # a button says what it does, so twice is once
             await press(commands, data)
         assert other in await buttons()
-    assert "Memory is off here:" in await press(commands, shown["Pause memory"])
+    assert "Memory is off here:" in await press(commands, first["Pause memory"])
     assert [*await buttons()] == ["Turn memory on"]
     assert "Memory is on here again" in await press(commands, (await buttons())["Turn memory on"])
-    assert "I ask you with a button" in await press(commands, shown["Ask me first"])
+    assert "I ask you with a button" in await press(commands, first["Ask me first"])
     assert [*await buttons()] == [
         *("Pause memory", "Learn by yourself", "Only on request", "Hide ✍")
     ]
-    assert await buttons(is_group=True) == {}
+    assert await buttons(HERE.of_chat(-5)) == {}
+
+
+async def test_facts_are_grouped_by_what_is_stored_with_them(
+    commands: CommandSet, store: RedisClient, tokens: TokenCounter
+) -> None:
+    facts = [each for few in GROUPED.values() for each in few]
+    await learn(store, tokens, *facts, fact("Drives a bus", ended_at=1_775_000_000))
+    newest_first = {title: [each.text for each in few[::-1]] for title, few in GROUPED.items()}
+    assert grouped(await shown(commands)) == newest_first
+    club = HERE.of_chat(-5)
+    await learn(store, tokens, *facts[1:3], here=club)
+    titles = grouped(await shown(commands, here=club))
+    assert titles == {"This group": [facts[2].text, facts[1].text]}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+async def test_the_page_is_one_message_in_every_language_whatever_the_facts_are(
+    commands: CommandSet, store: RedisClient, tokens: TokenCounter, text: str
+) -> None:
+    pinned = [fact(f"{text} {n}", is_pinned=True) for n in range(3)]
+    facts = [fact(text, changes=n % 2 == 0) for n in range(1_000)]
+    await learn(store, tokens, *pinned, *facts)
+    for words in (f"instructions {'x' * 1_500}", "memory ask"):
+        await said(commands, words)
+    for language in Catalogue().languages:
+        part = await shown(commands, language)
+        pencils = [each for row in part.buttons for each in row if "✎" in each.text]
+        assert (faults(part), part.text.count("📌") in (2, 3)) == ([], True)
+        assert len(pencils) in range(8, 17)
+        assert part.buttons[-3][0].text.endswith(f"({1_003 - len(pencils)})")

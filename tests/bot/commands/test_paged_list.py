@@ -15,7 +15,6 @@ from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)
 ANNA = Sender(7, "Anna")
-LAST = ["Above.", "", "Below."]
 
 
 class Letters:
@@ -162,15 +161,20 @@ async def test_an_entry_has_no_button_for_an_action_that_it_lacks() -> None:
     ]
 
 
-async def test_new_entries_come_before_everything_else_under_a_title_of_their_own() -> None:
-    class WithNew(Letters):
+async def test_entries_of_one_group_stand_together_below_its_title() -> None:
+    class Grouped(Letters):
         async def content(self, language: str, conversation: Scope) -> ListContent:
             content = await super().content(language, conversation)
-            return replace(content, new=9, new_title="memory.new")
+            groups = ["memory.new"] * 9 + ["memory.other"] * 3
+            grouped = zip(content.entries, groups, strict=True)
+            entries = [replace(each, group=group) for each, group in grouped]
+            return replace(content, entries=entries, on_first=10)
 
-    first = (await show(source := WithNew("abcdefghij"))).text.splitlines()
+    first = await show(source := Grouped("abcdefghijkl"))
     second = (await press(source, "p.1.0")).text.splitlines()
-    assert first[0].startswith("New since the last look (9)")
-    assert first[2:] == [*(f"• {n} {c} (today)" for n, c in enumerate("abcdefgh", 1)), "", *LAST]
-    assert second[2] == "• 9 i (today)"
-    assert second[-3:] == ["• 10 j (today)", "", "Below."]
+    title = "What I know. ✎ changes or deletes an entry. (page 1 of 2)"
+    new, other = "New since the last look (9)", "Summaries and files"
+    lines = [f"• {number} {letter} (today)" for number, letter in enumerate("abcdefghijkl", 1)]
+    text = "\n".join(("Above.", "", title, "", new, *lines[:9], "", other, lines[9], "", "Below."))
+    assert (first.text, buttons(first)[-1]) == (text, [("More (2)", "abc:p.1.0")])
+    assert second[2:] == [other, *lines[10:], "", "Below."]
