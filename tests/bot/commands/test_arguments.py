@@ -55,7 +55,7 @@ async def test_a_command_of_others_is_refused_before_its_words_are_read(
         ("mute " + "o" * 4_000, "Behind /mute I understand: on, off."),
         ("memory aus", "Memory is off here:"),
         ("memory выкл", "Memory is off here:"),
-        ("memory Themen  aus", "recalls only itself"),
+        ("memory Themen  aus", "know of each other"),
         ("instructions aus", "no instructions here any more"),
         ("usage 123", "for this bot's operators only"),
     ],
