@@ -105,7 +105,6 @@ def _assistant_with(
     behaviors: AIContextBehaviorManager,
     features: Sequence[Feature],
 ) -> Assistant:
-    """Return the assistant with the prompt and the tools of these behaviors."""
     replaced = replaced_by(features)
     more = [tool for feature in features for tool in feature.tools]
     toolbox = _toolbox(settings, tokens, behaviors, more)

@@ -191,7 +191,6 @@ def _data_commands(
 
 
 def _mute_command(memory: Memory, sentences: Sentences, features: Sequence[Feature]) -> BotCommand:
-    """Return what turns off whatever features say unasked."""
     mute = MuteCommand(memory.scopes, sentences)
     return BotCommand(
         "mute",

@@ -157,7 +157,6 @@ def required_arguments(kind: type[Any]) -> int:
 
 
 def _check_class(what: str, kind: object, method: str) -> None:
-    """Raise `UnusableClass` unless it is a class with this method that can be built."""
     if not isinstance(kind, type):
         raise UnusableClass(f"FEATURES: the {what} is not a class")
     is_async, name = method.startswith("async "), method.partition("(")[0].split()[-1]

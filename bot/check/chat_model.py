@@ -134,7 +134,6 @@ async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:
 
 
 async def _tool_call(model: ChatModel, known: KnownServer) -> Row:
-    """Ask for a call of the one tool that is offered."""
     what = "Model tool call"
     question = "Note the color blue: call the tool note_color."
     hint = known.tools or "another model may call tools, or an option of the server may allow it"

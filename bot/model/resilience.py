@@ -194,7 +194,6 @@ class Resilient(Generic[_Model]):
     async def _ask_first(
         self, call: Callable[[_Model], Awaitable[_Answer]], attempt: Attempt
     ) -> _Answer:
-        """Ask the first model, and note whether it works."""
         try:
             async with time_limit(_PROBE_S if attempt.is_probe else self._limit_s):
                 answer = await call(self._first)

@@ -207,7 +207,6 @@ def name_shared_key(row: Row, settings: Settings, server: str) -> Row:
 
 
 def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:
-    """Return why there is no answer now, and what to do."""
     match error.code, error.status:
         case "dns" | "connection_refused" | "connection_failed", _:
             seen = _CONNECTION[error.code]

@@ -139,7 +139,6 @@ def _decoded(content: bytes) -> str:
 
 
 def _by_heading(text: str) -> list[Section]:
-    """Return a section for each heading: the heading and the text below it."""
     without_code = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
     headings = list(_HEADING.finditer(without_code))
     edges = [*(heading.start() for heading in headings), len(text)]

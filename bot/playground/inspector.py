@@ -270,7 +270,6 @@ class Inspector:
             self._scene.remove_guest()
 
     async def _erase(self, conversations: list[Scope], people: list[int]) -> None:
-        """Clear conversations, and the own scope of each person."""
         if self.memory is None:
             return
         for scope in (*conversations, *map(Scope.of_person, people)):

@@ -143,7 +143,6 @@ class OfflineChatModel:
         return reply
 
     async def _write(self, reply: ModelReply) -> None:
-        """Show the reply word by word to whoever watches."""
         watch = live_observer()
         if watch is None:
             return

@@ -268,7 +268,6 @@ def _noted(context: AgentContext, learned: str) -> Iterator[str]:
 
 
 def _later_codes(context: AgentContext, shown: Container[int]) -> Iterator[str]:
-    """Yield the codes of the facts that recalled lines are marked with."""
     for result in context.recalled:
         for seq, later in result.later.items():
             if seq in shown:

@@ -100,7 +100,6 @@ class ConversationWorker:
         return await self._queue.acquire(conversation, cursor, token, wake_up.delivery)
 
     async def _after(self, ended: Interrupted, opened: OpenTurn, wake_up: WakeUp) -> Next:
-        """Return the turn as it goes on after its run was ended."""
         log.info("run ended", turn=opened.id, why=ended.why)
         if ended.why == "stopped":
             return replace(opened, is_stopped=True)

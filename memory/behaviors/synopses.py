@@ -306,5 +306,4 @@ def _content_terms(text: str, languages: dict[str, str]) -> frozenset[str]:
 
 
 def _without_labels(synopsis: Synopsis) -> str:
-    """Return the text of a synopsis without the labels, which all synopses share."""
     return " ".join(line.partition(": ")[2] for line in synopsis.text.splitlines())

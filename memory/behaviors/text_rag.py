@@ -140,7 +140,6 @@ class TextRag(AIContextBehavior):
     async def _search(
         self, memories: Iterable[ScopeMemory], question: str
     ) -> list[list[Found[Chunk]]]:
-        """Return the hits of each scope memory."""
         searches = (self._current_hits(scope_memory, question) for scope_memory in memories)
         return await asyncio.gather(*searches)
 

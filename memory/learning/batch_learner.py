@@ -127,7 +127,6 @@ class BatchLearner:
         return waiting
 
     def _within(self, progress: Progress) -> list[LearningBehavior]:
-        """Return the behaviors that run in the conversation."""
         return [each for each in self._behaviors if each.reach.covers(progress.conversation)]
 
     def _learned(

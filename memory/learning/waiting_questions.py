@@ -66,7 +66,6 @@ def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> l
 
 
 def _asked_at(expires_at: float) -> float:
-    """Return the `Question.asked_at` of a question that is to expire at this time."""
     return expires_at - QUESTION_WAITS_S
 
 

@@ -116,7 +116,6 @@ class Sweep:
         return removed
 
     async def _wake_ups(self) -> set[str]:
-        """Return the tags that have an unread or pending wake-up."""
         tags, start = set(), f"{int((time() - _MAX_WAKE_UP_AGE_S) * 1000)}"
         end = int((time() + _MAX_CLOCK_SKEW_S) * 1000)
         while entries := await self._store.client.call(

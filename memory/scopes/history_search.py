@@ -124,7 +124,6 @@ class HistorySearch:
         )
 
     def _exchange_around(self, position: int) -> tuple[Message, ...]:
-        """Return the exchange that has the message at a position; its messages are neighbors."""
         messages = self.stream.messages
         number, first, end = messages[position].exchange, position, position + 1
         while first and messages[first - 1].exchange == number:

@@ -115,7 +115,6 @@ class BlockWindowMessageSelector:
         return tokens.select(messages[next(few, len(messages)) :])
 
     def _number(self, message: Message) -> int:
-        """Return the number of the block of a message."""
         return (message.seq - 1) // self.block
 
 

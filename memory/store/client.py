@@ -239,7 +239,6 @@ class RedisClient:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
-        """Wait for a free connection, and count a round trip."""
         async with self._free:
             self.round_trips += 1
             with _cancellation_kept():

@@ -26,7 +26,6 @@ def _row(settings: Settings) -> Row:
 
 
 async def _access(settings: Settings) -> Rows:
-    """Yield one row."""
     yield _row(settings)
 
 

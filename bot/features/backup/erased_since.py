@@ -153,7 +153,6 @@ def _rows(rows: Sequence[Row], gone: set[int]) -> list[Row]:
 def _without_parts(
     stored: StoredScope, scope: Scope, taken: ErasedParts, erasures: Erasures
 ) -> StoredScope:
-    """Return a scope without the records and fields that were erased one by one."""
     learned = {
         name: value
         for name, value in stored.learned.items()

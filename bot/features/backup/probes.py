@@ -14,7 +14,6 @@ _HOW = "python -m bot backup FILE, every night by your scheduler"
 
 
 async def _backup(_: Settings, client: RedisClient, keys: Keys) -> Rows:
-    """Yield one row."""
     yield backup_row(await last_backup(client, keys), time.time())
 
 

@@ -10,7 +10,6 @@ _WHAT = "Announcements"
 
 
 async def _announcements(settings: Settings, client: RedisClient, keys: Keys) -> Rows:
-    """Yield one row."""
     if not settings.admin_user_ids:
         yield Row(_WHAT, "ok", "off: ADMIN_USER_IDS is not set")
         return

@@ -157,7 +157,6 @@ class Announcing:
             raise
 
     async def _copy(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
-        """Mark the chat, and send the copy at once."""
         message = CopiedMessage(
             about.chat_id, about.message_id, self._status.mute_button(about.language)
         )

@@ -75,7 +75,6 @@ class LivePage:
             return self._form(said, HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _post(self, request: Request) -> Response:
-        """Sign in, or out."""
         try:
             form = await read_form(request)
             if "out" in form:

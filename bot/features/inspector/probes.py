@@ -21,7 +21,6 @@ def _row(settings: InspectorSettings) -> Row:
 
 
 async def _inspector(settings: InspectorSettings) -> Rows:
-    """Yield one row."""
     yield _row(settings)
 
 

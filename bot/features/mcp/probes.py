@@ -8,7 +8,6 @@ from bot.probe import Probe, Row, Rows
 
 
 async def _servers(settings: McpSettings) -> Rows:
-    """Yield a row for each server."""
     servers, limit_s = settings.mcp_servers, settings.tool_timeout_s
     for row in await asyncio.gather(*(_row(server, limit_s) for server in servers)):
         yield row

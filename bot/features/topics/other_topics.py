@@ -257,7 +257,6 @@ def _newest_topics(stored: dict[bytes, bytes], here: Scope) -> list[Scope]:
 
 
 def _with_answer(messages: Sequence[Message], row: int, topic: ScopeMemory) -> list[Message]:
-    """Return a message, and after a question the next message of its exchange."""
     hit, following = messages[row], messages[row + 1 : row + 2]
     if not hit.text.rstrip().endswith(QUESTION_MARKS):
         return [hit]

@@ -13,7 +13,6 @@ _LIMIT_S = 15.0
 
 
 async def _traces(settings: TraceSettings) -> Rows:
-    """Yield one row."""
     yield await _row(settings.otel_exporter_otlp_endpoint or "")
 
 
