@@ -31,7 +31,6 @@ from memory.queue.recovery import Sweep
 from memory.queue.signals import Stopping
 from memory.queue.turns import TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts
-from memory.scopes.log import Cursor
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
@@ -189,10 +188,6 @@ class Memory:
     def sweeper_lease(self, ttl_ms: int) -> NamedLease:
         """Return the lease of the one process that walks the indexes every minute."""
         return self.store.lease(self.keys.sweeper, ttl_ms)
-
-    def cursor(self, conversation: Scope) -> Cursor:
-        """Return what a turn of a conversation need not read again."""
-        return self.histories.cursor(conversation)
 
     async def learn(self, conversation: Scope) -> LearningRound:
         """Learn what is due in a conversation.

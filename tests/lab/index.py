@@ -113,14 +113,14 @@ class Conversation:
         memory, said = self.memory, self.labelled.messages[:2]
         update_id = time.monotonic_ns()
         await memory.mailbox.put(self.chat, Entry(update_id, ANN, False, said[0].text.encode()))  # noqa: FBT003 - no command
-        turn = await memory.turns.acquire(self.chat, memory.cursor(self.chat))
+        turn = await memory.turns.acquire(self.chat, memory.histories.cursor(self.chat))
         assert isinstance(turn, OpenTurn)
         history = await ChatHistory.of_turn(
             memory.histories, turn.lease.conversation, turn.loaded, turn.facts
         )
         await history.search(self.labelled.questions[0].text, K)
         await memory.turns.write_outbox(turn, said[1].text.encode())
-        done = await memory.turns.commit(turn, said, memory.cursor(self.chat))
+        done = await memory.turns.commit(turn, said, memory.histories.cursor(self.chat))
         history.committed(said, done.exchange, done.first_seq)
         await memory.learn(self.chat)
 

@@ -150,7 +150,7 @@ class Talk:
         began = perf_counter()
         entry = Entry(said.update_id, PERSON, is_command=False, body=to_bytes(said))
         await self.memory.mailbox.put(HERE, entry)
-        turn = await self.memory.turns.acquire(HERE, self.memory.cursor(HERE))
+        turn = await self.memory.turns.acquire(HERE, self.memory.histories.cursor(HERE))
         assert isinstance(turn, OpenTurn), turn
         await self._runner.run(turn)
         return self._rig.telegram.last_at - began

@@ -53,7 +53,7 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
     await put(memory, 1)
     turn = await take(memory)
     messages = [replace(each, tokens=9) for each in (BOAT, HARBOUR, MOORING)]
-    await memory.turns.commit(turn, messages, memory.cursor(HERE))
+    await memory.turns.commit(turn, messages, memory.histories.cursor(HERE))
     recall = recall_of(memory, allowed)
 
     async def found(words: str, chat_id: int = HERE.chat_id) -> list[tuple[str, Quote | None]]:
@@ -88,7 +88,7 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
     memory = Memory(store, 42, tokens, embedder, OPTIONS)
     await put(memory, 1)
     turn = await take(memory)
-    await memory.turns.commit(turn, [BOAT], memory.cursor(HERE))
+    await memory.turns.commit(turn, [BOAT], memory.histories.cursor(HERE))
     await memory.learn(HERE)
     settings = Settings(
         user_turns_per_minute=1 if used_up == "turns" else 2,
@@ -128,7 +128,7 @@ async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old
         await put(memory, number + 1)
         turn = await take(memory)
         messages = [replace(each, tokens=9) for each in said]
-        await memory.turns.commit(turn, messages, memory.cursor(HERE))
+        await memory.turns.commit(turn, messages, memory.histories.cursor(HERE))
     recall = recall_of(memory, allowed)
 
     async def found(chat_id: int) -> Part:

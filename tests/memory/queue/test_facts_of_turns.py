@@ -38,7 +38,7 @@ async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
 
 
 async def begun(memory: Memory) -> OpenTurn:
-    turn = await memory.turns.acquire(HERE, memory.cursor(HERE))
+    turn = await memory.turns.acquire(HERE, memory.histories.cursor(HERE))
     assert isinstance(turn, OpenTurn)
     return turn
 
@@ -87,4 +87,4 @@ async def test_after_an_erasure_by_another_process_no_old_fact_is_used(
 async def test_the_facts_of_a_group_are_in_its_own_scope(memory: Memory) -> None:
     await put(memory, 1, GROUP)
     assert (await take(memory, GROUP)).facts is None
-    assert memory.cursor(GROUP) == Cursor()
+    assert memory.histories.cursor(GROUP) == Cursor()

@@ -23,11 +23,13 @@ async def talk(memory: Memory, update_id: int) -> OffRecord:
     await put(memory, update_id)
     turn = await take(memory)
     closing = Closing(is_off_record=True)
-    await memory.turns.commit(turn, exchange_of(turn), memory.cursor(HERE), closing=closing)
+    await memory.turns.commit(
+        turn, exchange_of(turn), memory.histories.cursor(HERE), closing=closing
+    )
     await put(memory, update_id + 100)
     turn = await take(memory)
     assert turn.off_record
-    await memory.turns.commit(turn, [], memory.cursor(HERE))
+    await memory.turns.commit(turn, [], memory.histories.cursor(HERE))
     return turn.off_record
 
 
@@ -69,7 +71,7 @@ async def test_a_fresh_start_empties_the_session_and_touches_nothing_else(memory
     assert (await talk(memory, 10)).said
     await put(memory, 20)
     fresh = Closing(ends_session=True, is_off_record=True)
-    await memory.turns.commit(await take(memory), [], memory.cursor(HERE), closing=fresh)
+    await memory.turns.commit(await take(memory), [], memory.histories.cursor(HERE), closing=fresh)
     assert await words(memory) == 0
     stored = await memory.client.call("HGET", memory.keys.scope(HERE).meta, "session")
     assert (stored, await memory.client.call("ZCARD", memory.keys.learning)) == (None, 0)

@@ -80,7 +80,7 @@ def varied(exchanges: int) -> list[tuple[str, str]]:
 
 async def turn_of(memory: Memory) -> OpenTurn:
     """Begin a turn as a worker does: what this process knows is not read again."""
-    turn = await memory.turns.acquire(HERE, memory.cursor(HERE))
+    turn = await memory.turns.acquire(HERE, memory.histories.cursor(HERE))
     assert isinstance(turn, OpenTurn)
     return turn
 
@@ -186,7 +186,9 @@ async def test_a_selector_sees_the_current_session_only(memory: Memory) -> None:
     await close(memory, await take(memory))
     await put(memory, 2)
     ending = await take(memory)
-    await memory.turns.commit(ending, [], memory.cursor(HERE), closing=Closing(ends_session=True))
+    await memory.turns.commit(
+        ending, [], memory.histories.cursor(HERE), closing=Closing(ends_session=True)
+    )
     history = await history_of(memory)
     assert history.select_messages(MessageWindowMessageSelector(9)) == ()
     await talk(history, ("Two?", "2"))
@@ -398,7 +400,7 @@ async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
     history = await ChatHistory.of_turn(
         memory.histories, turn.lease.conversation, turn.loaded, turn.facts
     )
-    closed = await memory.turns.commit(turn, said, memory.cursor(HERE))
+    closed = await memory.turns.commit(turn, said, memory.histories.cursor(HERE))
     history.committed(said, closed.exchange, closed.first_seq)
     await put(memory, 2)
     turn = await turn_of(memory)

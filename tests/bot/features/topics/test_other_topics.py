@@ -106,7 +106,7 @@ async def test_untrusted_messages_keep_their_mark(memory: Memory) -> None:
         forwarded_from="Eve",
         unseen="photo",
     )
-    await memory.turns.commit(turn, [said, answer], memory.cursor(SAILING))
+    await memory.turns.commit(turn, [said, answer], memory.histories.cursor(SAILING))
     _, line, further, *_ = (await told(memory)).splitlines()
     note = "[attached photo: you cannot see or hear it]"
     assert f"Ann (forwarded from Eve, 1 January 1970): {note} My boat" in line

@@ -61,7 +61,7 @@ async def say(memory: Memory, *message_ids: int, conversation: Scope = HERE) -> 
         for id_ in message_ids
         for each in (replace(said, message_ids=(id_,), sent_at=NOW), replace(answer, sent_at=NOW))
     ]
-    await memory.turns.commit(turn, messages, memory.cursor(conversation))
+    await memory.turns.commit(turn, messages, memory.histories.cursor(conversation))
 
 
 async def learn(memory: Memory, *entries: ScopeEntry) -> None:
