@@ -16,16 +16,16 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 57_500,
-    "core_lines": 44_000,
-    "files": 460,
-    "wiring_lines": 1_520,
+    "product_lines": 56_906,
+    "core_lines": 42_274,
+    "files": 387,
+    "wiring_lines": 1_512,
     "wiring_files": 8,
-    "test_lines": 77_200,
+    "test_lines": 77_160,
     "files_that_name_a_feature": {
-        "reminders": 5, "pictures": 55, "voice": 46, "off_record": 36, "broadcast": 1,
-        "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 4,
-        "usage": 0, "documents": 52,
+        "reminders": 5, "pictures": 51, "voice": 43, "off_record": 35, "broadcast": 1,
+        "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 3,
+        "usage": 0, "documents": 51,
     },
 }  # fmt: skip
 """How large the whole may be. A bound is only lowered, whenever its figure has fallen."""
