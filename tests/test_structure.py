@@ -16,12 +16,12 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 56_906,
-    "core_lines": 42_274,
-    "files": 387,
-    "wiring_lines": 1_512,
+    "product_lines": 57_050,
+    "core_lines": 42_360,
+    "files": 388,
+    "wiring_lines": 1_500,
     "wiring_files": 8,
-    "test_lines": 77_160,
+    "test_lines": 77_190,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 51, "voice": 43, "off_record": 35, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 3,

@@ -12,7 +12,7 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
 from memory.search.embeddings import QuestionVectors
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
 from tests.acceptance.rig import Rig
 
@@ -47,6 +47,6 @@ def synopsis(text: str, seqs: tuple[int, int], here: Scope) -> Synopsis:
 @asynccontextmanager
 async def _scopes(rig: Rig, redis: str) -> AsyncIterator[Scopes]:
     client = await RedisClient.open(redis or rig.environment["REDIS_URL"])
-    store = Store(client, Keys(rig.telegram.bot.id), Scripts(client), asyncio.Event(), _TTL_S)
+    store = Store(client, rig.keys, Scripts(client), asyncio.Event(), _TTL_S)
     yield Scopes(store, QuestionVectors(None), max_bytes=1_000_000)
     await client.close()

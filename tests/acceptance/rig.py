@@ -12,6 +12,9 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from bot.playground.bot_api.server import BOT
+from memory.store.client import RedisClient
+from memory.store.commands import Arg
+from memory.store.keys import Keys
 from tests.acceptance.forked import Forked
 from tests.servers.bot_api import BotApiServer, Chat, Message, Pace, Person, User
 from tests.servers.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
@@ -233,6 +236,19 @@ class Rig:
             return isinstance(call.request, ChatRequest) and text in call.request.asked
 
         await self.model.wait_for(asks, count=times)
+
+    @property
+    def keys(self) -> Keys:
+        """The names of the bot's keys."""
+        return Keys(self.telegram.bot.id)
+
+    async def redis(self, *command: Arg) -> Any:
+        """Send one command to the bot's Redis; return the reply."""
+        client = await RedisClient.open(self.environment["REDIS_URL"])
+        try:
+            return await client.call(*command)
+        finally:
+            await client.close()
 
     @property
     def requests(self) -> list[ChatRequest]:

@@ -6,7 +6,7 @@ import httpx2
 
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
 from tests.acceptance.buttons import ask_first, erase, press, shown
 from tests.acceptance.pages import page
@@ -24,7 +24,7 @@ GARBAGE = f'["{WORDS}", not a message'.encode()
 async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> None:
     """Put an entry into a chat's mailbox that no version of the bot can read."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
-    rooms = Store(store, Keys(rig.telegram.bot.id), Scripts(store), asyncio.Event(), ttl_s=3600)
+    rooms = Store(store, rig.keys, Scripts(store), asyncio.Event(), ttl_s=3600)
     entry = Entry(update_id, person.id, is_command=False, body=GARBAGE)
     await Mailbox(rooms).put(Scope.of_chat(chat.id), entry)
     await store.close()

@@ -3,7 +3,7 @@
 import asyncio
 
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.servers.bot_api import (
@@ -123,7 +123,7 @@ async def test_a18_a_long_flood_wait_parks_the_turn_and_delays_no_other_chat(
 
 async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
     """Make the parked turn of a chat due now."""
-    keys, conversation = Keys(rig.telegram.bot.id), Scope.of_chat(chat.id)
+    keys, conversation = rig.keys, Scope.of_chat(chat.id)
     due_ms = int(await store.call("ZSCORE", keys.due, conversation.tag))
     turn = keys.scope(conversation).turn
     # The server's clock decides when the turn is due.

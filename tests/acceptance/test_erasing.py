@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
@@ -172,8 +172,6 @@ async def test_erased_text_leaves_the_disk_of_the_embedded_server(
 
 async def an_hour_passes(rig: Rig, chat_id: int) -> None:
     """Let the questions that were asked in a chat expire."""
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = Keys(rig.telegram.bot.id).scope(Scope.of_chat(chat_id))
-    assert 0 < await client.call("TTL", keys.confirm) <= 3600
-    await client.call("DEL", keys.confirm)
-    await client.close()
+    keys = rig.keys.scope(Scope.of_chat(chat_id))
+    assert 0 < await rig.redis("TTL", keys.confirm) <= 3600
+    await rig.redis("DEL", keys.confirm)

@@ -8,8 +8,7 @@ from functools import partial
 import orjson
 import pytest
 
-from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.asking import ask_and_learn, ask_to_the_end, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import (
@@ -358,16 +357,14 @@ async def test_the_digest_of_tools_is_not_kept_if_no_behavior_learns_from_it(
 
 async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
     """Move a chat's sessions with a synopsis this many days into the past."""
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    key = Keys(rig.telegram.bot.id).scope(Scope.of_chat(chat.id)).records
-    entries = await client.call("XRANGE", key, "-", "+")
-    await client.call("DEL", key)
+    key = rig.keys.scope(Scope.of_chat(chat.id)).records
+    entries = await rig.redis("XRANGE", key, "-", "+")
+    await rig.redis("DEL", key)
     for (entry, fields), days in zip(entries, days_ago, strict=True):
         record = orjson.loads(fields[b"j"])
         then = {name: record[name] - days * 86_400 for name in ("began_at", "ended_at")}
         written = orjson.dumps(record | then)
-        await client.call("XADD", key, entry, "k", fields[b"k"], "j", written)
-    await client.close()
+        await rig.redis("XADD", key, entry, "k", fields[b"k"], "j", written)
 
 
 async def test_people_choose_how_facts_are_learned(webhook_rig: Rig) -> None:

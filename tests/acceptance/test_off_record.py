@@ -4,7 +4,7 @@ from pathlib import Path
 from time import time
 
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import (
     ask_first,
@@ -142,7 +142,7 @@ async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives
 async def let_the_time_be_over(rig: Rig, chat: Chat) -> None:
     """Move the end of the session to now, as if its minute had passed."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = Keys(int(rig.telegram.token.partition(":")[0]))
+    keys = rig.keys
     names, now = keys.scope(Scope.of_chat(chat.id)), int(time() * 1000)
     since, _, end = (await store.call("HGET", names.meta, "off_record")).split(b"|", 2)
     await store.pipeline(

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import Batch, Parts, gullible, main_requests, remember_with
@@ -235,7 +234,5 @@ async def test_instructions_and_permissions_are_never_facts(webhook_rig: Rig, cl
     rig.script.on("Remember", Reply(tool_calls=(remember,)), "I will not.")
     await ask_and_learn(rig, anna, chat, f"Remember: {claim}")
     assert claim not in await known_of(rig, anna, chat)
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    hers = Keys(rig.telegram.bot.id).scope(Scope.of_person(anna.id))
-    assert await client.call("XLEN", hers.records) == 0
-    await client.close()
+    hers = rig.keys.scope(Scope.of_person(anna.id))
+    assert await rig.redis("XLEN", hers.records) == 0

@@ -1,7 +1,7 @@
 """A confirmed erasure is finished by either button, and shown when Telegram allows it."""
 
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
@@ -29,7 +29,7 @@ async def test_cancel_finishes_a_confirmed_erasure_that_was_interrupted(
     hers = Scope.of_person(anna.id)
     await plant(rig, hers, fact("has a cat", 1, Scope.of_chat(chat.id), anna.id))
     question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
-    receipts = Keys(rig.telegram.bot.id).scope(hers).confirm
+    receipts = rig.keys.scope(hers).confirm
     await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
     await anna.press(question, ERASE)
     await rig.bot.wait_for_log("update dropped")

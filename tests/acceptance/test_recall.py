@@ -9,7 +9,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from memory.scopes.log import seq_of
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.asking import ask_to_the_end
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
@@ -97,7 +97,7 @@ async def test_messages_not_embedded_before_a_kill_are_embedded_by_the_next_proc
 async def unembedded(rig: Rig, chat_id: int) -> list[int]:
     """Return the sequences of messages that have no vector."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = keys_of(rig).scope(Scope.of_chat(chat_id))
+    keys = rig.keys.scope(Scope.of_chat(chat_id))
     log, vectors = await store.pipeline(
         [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
     )
@@ -107,16 +107,10 @@ async def unembedded(rig: Rig, chat_id: int) -> list[int]:
 
 async def let_time_pass(rig: Rig, seconds: int) -> None:
     """Move time forward in the store: keys expire earlier, and noted times come nearer."""
-    store = await RedisClient.open(rig.environment["REDIS_URL"])
-    for name in await store.call("KEYS", "*"):
-        left_ms = await store.call("PTTL", name)
+    for name in await rig.redis("KEYS", "*"):
+        left_ms = await rig.redis("PTTL", name)
         if left_ms > 0:
-            await store.call("PEXPIRE", name, left_ms - 1000 * seconds)
-    noted = await store.call("ZRANGE", keys_of(rig).learning, 0, -1)
+            await rig.redis("PEXPIRE", name, left_ms - 1000 * seconds)
+    noted = await rig.redis("ZRANGE", rig.keys.learning, 0, -1)
     for tag in noted:
-        await store.call("ZINCRBY", keys_of(rig).learning, -seconds, tag)
-    await store.close()
-
-
-def keys_of(rig: Rig) -> Keys:
-    return Keys(int(rig.telegram.token.partition(":")[0]))
+        await rig.redis("ZINCRBY", rig.keys.learning, -seconds, tag)

@@ -7,8 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory.behaviors.steps import ToolCall
-from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.buttons import ask_first, erase, press, press_now, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -53,27 +52,23 @@ def remind(text: str, **when: object) -> ToolCall:
 
 async def reminders_of(rig: Rig, chat: Chat, topic: int = 0) -> Mapping[bytes, bytes]:
     """Return what is stored of the reminders of a conversation."""
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = Keys(rig.telegram.bot.id)
-    stored: Mapping[bytes, bytes] = await client.call(
+    keys = rig.keys
+    stored: Mapping[bytes, bytes] = await rig.redis(
         "HGETALL", keys.scope(Scope.of_chat(chat.id, topic)).work
     )
-    await client.close()
     return stored
 
 
 async def let_be_due(rig: Rig, chat: Chat, *, late_s: float = 0, topic: int = 0) -> None:
     """Let all reminders of a conversation be due since `late_s` seconds."""
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys, scope = Keys(rig.telegram.bot.id), Scope.of_chat(chat.id, topic)
+    keys, scope = rig.keys, Scope.of_chat(chat.id, topic)
     name = keys.scope(scope).work
     due = b"%d" % ((time.time() - late_s) * 1000)
-    for id_, value in (await client.call("HGETALL", name)).items():
+    for id_, value in (await rig.redis("HGETALL", name)).items():
         person, seq, before, rest = value.split(b"|", 3)
         if before != b"0":  # somebody has agreed to it
-            await client.call("HSET", name, id_, b"|".join((person, seq, due, rest)))
-        await client.call("ZADD", keys.work, due, f"{scope.tag}|{id_.decode()}")
-    await client.close()
+            await rig.redis("HSET", name, id_, b"|".join((person, seq, due, rest)))
+        await rig.redis("ZADD", keys.work, due, f"{scope.tag}|{id_.decode()}")
 
 
 async def closed(rig: Rig, count: int) -> None:

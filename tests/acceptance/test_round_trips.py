@@ -4,7 +4,6 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from memory.store.keys import Keys
 from tests.acceptance.rig import open_rig
 from tests.lab.wire_tap import Traffic, WireTap, is_learned
 from tests.servers.model_api import Reply
@@ -29,7 +28,7 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
         anna, chat = rig.anna()
-        keys = Keys(int(rig.telegram.token.partition(":")[0]))
+        keys = rig.keys
         valkey_server.ask(f"HSET {keys.access('admitted')} {anna.id} 1|link|1009")
         valkey_server.ask(f"INCR {keys.access('version')}")
         await rig.start(

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
@@ -76,11 +75,9 @@ async def test_a_stop_reaches_the_worker_that_answers(webhook_rig: Rig) -> None:
 
 async def arrive_a_minute_later(rig: Rig, chat: Chat) -> None:
     """Move the arrival of all messages so far: the next ones follow quickly on any machine."""
-    store = await RedisClient.open(rig.environment["REDIS_URL"])
-    seen = Keys(rig.telegram.bot.id).scope(Scope.of_chat(chat.id)).seen
-    for update in await store.call("ZRANGE", seen, 0, -1):
-        await store.call("ZINCRBY", seen, 60_000, update)
-    await store.close()
+    seen = rig.keys.scope(Scope.of_chat(chat.id)).seen
+    for update in await rig.redis("ZRANGE", seen, 0, -1):
+        await rig.redis("ZINCRBY", seen, 60_000, update)
 
 
 async def test_messages_that_follow_quickly_are_answered_together(rig: Rig) -> None:

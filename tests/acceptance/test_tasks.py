@@ -128,9 +128,7 @@ async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(
     assert b"LATEQ" not in await everything_stored(rig.environment["REDIS_URL"])
 
 
-async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(
-    webhook_rig: Rig,
-) -> None:
+async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()

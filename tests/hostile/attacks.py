@@ -343,12 +343,7 @@ ATTACKS = (
         ("documents/",),
     ),
     Attack(
-        "F9",
-        "one member",
-        "60 messages at once",
-        "a group",
-        "they are answered together",
-        _flood,
+        "F9", "one member", "60 messages at once", "a group", "they are answered together", _flood
     ),
     Attack(
         "F19",

@@ -96,7 +96,7 @@ async def test_one_member_cannot_make_the_bot_deaf_to_a_group(rig: Rig, valkey: 
     (anna, _), (ben, _) = rig.anna(), rig.ben()
     mallory, _ = rig.person(1666, "Mallory")
     group = rig.telegram.group("Club", [ben, mallory], [anna])
-    keys, here = Keys(rig.telegram.bot.id), Scope.of_chat(group.id)
+    keys, here = rig.keys, Scope.of_chat(group.id)
     store = await RedisClient.open(valkey)
     await flooded(store, keys, here, mallory.id)
     await mallory.say(group, f"{US} and another one")

@@ -86,10 +86,7 @@ STREAMS: dict[str, tuple[Body, bytes]] = {
     "a line without an end": (lambda: mebibytes(150, b"data"), b""),
     "lines without an event": (lambda: mebibytes(150, b"data: and on and on\n"), b""),
     "small pieces of a line": (lambda: repeat(b"x" * 100, 200_000), b""),
-    "an event of nothing but objects": (
-        lambda: [b"data: [", b"{}," * (MB // 3), b"{}]\n\n"],
-        b"",
-    ),
+    "an event of nothing but objects": (lambda: [b"data: [", b"{}," * (MB // 3), b"{}]\n\n"], b""),
     "deep nesting": (lambda: [b"data: ", DEEP, b"\n\n"], b""),
     "a number of 100,000 digits": (lambda: [b'data: {"usage":', b"9" * 100_000, b"}\n\n"], b""),
     "a gzip bomb": (lambda: [GZIPPED], b"content-encoding: gzip\r\n"),

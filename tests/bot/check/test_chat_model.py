@@ -57,8 +57,7 @@ async def test_the_long_prompt_fills_the_budget_and_has_a_form_that_every_server
 
 
 @pytest.mark.parametrize(
-    ("keeps", "lost"),
-    [(1, "the first message"), (0, "the system message and the first message")],
+    ("keeps", "lost"), [(1, "the first message"), (0, "the system message and the first message")]
 )
 async def test_a_server_that_cuts_the_prompt_fails(
     settings: Settings, reader: FrontReader, keeps: int, lost: str

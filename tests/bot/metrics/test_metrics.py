@@ -128,10 +128,7 @@ def test_sends_are_counted_by_outcome() -> None:
 
 async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory) -> None:
     metrics = Metrics()
-    settings = Settings(
-        _env_file=None,
-        learn="state",
-    )
+    settings = Settings(_env_file=None, learn="state")
     tickets = Feature(name="tickets", replaces=Replacements(knowledge_base=Ticket))
     behaviors = behaviors_of(
         settings, memory, ScriptedModel(), [tickets], metrics.domain_refused

@@ -279,10 +279,7 @@ async def test_a_refused_connection_means_unavailable() -> None:
     ids=lambda value: value.message if isinstance(value, ApiError) else "",
 )
 async def test_a_refused_request_is_not_repeated_and_the_error_quotes_nothing(
-    model: OpenAIChatModel,
-    server: ModelApiServer,
-    refusal: ApiError,
-    expected: type[ModelError],
+    model: OpenAIChatModel, server: ModelApiServer, refusal: ApiError, expected: type[ModelError]
 ) -> None:
     server.faults.add(refusal, times=None)
     with pytest.raises(ModelError) as caught:

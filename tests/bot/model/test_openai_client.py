@@ -88,10 +88,7 @@ MEANINGS: list[tuple[openai.OpenAIError, type[ModelError]]] = [
     (of_status(openai.PermissionDeniedError, 403), ModelRefused),
     (of_status(openai.NotFoundError, 404), ModelRefused),
     (of_status(openai.UnprocessableEntityError, 422), ModelRefused),
-    (
-        openai.OAuthError(response=httpx2.Response(401, request=REQUEST), body=None),
-        ModelRefused,
-    ),
+    (openai.OAuthError(response=httpx2.Response(401, request=REQUEST), body=None), ModelRefused),
     (openai.OpenAIError("secret words"), NotAModel),
     (openai.APIError("secret words", REQUEST, body=None), NotAModel),
     (

@@ -11,14 +11,7 @@ from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from tests.bot.model.dialogue import CALLS, CLOCK, HELLO, TEXT
 from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
-from tests.servers.model_api import (
-    ChatRequest,
-    Dialect,
-    ModelApiServer,
-    Quirk,
-    Reply,
-    Scripted,
-)
+from tests.servers.model_api import ChatRequest, Dialect, ModelApiServer, Quirk, Reply, Scripted
 
 
 @pytest.fixture
@@ -42,10 +35,7 @@ async def test_a_request_asks_the_server_to_store_nothing(
     assert (reply.text, reply.finish_reason) == (TEXT, "stop")
     assert server.log.chats[0].raw == {
         "model": "gpt-test",
-        "input": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "hello"},
-        ],
+        "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}],
         "stream": True,
         "store": False,
         "include": ["reasoning.encrypted_content"],

@@ -66,10 +66,7 @@ async def test_a_call_is_one_plain_request_with_a_strict_schema(
     assert [chat.raw for chat in server.log.chats] == [
         {
             "model": "gpt-test",
-            "messages": [
-                {"role": "system", "content": TASK},
-                {"role": "user", "content": CONTENT},
-            ],
+            "messages": [{"role": "system", "content": TASK}, {"role": "user", "content": CONTENT}],
             "response_format": {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "strict": True, "schema": SHAPE.schema},

@@ -65,7 +65,6 @@ def zipped(conversations: object, name: str = "conversations.json", members: int
         for number in range(members):
             archive.writestr(f"../../{number}.html", b"<p>Hello")
         archive.writestr(
-            name,
-            conversations if isinstance(conversations, bytes) else orjson.dumps(conversations),
+            name, conversations if isinstance(conversations, bytes) else orjson.dumps(conversations)
         )
     return packed.getvalue()

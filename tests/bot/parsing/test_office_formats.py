@@ -54,10 +54,7 @@ async def test_a_slide_is_a_section_with_its_title_tables_and_notes() -> None:
 
 async def test_a_sheet_is_a_section_and_an_empty_one_is_left_out() -> None:
     assert await read(sheets(), "xlsx", LIMITS) == [
-        Section(
-            "Animal | Tonnes\nBlue whale | 190\n| True | 1.5",
-            "sheet Animals",
-        ),
+        Section("Animal | Tonnes\nBlue whale | 190\n| True | 1.5", "sheet Animals")
     ]
 
 

@@ -110,9 +110,7 @@ async def test_a_message_reaches_its_topic_from_the_chosen_person(site: Site) ->
     assert said.topic_id == 2
 
 
-async def test_a_command_gets_no_mention_and_a_private_chat_keeps_its_person(
-    site: Site,
-) -> None:
+async def test_a_command_gets_no_mention_and_a_private_chat_keeps_its_person(site: Site) -> None:
     answer = await site.post("/say", at=ANNA, person="2", mention="1", command="/help", text="Hm")
     assert answer.headers["location"] == "/?at=c%3A1%3A0"
     [said] = site.scene.place(ANNA).messages
@@ -445,9 +443,7 @@ async def test_every_local_telegram_has_a_token_of_its_own() -> None:
     assert BotApiServer().token != BotApiServer().token
 
 
-def test_opening_a_browser_does_not_wait_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_opening_a_browser_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     opened, closed = Event(), Event()
 
     def text_browser(_: str) -> None:

@@ -57,12 +57,7 @@ def test_every_line_is_one_json_object_that_names_the_turn(
     assert line["event"].startswith("two\nlines")
     assert line["timestamp"].endswith("Z")
     named = {name: line[name] for name in ("conversation", "turn", "level", "logger")}
-    assert named == {
-        "conversation": "c:1:0",
-        "turn": "7",
-        "level": "error",
-        "logger": log.__name__,
-    }
+    assert named == {"conversation": "c:1:0", "turn": "7", "level": "error", "logger": log.__name__}
 
 
 def test_auto_is_json_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,9 +74,7 @@ def scene(store: RedisClient, tokens: TokenCounter) -> Scene:
     return Scene(store, tokens)
 
 
-async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(
-    scene: Scene,
-) -> None:
+async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(scene: Scene) -> None:
     one, other = scene.conditions
     for condition in (one, other):
         condition.failed(ModelUnavailable("away", 503))
@@ -180,9 +178,7 @@ async def test_without_models_that_can_fail_nothing_is_checked(
     assert await scene.watches[0].check() is None
 
 
-async def test_a_model_that_answers_another_process_is_not_reported(
-    scene: Scene,
-) -> None:
+async def test_a_model_that_answers_another_process_is_not_reported(scene: Scene) -> None:
     one, other = scene.conditions
     one.failed(ModelUnavailable("away"))
     scene.now += 1

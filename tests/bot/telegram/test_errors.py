@@ -163,10 +163,7 @@ TRANSLATIONS: dict[str, tuple[Callable[[], ptb.TelegramError], type[TelegramErro
     "Forbidden": (lambda: ptb.Forbidden("x"), errors.Blocked),
     "InvalidToken": (ptb.InvalidToken, errors.BadToken),
     "NetworkError": (lambda: ptb.NetworkError("x"), errors.OutcomeUnknown),
-    "PassportDecryptionError": (
-        lambda: ptb.PassportDecryptionError("x"),
-        errors.OutcomeUnknown,
-    ),
+    "PassportDecryptionError": (lambda: ptb.PassportDecryptionError("x"), errors.OutcomeUnknown),
     "RetryAfter": (lambda: ptb.RetryAfter(3), errors.FloodWait),
     "TelegramError": (lambda: ptb.TelegramError("x"), errors.OutcomeUnknown),
     "TimedOut": (ptb.TimedOut, errors.OutcomeUnknown),

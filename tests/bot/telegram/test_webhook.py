@@ -24,9 +24,7 @@ def mailbox() -> Mailbox:
 async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[httpx2.AsyncClient]:
     app = Router(webhook_routes(SECRET, mailbox.accept, health))
     async with httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(app),
-        base_url="http://bot",
-        headers={HEADER: SECRET},
+        transport=httpx2.ASGITransport(app), base_url="http://bot", headers={HEADER: SECRET}
     ) as caller:
         yield caller
 

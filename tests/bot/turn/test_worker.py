@@ -504,9 +504,7 @@ async def test_an_error_after_the_commit_does_not_count_as_a_failure_of_the_next
     assert (turn.id, turn.attempts, turn.failures) == ("2", 1, 0)
 
 
-async def test_a_stopping_worker_finishes_its_turn_and_hands_over_the_next_one(
-    rig: Rig,
-) -> None:
+async def test_a_stopping_worker_finishes_its_turn_and_hands_over_the_next_one(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.listening():
         await put(rig.memory, 1)

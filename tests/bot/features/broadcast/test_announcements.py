@@ -90,9 +90,7 @@ async def reached(memory: Memory) -> set[int]:
     return {chat async for page in audience_of(memory).pages() for chat in page}
 
 
-async def test_the_audience_is_active_private_chats_that_want_announcements(
-    memory: Memory,
-) -> None:
+async def test_the_audience_is_active_private_chats_that_want_announcements(memory: Memory) -> None:
     await write(memory, ADA, ANNA, BEN)
     await write(memory, CLEO, seconds_ago=ACTIVE_S + 60)
     await put(memory, 1, Scope.of_chat(-5), sender=ANNA)

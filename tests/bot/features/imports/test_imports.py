@@ -246,9 +246,7 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
     assert sorted(titles) == ["Your list", "shopping.txt"]
 
 
-async def test_lines_without_bullets_are_a_list_only_behind_the_command(
-    importer: Importer,
-) -> None:
+async def test_lines_without_bullets_are_a_list_only_behind_the_command(importer: Importer) -> None:
     plain = b"Lives in Graz.\nSails."
     importer.files.content = plain
     sent = importer.sent("me.txt", "text/plain")

@@ -84,8 +84,7 @@ async def test_the_form_sets_a_cookie_that_only_this_site_sends_and_no_script_re
 
 
 @pytest.mark.parametrize(
-    ("base_url", "headers"),
-    [("https://bot", {}), (OWN, {"X-Forwarded-Proto": "https"})],
+    ("base_url", "headers"), [("https://bot", {}), (OWN, {"X-Forwarded-Proto": "https"})]
 )
 async def test_over_tls_the_cookie_is_never_sent_without_it(
     base_url: str, headers: dict[str, str]

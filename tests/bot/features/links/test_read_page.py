@@ -242,8 +242,7 @@ async def test_redirects_are_followed_up_to_a_bound(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "target",
-    ["http://169.254.169.254/latest/", "http://[::ffff:7f00:1]/", "http://10.0.0.1:6379/"],
+    "target", ["http://169.254.169.254/latest/", "http://[::ffff:7f00:1]/", "http://10.0.0.1:6379/"]
 )
 async def test_a_redirect_into_a_closed_network_is_refused(site: Site, target: str) -> None:
     site.redirect("/", target)

@@ -57,9 +57,7 @@ def photos(*nbytes: int) -> list[IncomingMessage]:
     ]
 
 
-async def test_a_photo_that_cannot_be_seen_does_not_hide_the_others(
-    tokens: TokenCounter,
-) -> None:
+async def test_a_photo_that_cannot_be_seen_does_not_hide_the_others(tokens: TokenCounter) -> None:
     chat = Files(drawn(30, 20, "JPEG"), b"broken", b"", drawn(20, 30, "PNG"))
     sent = photos(1, 1, 1, 1, MAX_PICTURE_BYTES + 1)
     heic = SentFile("0", "IMG_1.HEIC", "image/heic", 1)

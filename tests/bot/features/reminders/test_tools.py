@@ -103,9 +103,7 @@ async def test_a_person_has_at_most_fifty_open_reminders(memory: Memory) -> None
     assert (await called(memory, context, "set_reminder", text="x", in_minutes=9))[:3] == "Set"
 
 
-async def test_only_single_people_and_only_in_their_own_words_set_reminders(
-    memory: Memory,
-) -> None:
+async def test_only_single_people_and_only_in_their_own_words_set_reminders(memory: Memory) -> None:
     context = await context_of(memory)
     channel = replace(context.call_context, speaker=Person()) if context.call_context else None
     said = await called(

@@ -254,8 +254,6 @@ async def test_a_tool_asks_before_it_writes_what_another_topic_of_a_group_may_ha
 
 
 @pytest.mark.parametrize("field", [RecallTopics(is_on=True), SharedTopic(5)])
-def test_a_setting_is_read_as_it_was_written_and_survives_an_erasure_of_words(
-    field: Field,
-) -> None:
+def test_a_setting_is_read_as_it_was_written_and_survives_an_erasure_of_words(field: Field) -> None:
     assert read_field(field.name, field.stored) == field
     assert field.without(Erased("c:3:0", [1])) == field

@@ -28,10 +28,7 @@ async def test_a_sound_comes_as_the_server_made_it(voice: Speaker) -> None:
     [(Break.HTML, NotAModel), (Break.HANG, ModelUnavailable), (ApiError(400, "no"), ModelRefused)],
 )
 async def test_a_server_that_does_not_speak_is_given_up(
-    voice: Speaker,
-    server: ModelApiServer,
-    fault: Break | ApiError,
-    error: type[ModelError],
+    voice: Speaker, server: ModelApiServer, fault: Break | ApiError, error: type[ModelError]
 ) -> None:
     voice.timeout_s = 0.3
     server.faults.add(fault, when=is_speech)

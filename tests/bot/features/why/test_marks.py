@@ -127,9 +127,7 @@ async def test_a_mark_without_a_permit_comes_when_there_is_one(memory: Memory) -
     assert chat.marked == {101}
     assert chat.has_no_permit == 0
     waiting = BackgroundLearner(
-        memory.learn,
-        [LearnedMarks(memory, Reactions(has_no_permit=99)).show],
-        after_again_s=3_600,
+        memory.learn, [LearnedMarks(memory, Reactions(has_no_permit=99)).show], after_again_s=3_600
     )
     waiting.learn(HERE)
     await waiting.stop(grace_s=60)
