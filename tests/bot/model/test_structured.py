@@ -229,5 +229,5 @@ async def test_the_time_limit_covers_both_tries(
 ) -> None:
     script.then("No.", Reply(ANSWER, gate=asyncio.Event()))
     with pytest.raises(ModelUnavailable):
-        await fill(StructuredModel(client, "gpt-test", timeout_s=0.3))
+        await fill(StructuredModel(client, "gpt-test", timeout_s=3))
     assert len(server.log.chats) == 2
