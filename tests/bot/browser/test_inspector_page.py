@@ -280,6 +280,7 @@ async def test_files_replies_edits_and_forwards_are_sent_and_an_export_opens(
         await anna.get_by_role("link", name="Edit").last.click()
         words = anna.get_by_role("textbox")
         await expect(words).to_have_value("What is the mast made of?")
+        await visitor.page.wait_for_load_state()  # Enter is the script's
         await words.fill("What is the mast of my boat made of?")
         await words.press("Enter")
         question = anna.locator("article.mine", has_text="my boat")
@@ -287,6 +288,7 @@ async def test_files_replies_edits_and_forwards_are_sent_and_an_export_opens(
         await expect(words).to_have_value("")
         await question.get_by_role("link", name="Forward").click()
         await anna.get_by_label("to", exact=True).select_option(CLUB)
+        await visitor.page.wait_for_load_state()
         await words.fill("Who knows?")
         await words.press("Enter")
         forwarded = visitor.place(CLUB).locator("article", has_text="Forwarded from Anna")

@@ -69,4 +69,7 @@ async def play(fault: Fault, folder: Path, random: Random) -> Verdict:
         await scene.settle(fault.patience_s)
         for bot in scene.bots:
             assert not bot.is_running or await bot.stop() == 0
-        return await judge(scene, Allowance(fault.closings, fault.turns * fault.rounds))
+        verdict = await judge(scene, Allowance(fault.closings, fault.turns * fault.rounds))
+        for bot in scene.bots if verdict.complaints else ():
+            print("A bot of this day ended so:", *bot.raw[-80:], sep="\n")  # noqa: T201 - pytest shows it
+        return verdict

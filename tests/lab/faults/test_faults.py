@@ -56,4 +56,4 @@ async def test_nothing_is_lost_doubled_or_out_of_order(fault: Fault, tmp_path: P
     if fault.missing:
         pytest.skip(fault.missing)
     verdict = await play(fault, tmp_path, Random(1))
-    assert verdict.complaints == ()
+    assert verdict.complaints == (), "\n".join(verdict.complaints)
