@@ -21,9 +21,10 @@ end
 if holder then
   if string.sub(holder, -#request.nonce) == request.nonce then return begin(holder, request, {}) end
   if is_from_the_future(LEASE, request.lease_ms) then
-    -- If the holder is dead, nobody reclaims its wake-up either until the clock has caught up.
-    -- So the caller must keep its own.
+    -- If the holder is dead, nobody reclaims its wake-up either until the clock has caught up. So the caller must keep
+    -- its own, and so must those who come before the lease is over.
     redis.call('PEXPIRE', LEASE, request.lease_ms)
+    redis.call('HDEL', META, 'wake_up')
     return no_turn('held', {wake_up = ''})
   end
   return no_turn('held', {wake_up = redis.call('HGET', META, 'wake_up') or ''})

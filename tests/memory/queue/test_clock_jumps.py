@@ -23,12 +23,16 @@ async def test_a_lease_from_the_future_is_cut_to_the_usual_length(memory: Memory
 
 
 async def test_a_wake_up_is_kept_when_the_lease_is_from_the_future(memory: Memory) -> None:
-    """If the holder is dead, nobody reclaims its own wake-up before the clock has caught up."""
+    """If the holder is dead, nobody reclaims its own wake-up before the clock has caught up.
+
+    The first caller cuts the lease, so the second one finds it as long as any other.
+    """
     await put(memory, 1)
     await memory.turns.acquire(HERE, Cursor(), wake_up="1-1|1")
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held", "1-1|1")
     await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
-    assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
+    for _ in range(2):
+        assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
 
 
 async def test_a_sweep_wakes_a_conversation_whose_lease_is_from_the_future(memory: Memory) -> None:
