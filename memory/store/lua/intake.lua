@@ -14,10 +14,10 @@ local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent, newes
   read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter, 'newest:' .. sender)
 erasure = erasure or '0'
 if moved_to then return cjson.encode({outcome = 'moved', storage = moved_to}) end
-local now, left_ms = now_ms(), redis.call('PTTL', LEASE)
--- A longer lease was given before the clock went back. Its holder may be dead, and then nobody hears a signal.
+-- The holder of a lease from the future may be dead, and then nobody hears a signal. No lease is longer than this.
 local MAX_LEASE_MS = 300000
-local is_held = left_ms ~= -2 and left_ms <= MAX_LEASE_MS or nil
+local now = now_ms()
+local is_held = redis.call('EXISTS', LEASE) == 1 and not is_from_the_future(LEASE, MAX_LEASE_MS) or nil
 local function outcome(name, details)
   local answer = details or {}
   answer.outcome, answer.is_held = name, is_held
