@@ -121,6 +121,7 @@ class RedisClient:
         The server walks through all of its keys. A key may come twice.
         """
         with translated_errors("SCAN", CALL_TIMEOUT_S):
+            # Most keys come without a round trip, so `_connection` would count too many.
             found = aiter(self._redis.scan_iter(match=pattern, count=_SCAN_COUNT))
             while True:
                 async with asyncio.timeout(CALL_TIMEOUT_S), self._free:
@@ -239,6 +240,7 @@ class RedisClient:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
+        """Wait for a free connection, and count a round trip."""
         async with self._free:
             self.round_trips += 1
             with _cancellation_kept():
