@@ -7,7 +7,7 @@ from tests.acceptance.buttons import ERASE, ask_first, asks_to_delete, press, pr
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Message, Person, Refuse, SlowAnswer
+from tests.servers.bot_api import Chat, Message, Person, Refuse, SlowAnswer
 from tests.servers.model_api import Reply, tool_call
 
 US = "@ricordo_bot"
@@ -15,14 +15,20 @@ NAME = "editForumTopic"
 CHANGE = sentence("buttons.change_entry")
 
 
+async def started(rig: Rig, **learning: object) -> tuple[Person, Chat]:
+    """Start the bot; return a person and her private chat, which has topics."""
+    remember_with(rig)
+    await rig.start(**learning)
+    anna, chat = rig.anna()
+    chat.has_private_topics = True
+    return anna, chat
+
+
 async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no_other(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    remember_with(rig)
-    await rig.start(learn="synopses")
-    anna, chat = rig.anna()
-    chat.has_private_topics = True
+    anna, chat = await started(rig, learn="synopses")
     unnamed = await anna.open_topic(chat, "New chat", is_name_implicit=True)
     named = await anna.open_topic(chat, "Taxes")
     renamed = await anna.open_topic(chat, "New chat", is_name_implicit=True)
@@ -50,10 +56,7 @@ async def test_a_title_on_its_way_at_a_kill_is_given_again_and_is_the_same(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    remember_with(rig)
-    await rig.start(learn="synopses")
-    anna, chat = rig.anna()
-    chat.has_private_topics = True
+    anna, chat = await started(rig, learn="synopses")
     topic = await anna.open_topic(chat, "New chat", is_name_implicit=True)
     await ask_and_learn(rig, anna, chat, "Plan a trip to Genoa in May.", topic=topic)
     rig.telegram.faults.add(SlowAnswer(30), method=NAME)
@@ -68,10 +71,7 @@ async def test_a_title_on_its_way_at_a_kill_is_given_again_and_is_the_same(
 
 async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    remember_with(rig)
-    await rig.start(learn="facts", learn_every_turns=1)
-    anna, chat = rig.anna()
-    chat.has_private_topics = True
+    anna, chat = await started(rig, learn="facts", learn_every_turns=1)
     sailing = await anna.open_topic(chat, "Sailing")
     taxes = await anna.open_topic(chat, "Taxes")
 
@@ -112,10 +112,7 @@ async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig:
 
 async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    remember_with(rig)
-    await rig.start(learn="synopses")
-    anna, chat = rig.anna()
-    chat.has_private_topics = True
+    anna, chat = await started(rig, learn="synopses")
     sailing = await anna.open_topic(chat, "Sailing")
     taxes = await anna.open_topic(chat, "Taxes")
 

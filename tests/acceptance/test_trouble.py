@@ -184,6 +184,7 @@ async def test_a23_a_turn_that_takes_too_long_is_handed_over_to_the_next_process
     said = await anna.say(chat, "Be slow")
     await rig.wait_until_asked("slow")
     assert await rig.bot.stop() == 0
+    assert "stopped late" not in {line["event"] for line in rig.bot.log}
     await rig.bot.start()
     assert (await chat.wait_for_reply(after=said)).text == "In time."
     closed = await rig.bot.wait_for_log("turn closed")
