@@ -4,10 +4,11 @@ Only this file and the files beside it know the settings and how the parts fit t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import structlog
 from starlette.routing import BaseRoute
@@ -46,19 +47,13 @@ from bot.runtime.reloading import Reloading
 from bot.runtime.web import WebServer, health_routes
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import Backoff, TelegramHealth
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
-from bot.telegram.polling import Poller, PollingLease
+from bot.telegram.polling import PollingLease
 from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
-from bot.telegram.setup import (
-    SetupPlan,
-    connect,
-    prepare_polling,
-    set_up,
-    watch_webhook,
-    webhook_of,
-)
+from bot.telegram.setup import SetupPlan, webhook_of
+from bot.telegram.telegram import BotApi, Telegram
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
 from bot.telegram.updates import Rewording
@@ -83,12 +78,46 @@ _GARBAGE_EVERY_S = 0.1
 _ACCESS_EVERY_S = 2.0
 """How long after a change the other processes know who may use the bot."""
 
+OpenTelegram: TypeAlias = Callable[
+    [Settings, Memory, TelegramHealth], AbstractAsyncContextManager[Telegram]
+]
+"""Opens the Telegram of a bot, which says in `TelegramHealth` how it is; the playground opens its
+page."""
+
+
+@asynccontextmanager
+async def open_telegram(
+    settings: Settings, memory: Memory, health: TelegramHealth
+) -> AsyncIterator[Telegram]:
+    """Give the Bot API, with this process's part of the rate."""
+    client = TelegramClient(secret_of(settings.telegram_bot_token) or "", settings.telegram_api_url)
+    limiter = SendRateLimiter(settings.sends_per_second, memory.send_rates)
+    chat = TelegramChat(client, limiter, sends_rich=settings.rich_messages == "auto")
+    lease = PollingLease(memory.poller_lease, settings.lease_s)
+    share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
+    sharing = asyncio.create_task(repeat(share, "workers", _SHARE_EVERY_S))
+    try:
+        take_over = settings.take_over_webhook == "yes"
+        yield BotApi(client, chat, health, lease, take_over=take_over)
+    finally:
+        await end_tasks([sharing])
+        await client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a bot is given from outside.
+
+    With an `observer` it runs in the playground, and only this machine can open its pages.
+    """
+
+    models: OpenModels = open_models
+    telegram: OpenTelegram = open_telegram
+    observer: Observer | None = None
+
 
 class App:
-    """One bot in one process, built from the settings.
-
-    With an `observer` the bot runs in the playground, and only this machine can open its pages.
-    """
+    """One bot in one process, built from the settings."""
 
     def __init__(
         self,
@@ -96,16 +125,14 @@ class App:
         redis: str,
         *,
         duty: Duty = EVERYTHING,
-        observer: Observer | None = None,
-        models: OpenModels = open_models,
+        outside: Outside = Outside(),
     ) -> None:
         self._settings = settings
         self._token = secret_of(settings.telegram_bot_token) or ""
-        self._client = TelegramClient(self._token, settings.telegram_api_url)
         self._redis = redis
         self._duty = duty
-        self._observer = observer
-        self._open_models = models
+        self._observer = outside.observer
+        self._outside = outside
         self._metrics = Metrics()
         self._observe: Observer = self._metrics.observe
         self._name_of = ConversationNames(self._token).name
@@ -114,8 +141,8 @@ class App:
         self._sentences = Sentences(self._catalogue, settings.timezone)
         self._intake: Intake | None = None
         self._me: BotIdentity | None = None
-        self._takes_over = settings.take_over_webhook == "yes"
         self._webhook = webhook_of(settings) if duty.takes_in else None
+        self._polls = duty.takes_in and self._webhook is None
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish the running turns or hand them over.
@@ -132,13 +159,13 @@ class App:
             watchers = Watchers(self._metrics)
             self._observe = watchers.observe
             observers = [watchers.model_called, recorder.model_called]
-            models = await stack.enter_async_context(self._open_models(settings, observers))
+            models = await stack.enter_async_context(self._outside.models(settings, observers))
             memory = Memory(store, bot_id, tokens, models.embedder, memory_options(settings))
             await memory.take_layout()
             await stack.enter_async_context(recorder.writing(memory.usage))
-            stack.push_async_callback(self._client.close)
-            limiter = SendRateLimiter(settings.sends_per_second, memory.send_rates)
-            chat = TelegramChat(self._client, limiter, sends_rich=settings.rich_messages == "auto")
+            opened = self._outside.telegram(settings, memory, self._health)
+            telegram = await stack.enter_async_context(opened)
+            chat = telegram.chat
             learned: list[AfterLearning] = [FalseClaims(memory, chat, self._sentences).correct]
             learner = BackgroundLearner(memory.learn, learned, self._observe)
             services = replace(
@@ -162,14 +189,14 @@ class App:
             assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
             routes = [route for each in features for route in each.routes]
             await stack.enter_async_context(self._web(memory, routes))
-            started = asyncio.create_task(self._introduce(self._client))
+            started = asyncio.create_task(telegram.identify(polls=self._polls))
             if not await is_done_before(stopping, started):
                 return
             self._me = started.result()
             erasing = [hook for each in features for hook in each.erasing]
             deleting = all_in_order([behaviors.on_conversation_deleting, *erasing])
             running = Running(self._me, models.breaker, deleting, cannot_reload, features)
-            async with self._serving(services, chat, assistant, running, learner):
+            async with self._serving(services, telegram, assistant, running, learner):
                 await stopping.wait()
                 log.info("stopping")
 
@@ -190,23 +217,18 @@ class App:
             raise NotAccepted
         return self._me
 
-    async def _introduce(self, telegram: TelegramClient) -> BotIdentity:
-        me = await connect(telegram, self._health)
-        if self._duty.takes_in and self._webhook is None:
-            await prepare_polling(telegram, self._health, take_over=self._takes_over)
-        return me
-
     @asynccontextmanager
     async def _serving(
         self,
         services: Services,
-        chat: TelegramChat,
+        telegram: Telegram,
         assistant: Assistant,
         running: Running,
         learner: BackgroundLearner,
     ) -> AsyncIterator[None]:
         """Answer people while the block lasts."""
         settings, sentences, memory = self._settings, self._sentences, services.memory
+        chat = telegram.chat
         # The playground has settings of its own, which no file changes.
         env_file = ".env" if self._observer is None else ""
         reloading = Reloading(settings, memory, assistant.use_system_prompt, env_file)
@@ -219,7 +241,7 @@ class App:
         worker = turns.worker(assistant, commands.answer)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, chat, sentences)
-        tasks = _start_watches(services, chat.limiter)
+        tasks = _start_watches(services)
         running_on = [reloading.run(), services.models.load()]
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
@@ -229,9 +251,9 @@ class App:
         tasks += map(asyncio.create_task, running_on)
         taking_in: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
-            taking_in = self._taking_in(services, running, commands, buttons)
-        polls = self._duty.takes_in and self._webhook is None
-        log.info("serving", bot=running.me.username, polling=polls, works=self._duty.works)
+            plan = self._taking_in(services, running, commands, buttons)
+            taking_in = [asyncio.create_task(each) for each in telegram.receive(self.accept, plan)]
+        log.info("serving", bot=running.me.username, polling=self._polls, works=self._duty.works)
         try:
             yield
         finally:
@@ -244,8 +266,8 @@ class App:
 
     def _taking_in(
         self, services: Services, running: Running, commands: CommandSet, buttons: Buttons
-    ) -> "list[asyncio.Task[None]]":
-        """Build the intake, and start the tasks that receive updates."""
+    ) -> SetupPlan:
+        """Build the intake, and return what Telegram is told."""
         settings, memory = self._settings, services.memory
         serves, health = services.admission.serves, self._health
         names, note_refused = frozenset(commands.handlers), health.refused_a_field
@@ -260,17 +282,7 @@ class App:
         self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
         menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
         shown = descriptions(self._catalogue, commands.around)
-        plan = SetupPlan(self._webhook, menu, shown)
-        telegram = self._client
-        tasks = [asyncio.create_task(set_up(telegram, plan, self._health))]
-        if self._webhook is None:
-            lease = PollingLease(memory.poller_lease, self._settings.lease_s)
-            backoff = Backoff("poll", self._health)
-            poller = Poller(telegram, self.accept, lease, backoff, take_over=self._takes_over)
-            tasks.append(asyncio.create_task(poller.run()))
-        else:
-            tasks += [asyncio.create_task(watch_webhook(telegram, self._webhook, self._health))]
-        return tasks
+        return SetupPlan(self._webhook, menu, shown)
 
     @asynccontextmanager
     async def _web(self, memory: Memory, more: Sequence[BaseRoute]) -> AsyncIterator[None]:
@@ -297,7 +309,7 @@ class App:
             await task
 
 
-def _start_watches(services: Services, limiter: SendRateLimiter) -> list[asyncio.Task[None]]:
+def _start_watches(services: Services) -> list[asyncio.Task[None]]:
     """Start all checks; return their tasks, which run until they are cancelled."""
     settings, memory, notices = services.settings, services.memory, services.notices
     admission = services.admission
@@ -306,12 +318,10 @@ def _start_watches(services: Services, limiter: SendRateLimiter) -> list[asyncio
         if admission.limits_groups:
             await memory.drop_removed()
 
-    share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
     watches = [
         CapacityWatch(memory.capacity, notices).run(),
         ModelWatch(memory, notices, services.models.conditions).run(),
         BudgetWatch(services.budget, notices).run(),
-        repeat(share, "workers", _SHARE_EVERY_S),
         repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S),
         repeat(drop_removed, "access", _ACCESS_EVERY_S),
         repeat(partial(watch_clock, memory.client), "clock", _CLOCK_EVERY_S),

@@ -1,1 +1,1 @@
-"""The playground: a local Telegram, a local model, and a page to chat in."""
+"""The playground: a page to chat in, and a local model."""

@@ -1,24 +1,31 @@
 """The forms of the page: who may post them, and what a person does with them in a chat.
 
-Everything goes through the local Telegram. A form that no longer fits the chat changes nothing.
+A form that no longer fits the chat changes nothing.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
+from starlette.datastructures import UploadFile
 from starlette.middleware.base import RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from bot.playground.bot_api import BotApiServer, ChatMessage, LocalPerson
-from bot.playground.bot_api.parameters import Parameters, read_parameters
-from bot.playground.bot_api.people import kind_of
-from bot.playground.bot_api.values import BadRequestError, StoredFile
 from bot.playground.offline_senses import OfflineServer
-from bot.playground.scene import PageChat, Scene, SceneFull
+from bot.playground.page_telegram import PageTelegram
+from bot.playground.raw_updates import uploaded
+from bot.playground.scene import (
+    BOT_USERNAME,
+    PageChat,
+    PageFile,
+    PageMessage,
+    PagePerson,
+    Scene,
+    SceneFull,
+)
 from memory.store.errors import StoreError
 
 _MAX_BODY_BYTES = 21 * 2**20
@@ -36,13 +43,14 @@ _MAX_CAPTION = 1024
 _MAX_FILES = 10
 """An album has at most this many."""
 _MAX_DIGITS = 18
+_MAX_PARTS = 100
 
 
 class ChatForms:
     """The forms of a chat; each answers with the address of a chat."""
 
     def __init__(
-        self, telegram: BotApiServer, scene: Scene, sounds: OfflineServer | None = None
+        self, telegram: PageTelegram, scene: Scene, sounds: OfflineServer | None = None
     ) -> None:
         self._telegram = telegram
         self._scene = scene
@@ -56,9 +64,9 @@ class ChatForms:
             Route("/stop", self._stop, methods=["POST"]),
         )
 
-    def can_edit(self, place: PageChat, message: ChatMessage) -> bool:
+    def can_edit(self, place: PageChat, message: PageMessage) -> bool:
         """Whether a person of the page wrote the message, and did not forward it."""
-        return self._writer(place, message) is not None and not message.origin
+        return message.sender in (place.speaker, *self._scene.people) and not message.origin
 
     def targets(self, place: PageChat) -> list[PageChat]:
         """Return the chats into which a message of `place` may be forwarded, itself first."""
@@ -71,44 +79,39 @@ class ChatForms:
         command = form.text("command")
         text = (command or form.text("text")).strip()
         if form.text("edit") and not command:
-            await self._edit(place, shown_message(place, form.text("edit")), text)
+            message = shown_message(place, form.text("edit"))
+            if message and text and self.can_edit(place, message):
+                text = text[: _MAX_CAPTION if message.file else _MAX_TEXT]
+                self._telegram.edit_message(place, message, text)
             return back_to(place)
-        files = form.uploads("file")[:_MAX_FILES]
-        if files and self.sounds and kind_of(files[0]) == "voice":
+        files = form.files[:_MAX_FILES]
+        if files and self.sounds and files[0].kind == "voice":
             self.sounds.keep(files[0].content, text)
             text = ""
         if (text or files) and form.text("mention") and not text.startswith("/"):
-            text = f"@{self._telegram.bot.username} {text}".rstrip()
+            text = f"@{BOT_USERNAME} {text}".rstrip()
         if form.text("forward") and not command:
             target = self._scene.place(form.text("to"))
             forwarded = shown_message(place, form.text("forward"))
-            return await self._forward(place, target, forwarded, text)
+            return self._forward(place, target, forwarded, text)
         replied = shown_message(place, form.text("reply"))
-        speaker = place.speaker
         if files:
-            await speaker.send_files(
-                place.chat, files, caption=text[:_MAX_TEXT], reply_to=replied, topic=place.topic
-            )
+            self._telegram.send_files(place, place.speaker, files, text[:_MAX_TEXT], replied)
             text = ""
         for piece in _pieces(text):
-            await speaker.say(place.chat, piece, reply_to=replied, topic=place.topic)
+            self._telegram.say(place, place.speaker, piece, replied)
         return back_to(place)
 
-    async def _edit(self, place: PageChat, message: ChatMessage | None, text: str) -> None:
-        writer = self._writer(place, message) if message and self.can_edit(place, message) else None
-        if message and writer and text:
-            await writer.edit(message, text[: _MAX_CAPTION if message.media else _MAX_TEXT])
-
-    async def _forward(
-        self, place: PageChat, target: PageChat, message: ChatMessage | None, comment: str
+    def _forward(
+        self, place: PageChat, target: PageChat, message: PageMessage | None, comment: str
     ) -> Response:
         """Forward a message behind the comment, which Telegram sends first."""
         person = self._forwarder(place, target)
         if message is None or person is None:
             return back_to(place)
         for piece in _pieces(comment):
-            await person.say(target.chat, piece, topic=target.topic)
-        await person.forward(target.chat, [message], topic=target.topic)
+            self._telegram.say(target, person, piece)
+        self._telegram.forward(target, person, message)
         return back_to(target)
 
     async def _press(self, request: Request) -> Response:
@@ -117,17 +120,15 @@ class ChatForms:
         number, _, button = form.text("button").partition(":")
         message = shown_message(place, number)
         if message is not None:
-            with suppress(ValueError):  # it was answered meanwhile and has no buttons any more
-                await place.speaker.press(message, button)
+            self._telegram.press(place, message, button)
         return back_to(place)
 
     async def _stop(self, request: Request) -> Response:
         place = self._seated(await read_form(request))
-        with suppress(ValueError):  # the answer is complete meanwhile
-            await place.speaker.stop(place.chat)
+        self._telegram.stop(place)
         return back_to(place)
 
-    def _seated(self, form: Parameters) -> PageChat:
+    def _seated(self, form: "Form") -> PageChat:
         """Return the place of a form; in a group its `person` becomes the speaker."""
         place = self._scene.place(form.text("at"))
         speaker = self._scene.person(form.text("person"))
@@ -135,24 +136,18 @@ class ChatForms:
             place.speaker = speaker
         return place
 
-    def _writer(self, place: PageChat, message: ChatMessage) -> LocalPerson | None:
-        people = (place.speaker, *self._scene.people)
-        wrote = message.sender.id if message.sender else 0
-        return next((person for person in people if person.id == wrote), None)
-
-    def _forwarder(self, place: PageChat, target: PageChat) -> LocalPerson | None:
+    def _forwarder(self, place: PageChat, target: PageChat) -> PagePerson | None:
         """Return who can forward from one chat to another: somebody who is in both."""
         person = place.speaker if target.is_group else target.speaker
-        is_in_both = person.id in place.chat.members and person.id in target.chat.members
+        is_in_both = self._scene.is_in(place, person) and self._scene.is_in(target, person)
         return person if is_in_both else None
 
 
-def shown_message(place: PageChat, number: str) -> ChatMessage | None:
+def shown_message(place: PageChat, number: str) -> PageMessage | None:
     """Return a message of a place by its id as a form or an address has it."""
     if not number.isdecimal() or len(number) > _MAX_DIGITS:
         return None
-    message = place.chat.message(int(number))
-    return message if message in place.messages else None
+    return place.message(int(number))
 
 
 def back_to(place: PageChat) -> RedirectResponse:
@@ -185,17 +180,34 @@ class TooLarge(Exception):
     """Raised when a form is larger than the largest file with its text."""
 
 
-async def read_form(request: Request) -> Parameters:
-    """Return the fields and files of a form; raise `TooLarge` or `BadRequestError`."""
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MAX_BODY_BYTES:
-            raise TooLarge
-    return read_parameters("", request.headers.get("content-type", ""), bytes(body))
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of a form, and the files that were chosen."""
+
+    fields: Mapping[str, str]
+    files: Sequence[PageFile]
+
+    def text(self, name: str) -> str:
+        """Return a field, "" if it is absent."""
+        return self.fields.get(name, "")
 
 
-def file_response(file: StoredFile) -> Response:
+async def read_form(request: Request) -> Form:
+    """Return the fields and files of a form; raise `TooLarge`, or `HTTPException` for nonsense."""
+    nbytes = request.headers.get("content-length", "")
+    if not nbytes.isdecimal() or int(nbytes) > _MAX_BODY_BYTES:
+        raise TooLarge
+    async with request.form(max_files=_MAX_PARTS, max_fields=_MAX_PARTS) as sent:
+        fields = {name: value for name, value in sent.items() if isinstance(value, str)}
+        files = [
+            uploaded(await each.read(), each.filename, each.content_type or "")
+            for each in sent.getlist("file")
+            if isinstance(each, UploadFile) and each.filename
+        ]
+        return Form(fields, files)
+
+
+def file_response(file: PageFile) -> Response:
     """Return a file of a chat: text opens as plain text, pictures and sounds as they are.
 
     Other files are downloaded.
@@ -222,7 +234,6 @@ async def refused(_: Request, error: Exception) -> Response:
 REFUSALS: dict[type[Exception], tuple[str, HTTPStatus]] = {
     SceneFull: ("This page is full: no more people or topics fit.", HTTPStatus.CONFLICT),
     TooLarge: ("Telegram takes files up to 20 MB.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    BadRequestError: ("This form cannot be read.", HTTPStatus.BAD_REQUEST),
     StoreError: (
         "The playground's Valkey does not answer.",
         HTTPStatus.SERVICE_UNAVAILABLE,

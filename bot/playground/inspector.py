@@ -7,15 +7,14 @@ import asyncio
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from zoneinfo import ZoneInfo
 
-from bot.model.call import PromptMessage
-from bot.playground.bot_api import BotApiServer, ChatMessage, User
-from bot.playground.scene import PageChat, Scene
-from bot.playground.turn_trace import FoundMessage, TurnTrace, explained
+from bot.playground.key_dump import KeyDump, dump_keys
+from bot.playground.page_telegram import PageTelegram
+from bot.playground.scene import BOT, PageChat, PageMessage, PagePerson, Scene
+from bot.playground.turn_trace import TurnTrace
 from bot.prompt.assemble import Prompt
 from bot.turn.observers import AgentRan, BotServing, Event
 from memory.behaviors.context import AgentContext
@@ -23,7 +22,6 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
-from memory.scopes.key_dump import KeyDump, dump_keys
 from memory.store.keys import SHARDS, Scope
 from memory.work.item import WorkItem
 
@@ -97,66 +95,11 @@ _MAX_TURNS = 20
 _MAX_RESTORED = 400
 """Remembered messages shown in a chat after a restart."""
 
-_SECTION_END = "</memory>"
-
-
-@dataclass(frozen=True, slots=True)
-class PromptPart:
-    """A part of the prompt, with its share of all tokens in percent."""
-
-    name: str
-    tokens: int
-    percent: float
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A turn as the panel shows it; `number` counts in its conversation since the start."""
-
-    number: int
-    trace: TurnTrace
-
-    @cached_property
-    def parts(self) -> list[PromptPart]:
-        """The parts of the prompt in their order."""
-        tokens = self.trace.prompt.tokens
-        sizes = {
-            "Tools": tokens.tools,
-            "System message": tokens.system,
-            "Recent messages": tokens.window,
-            "Memory": tokens.memory,
-            "Your message": tokens.message,
-            "Tool steps": tokens.steps,
-        }
-        total = max(1, tokens.total)
-        return [
-            PromptPart(name, size, round(100 * size / total, 1)) for name, size in sizes.items()
-        ]
-
-    @cached_property
-    def section(self) -> str:
-        """The memory section of the prompt; empty if there is none."""
-        message = next(m for m in reversed(self.trace.prompt.messages) if m.role == "user")
-        section, end, _ = message.content.partition(_SECTION_END)
-        return section + end if end else ""
-
-    @property
-    def sent(self) -> tuple[PromptMessage, ...]:
-        """The messages of the last call."""
-        return self.trace.prompt.messages
-
-    @cached_property
-    def recalled(self) -> list[FoundMessage]:
-        """What was found in older messages and why, best first."""
-        trace = self.trace
-        found = sorted(trace.recalled, key=lambda result: -result.score)
-        return [explained(each, trace.user_message.text, trace.reply) for each in found]
-
 
 class Inspector:
     """Keeps the latest turns and reads the store."""
 
-    def __init__(self, telegram: BotApiServer, scene: Scene) -> None:
+    def __init__(self, telegram: PageTelegram, scene: Scene) -> None:
         self._telegram = telegram
         self._scene = scene
         self.memory: Memory | None = None
@@ -164,7 +107,8 @@ class Inspector:
         self._prompt: Callable[[AgentContext], Prompt] | None = None
         self._restored = False
         self._began_at = time.time()
-        self._turns: defaultdict[Scope, deque[Turn]] = defaultdict(lambda: deque(maxlen=_MAX_TURNS))
+        self._turns: defaultdict[Scope, deque[TurnTrace]]
+        self._turns = defaultdict(lambda: deque(maxlen=_MAX_TURNS))
 
     def observe(self, event: Event) -> None:
         """Note the memory of the bot once it serves, and keep each run of the agent."""
@@ -178,20 +122,18 @@ class Inspector:
                 pass
 
     def keep(self, trace: TurnTrace) -> None:
-        """Keep a turn."""
+        """Keep a turn and number it."""
         turns = self._turns[trace.conversation]
-        turns.append(Turn(turns[-1].number + 1 if turns else 1, trace))
+        turns.append(replace(trace, number=turns[-1].number + 1 if turns else 1))
 
-    def turns(self, place: PageChat) -> list[Turn]:
+    def turns(self, place: PageChat) -> list[TurnTrace]:
         """Return the turns of a place, newest first."""
         return list(reversed(self._turns[place.conversation]))
 
-    def turn_of(self, place: PageChat, message_id: int) -> Turn | None:
+    def turn_of(self, place: PageChat, message_id: int) -> TurnTrace | None:
         """Return the turn that answered a message."""
         turns = self.turns(place)
-        return next(
-            (turn for turn in turns if message_id in turn.trace.user_message.message_ids), None
-        )
+        return next((turn for turn in turns if message_id in turn.user_message.message_ids), None)
 
     async def restore(self) -> None:
         """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""
@@ -212,22 +154,13 @@ class Inspector:
         """Put a message from before this start into its chat, under its id in Telegram."""
         if message.sent_at >= self._began_at:
             return
-        sender = self._telegram.bot
+        sender = BOT
         if message.role == "user":
             person = self._scene.person(str(message.sender_id))
-            sender = person.user if person else User(message.sender_id, message.sender_name)
+            sender = person or PagePerson(message.sender_id, message.sender_name)
         number = telegram_id_of(message)
         place.remembered_id = max(place.remembered_id, number)
-        place.chat.change(
-            ChatMessage(
-                place.chat,
-                sender,
-                message.text,
-                topic_id=place.topic.id if place.topic else 0,
-                id=number,
-                sent_at=int(message.sent_at),
-            )
-        )
+        place.put(PageMessage(number, sender, message.text, int(message.sent_at)))
 
     async def kept(self, place: PageChat) -> MemoryView:
         """Return what is remembered here, as people know it; raise `StoreError`."""
@@ -248,25 +181,23 @@ class Inspector:
 
     async def start_over(self) -> None:
         """Erase all conversations and all that was learned; raise `StoreError`."""
-        updates = self._telegram.updates
-        if updates.history:
-            updates.confirm(updates.history[-1].id + 1)
+        self._telegram.updates.clear()
         if self.memory is not None:
             keys = self.memory.keys
             shards = [("ZRANGE", keys.conversations(shard), 0, -1) for shard in range(SHARDS)]
             found = await self.memory.client.pipeline(shards)
-            people = [place.chat.id for place in self._scene if not place.is_group]
+            people = [place.chat_id for place in self._scene if not place.is_group]
             await self._erase([Scope(tag.decode()) for tags in found for tag in tags], people)
         for place in self._scene:
-            await self._empty(place)
+            self._empty(place)
         self._scene.remove_guest()
 
     async def remove_guest(self) -> None:
         """Erase the made-up year and take its person off the page; raise `StoreError`."""
         guest = self._scene.guest
         if guest is not None:
-            await self._erase([guest.conversation], [guest.chat.id])
-            await self._empty(guest)
+            await self._erase([guest.conversation], [guest.chat_id])
+            self._empty(guest)
             self._scene.remove_guest()
 
     async def _erase(self, conversations: list[Scope], people: list[int]) -> None:
@@ -277,10 +208,10 @@ class Inspector:
         unlinks = [("UNLINK", self.memory.keys.person(person)) for person in people]
         await self.memory.client.pipeline(unlinks)
 
-    async def _empty(self, place: PageChat) -> None:
-        await self._telegram.empty(place.chat)
-        place.remembered_id = 0
+    def _empty(self, place: PageChat) -> None:
+        place.empty()
         self._turns.pop(place.conversation, None)
+        self._telegram.note_change()
 
 
 def telegram_id_of(message: Message) -> int:

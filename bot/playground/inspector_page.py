@@ -2,7 +2,6 @@
 
 The page is rendered on the server. After each change its script asks for the lines that changed.
 Only the open turn is rendered in full, and the keys of Redis if they are asked for.
-All messages go through the local Telegram.
 """
 
 import asyncio
@@ -11,9 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from difflib import SequenceMatcher
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -27,11 +24,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bot.language.catalogue import Catalogue
-from bot.playground.bot_api import BotApiServer
-from bot.playground.bot_api.parameters import Parameters
 from bot.playground.forms import (
     REFUSALS,
     ChatForms,
+    Form,
     back_to,
     file_response,
     guard,
@@ -42,8 +38,10 @@ from bot.playground.forms import (
 from bot.playground.inspector import Inspector, telegram_id_of
 from bot.playground.offline_senses import OfflineServer
 from bot.playground.page_filters import FILTERS, to_html
-from bot.playground.scene import Scene
+from bot.playground.page_telegram import PageTelegram
+from bot.playground.scene import BOT, BOT_USERNAME, Scene
 from bot.playground.year.filling import YearFiller
+from bot.reply.utf16 import well_formed
 from bot.runtime.web import BASE_STYLE
 
 _WEB = Path(__file__).parent / "web"
@@ -66,7 +64,7 @@ class InspectorPage:
 
     def __init__(
         self,
-        telegram: BotApiServer,
+        telegram: PageTelegram,
         scene: Scene,
         inspector: Inspector,
         note: str,
@@ -88,7 +86,8 @@ class InspectorPage:
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
         self._templates.filters |= FILTERS
-        self._templates.globals |= {"to_html": to_html, "telegram_id_of": telegram_id_of}
+        functions = {"to_html": to_html, "telegram_id_of": telegram_id_of}
+        self._templates.globals |= {"bot": BOT, "username": BOT_USERNAME} | functions
 
     def answered_by(self, note: str) -> None:
         """Say that from now on a model answers, as `note` says."""
@@ -127,30 +126,33 @@ class InspectorPage:
         shows_stored = bool(query.get("stored"))
         template = self._templates.get_template("inspector.html")
         page = HTMLResponse(
-            template.render(
-                bot=self._telegram.bot,
-                note=self._note,
-                is_offline=self._forms.sounds is not None,
-                takes_key=self._takes_key,
-                scene=self._scene,
-                here=here,
-                messages=messages[first:],
-                earlier=first,
-                filler=self.filler,
-                menu=self._telegram.menu(here.speaker, here.chat),
-                tone=list(self._scene).index(here) % _TONES,
-                turn_of=self._inspector.turn_of,
-                turns=turns,
-                open_turn=query.get("turn", newest),
-                replied=shown_message(here, query.get("reply", "")),
-                edited=shown_message(here, query.get("edit", "")),
-                forwarded=shown_message(here, query.get("forward", "")),
-                can_edit=self._forms.can_edit,
-                targets=self._forms.targets(here),
-                languages=self._languages,
-                kept=await self._inspector.kept(here),
-                shows_stored=shows_stored,
-                stored=await self._inspector.stored(here) if shows_stored else [],
+            well_formed(
+                template.render(
+                    note=self._note,
+                    is_offline=self._forms.sounds is not None,
+                    takes_key=self._takes_key,
+                    scene=self._scene,
+                    here=here,
+                    messages=messages[first:],
+                    earlier=first,
+                    filler=self.filler,
+                    menu=self._telegram.menu(here),
+                    draft=self._telegram.draft(here),
+                    is_typing=self._telegram.is_typing(here),
+                    tone=list(self._scene).index(here) % _TONES,
+                    turn_of=self._inspector.turn_of,
+                    turns=turns,
+                    open_turn=query.get("turn", newest),
+                    replied=shown_message(here, query.get("reply", "")),
+                    edited=shown_message(here, query.get("edit", "")),
+                    forwarded=shown_message(here, query.get("forward", "")),
+                    can_edit=self._forms.can_edit,
+                    targets=self._forms.targets(here),
+                    languages=self._languages,
+                    kept=await self._inspector.kept(here),
+                    shows_stored=shows_stored,
+                    stored=await self._inspector.stored(here) if shows_stored else [],
+                )
             )
         )
         return self._changed(page, request.headers.get("if-none-match", ""))
@@ -177,8 +179,7 @@ class InspectorPage:
             while not await request.is_disconnected():
                 seen = self._telegram.change_count
                 yield f"data: {seen}\n\n"
-                with suppress(TimeoutError):
-                    await self._telegram.wait_for(partial(self._is_newer, seen), _HEARTBEAT_S)
+                await self._telegram.until_changed(seen, _HEARTBEAT_S)
 
         return StreamingResponse(news(), media_type="text/event-stream")
 
@@ -230,9 +231,6 @@ class InspectorPage:
         await self._inspector.start_over()
         return back_to(self._scene.place(""))
 
-    def _language(self, form: Parameters) -> str:
+    def _language(self, form: Form) -> str:
         language = form.text("language")
         return language if language in self._languages else "en"
-
-    def _is_newer(self, seen: int) -> bool:
-        return self._telegram.change_count > seen

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from bot.playground.bot_api.values import MessageEntity
+from bot.reply.parts import Entity
 from memory.text.dates import dated
 
 _WORD = re.compile(r"\w+")
@@ -25,7 +25,7 @@ _TAGS = {
 }
 
 
-def to_html(text: str, entities: Sequence[MessageEntity]) -> Markup:
+def to_html(text: str, entities: Sequence[Entity]) -> Markup:
     """Return text and entities as escaped HTML; overlapping ones are closed and reopened."""
     units = text.encode("utf-16-le")
     shown = [entity for entity in entities if entity.type in _TAGS or entity.type == "text_link"]
@@ -41,7 +41,7 @@ def to_html(text: str, entities: Sequence[MessageEntity]) -> Markup:
     return Markup("").join(pieces)
 
 
-def _wrapped(piece: str, start: int, end: int, entities: Sequence[MessageEntity]) -> Markup:
+def _wrapped(piece: str, start: int, end: int, entities: Sequence[Entity]) -> Markup:
     html = escape(piece)
     covering = [e for e in entities if e.offset <= start and end <= e.offset + e.length]
     for entity in reversed(covering):

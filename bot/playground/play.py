@@ -1,4 +1,4 @@
-"""The playground: the unchanged bot between a local Telegram and a model, on a Valkey of its own.
+"""The playground: the unchanged bot between a page and a model, on a Valkey of its own.
 
 Every port listens on 127.0.0.1, and the operator's Redis is never used. Without a key an offline
 model answers, until somebody pastes one into the page: it is kept in memory only.
@@ -12,22 +12,23 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from secrets import token_urlsafe
 from threading import Thread
 
 from pydantic import SecretStr
 
-from bot.app import App
+from bot.app import App, Outside
 from bot.model.call_report import ModelObserver
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models, OpenModels, open_models
-from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.loopback import LoopbackServer
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel
 from bot.playground.offline_senses import OfflineServer
-from bot.playground.scene import ADMIN_ID, Scene
+from bot.playground.page_telegram import PageTelegram
+from bot.playground.scene import ADMIN_ID, BOT, Scene
 from bot.playground.year import Year
 from bot.playground.year.filling import YearModel
 from bot.runtime.process import run_until_signal
@@ -66,16 +67,14 @@ _IN_PLAYGROUND = {
 
 async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
-        telegram = await stack.enter_async_context(BotApiServer())
         with_model = f"A playground on your machine, answered by {settings.openai_model}."
         has_model = settings.openai_api_key or "openai_base_url" in settings.model_fields_set
         sounds = None if has_model else OfflineServer()
-        telegram_here = {
-            "telegram_api_url": telegram.url,
-            "telegram_bot_token": SecretStr(telegram.token),
-        }
-        here = settings.model_copy(update=_IN_PLAYGROUND | telegram_here)
-        scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
+        # No Telegram knows this token. What is derived from it differs at each start.
+        token = {"telegram_bot_token": SecretStr(f"{BOT.id}:{token_urlsafe(16)}")}
+        here = settings.model_copy(update=_IN_PLAYGROUND | token)
+        scene = Scene(settings.data_dir / "playground" / "scene.json")
+        telegram = PageTelegram(scene)
         inspector = Inspector(telegram, scene)
         note = with_model if has_model else _WITHOUT_KEY
         page = InspectorPage(telegram, scene, inspector, note, sounds)
@@ -95,7 +94,8 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         while not stopping.is_set():
             page.has_key.clear()
             known = _knowing_the_year(models, page.filler.year)
-            await App(here, redis, observer=inspector.observe, models=known).run(page.has_key)
+            outside = Outside(known, telegram.open, inspector.observe)
+            await App(here, redis, outside=outside).run(page.has_key)
             page.answered_by(with_model)
             here = here.model_copy(update={"openai_api_key": SecretStr(page.key)})
             models = open_models

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 
 from markupsafe import Markup, escape
 
@@ -17,16 +18,18 @@ from memory.store.keys import Scope
 
 _SENTENCE = re.compile(r"[^.!?…\n]+")
 _WORD = re.compile(r"(\w+)")
+_SECTION_END = "</memory>"
 _QUOTED_CHARS = 12
 """A shorter sentence may stand in an answer by chance."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TurnTrace:
     """One run of the agent as it was at its end.
 
     `prompt` is that of its last model call. `began_at` is in Unix seconds; `seconds` include
-    loading the context. A run that failed has a `failure` and no `reply`.
+    loading the context. A run that failed has a `failure` and no `reply`. `number` counts in the
+    conversation since the start.
     """
 
     conversation: Scope
@@ -39,6 +42,7 @@ class TurnTrace:
     seconds: float
     reply: str
     failure: str = ""
+    number: int = 0
 
     @classmethod
     def of(cls, ran: AgentRan, prompt: Prompt) -> "TurnTrace":
@@ -56,6 +60,34 @@ class TurnTrace:
             reply=ran.reply,
             failure=ran.failure,
         )
+
+    @cached_property
+    def parts(self) -> list[tuple[str, int, float]]:
+        """The parts of the prompt in their order: name, tokens, percent of all tokens."""
+        tokens = self.prompt.tokens
+        sizes = {
+            "Tools": tokens.tools,
+            "System message": tokens.system,
+            "Recent messages": tokens.window,
+            "Memory": tokens.memory,
+            "Your message": tokens.message,
+            "Tool steps": tokens.steps,
+        }
+        total = max(1, tokens.total)
+        return [(name, size, round(100 * size / total, 1)) for name, size in sizes.items()]
+
+    @cached_property
+    def section(self) -> str:
+        """The memory section of the prompt; empty if there is none."""
+        message = next(m for m in reversed(self.prompt.messages) if m.role == "user")
+        section, end, _ = message.content.partition(_SECTION_END)
+        return section + end if end else ""
+
+    @cached_property
+    def found(self) -> "list[FoundMessage]":
+        """What was found in older messages and why, best first."""
+        best = sorted(self.recalled, key=lambda result: -result.score)
+        return [explained(each, self.user_message.text, self.reply) for each in best]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message, Person, tested
+from tests.servers.bot_api import Chat, Message, Person
 
 ERASE = "Erase"
 CANCEL = "Keep everything"
@@ -41,7 +41,7 @@ async def shown(rig: Rig, message: Message, text: str) -> None:
     try:
         await rig.telegram.wait_for(is_shown)
     except TimeoutError:
-        raise TimeoutError(f"not shown: {text}\n{tested(message.chat).transcript()}") from None
+        raise TimeoutError(f"not shown: {text}\n{message.chat.transcript()}") from None
 
 
 async def erase(
@@ -85,6 +85,6 @@ async def ask_for_wording(rig: Rig, person: Person, shows: Message, entry: str) 
     """Press the button of an entry, then the one that edits it; return the bot's question."""
     await press_now(rig, person, shows, entry)
     await rig.telegram.wait_for(lambda: asks_to_delete(shows))
-    before = tested(shows.chat).messages[-1]
+    before = shows.chat.messages[-1]
     await press_now(rig, person, shows, "Edit")
-    return await tested(shows.chat).wait_for_reply(after=before)
+    return await shows.chat.wait_for_reply(after=before)

@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from bot.playground.bot_api.server import BOT
 from memory.store.client import RedisClient
 from memory.store.commands import Arg
 from memory.store.keys import Keys
 from tests.acceptance.forked import Forked
-from tests.servers.bot_api import BotApiServer, Chat, Message, Pace, Person, User
+from tests.servers.bot_api import BOT, BotApiServer, Chat, Message, Pace, Person, User
 from tests.servers.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
 from tests.valkey import free_port
 

@@ -4,14 +4,13 @@ from io import BytesIO
 
 from PIL import Image
 
-from bot.playground.bot_api.values import MediaKind
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_pictures import answered, has_picture
 from tests.bot.parsing.office import word, zipped
 from tests.bot.parsing.test_pictures import png_that_states
-from tests.servers.bot_api import Chat, Person, Upload
+from tests.servers.bot_api import Chat, MediaKind, Person, Upload
 
 _MB = 2**20
 MAX_GROWTH_MB = 64

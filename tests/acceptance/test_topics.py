@@ -1,13 +1,12 @@
 """Topics of a private chat: Telegram names some, the bot renames them, and facts move there."""
 
 from bot.features.topics.other_topics import HEADING
-from bot.playground.bot_api.values import Topic
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ERASE, ask_first, asks_to_delete, press, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message, Person, Refuse, SlowAnswer
+from tests.servers.bot_api import Chat, Message, Person, Refuse, SlowAnswer, Topic
 from tests.servers.model_api import Reply, tool_call
 
 US = "@ricordo_bot"

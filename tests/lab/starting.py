@@ -19,7 +19,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bot.playground.bot_api import BotApiServer
+from tests.servers.bot_api import BotApiServer
 
 _SETTLE_S = 3
 _TIMEOUT_S = 60

@@ -14,7 +14,6 @@ from starlette.routing import Route
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 from telegram.error import Conflict, NetworkError, RetryAfter, TimedOut
 
-from bot.playground.bot_api.account import Changes
 from bot.playground.loopback import LoopbackServer
 from tests.servers.bot_api import (
     BotApiServer,
@@ -27,6 +26,7 @@ from tests.servers.bot_api import (
     ServerError,
     SlowAnswer,
 )
+from tests.servers.bot_api.account import Changes
 from tests.servers.bot_api_client import Scene, raw_client, scene
 
 CLOSED_URL = "http://127.0.0.1:9/telegram"

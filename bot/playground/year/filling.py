@@ -9,9 +9,9 @@ from datetime import datetime
 import structlog
 
 from bot.parsing.formats import Limits, read_sections
-from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import fact_part, said_in, synopsis_part
+from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import PageChat, Scene
 from bot.playground.year import DOCUMENT, Year, read_year
 from memory.documents.chunking import passages
@@ -72,7 +72,7 @@ class YearModel:
 class YearFiller:
     """Fills the guest's chat in the background; `done` counts the stored messages while it runs."""
 
-    def __init__(self, telegram: BotApiServer, scene: Scene, inspector: Inspector) -> None:
+    def __init__(self, telegram: PageTelegram, scene: Scene, inspector: Inspector) -> None:
         self.year = read_year(datetime.now().astimezone())
         self.done: int | None = None
         self._telegram = telegram
@@ -111,11 +111,11 @@ class YearFiller:
                 await self._inspector.remove_guest()
         finally:
             self.done = None
-            await self._telegram.refresh()
+            self._telegram.note_change()
 
     async def _report(self, done: int) -> None:
         self.done = done
-        await self._telegram.refresh()
+        self._telegram.note_change()
 
 
 async def fill_year(

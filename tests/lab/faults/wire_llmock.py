@@ -11,7 +11,6 @@ import httpx2
 from tests.lab.faults.fault import Fault, Strike
 from tests.lab.faults.scene import Scene, Stage
 from tests.llmock import llmock_served
-from tests.servers.bot_api import tested
 
 Behavior = Mapping[str, object]
 
@@ -60,7 +59,7 @@ def _one_by_one(behaviors: Sequence[Behavior]) -> Strike:
             assert answer.status_code == 201, answer.text
             await scene.talk(1)
             said = scene.day.lines[-1].message
-            await tested(said.chat).wait_for_reply(after=said, timeout_s=60)
+            await said.chat.wait_for_reply(after=said, timeout_s=60)
             verdict = (await llmock.get("/verdict")).json()
             pending = (await llmock.get("/scenario")).json()["pending"]
         # llmock does not count a broken tool call as a fault, but removes it from the pending ones.

@@ -1,16 +1,8 @@
-"""The local Telegram for tests: the playground's, with all that only tests need."""
+"""The local Telegram for tests."""
 
-from bot.playground.bot_api.chats import ChatMessage as Message
-from bot.playground.bot_api.people import utf16_length
-from bot.playground.bot_api.update_queue import Update, Waiting
-from bot.playground.bot_api.values import InlineButton as Button
-from bot.playground.bot_api.values import MessageEntity as Entity
-from bot.playground.bot_api.values import Topic, User
-from bot.playground.bot_api.values import UploadedFile as Upload
-from bot.playground.bot_api.world import Press
 from tests.servers.bot_api import contents
 from tests.servers.bot_api.calls import Answer, Call
-from tests.servers.bot_api.chats import Chat, tested
+from tests.servers.bot_api.chats import Chat, Message
 from tests.servers.bot_api.delivery import Pace
 from tests.servers.bot_api.faults import (
     DropConnection,
@@ -23,9 +15,21 @@ from tests.servers.bot_api.faults import (
 )
 from tests.servers.bot_api.formatting import entity_text
 from tests.servers.bot_api.people import Person
-from tests.servers.bot_api.server import BotApiServer
+from tests.servers.bot_api.server import BOT, BotApiServer
+from tests.servers.bot_api.updates import Update, Waiting
+from tests.servers.bot_api.values import (
+    Button,
+    Entity,
+    MediaKind,
+    Topic,
+    Upload,
+    User,
+    utf16_length,
+)
+from tests.servers.bot_api.world import Press
 
 __all__ = [
+    "BOT",
     "Answer",
     "BotApiServer",
     "Button",
@@ -35,6 +39,7 @@ __all__ = [
     "Entity",
     "FloodWait",
     "Hang",
+    "MediaKind",
     "Message",
     "Pace",
     "Person",
@@ -50,6 +55,5 @@ __all__ = [
     "Waiting",
     "contents",
     "entity_text",
-    "tested",
     "utf16_length",
 ]

@@ -1,11 +1,32 @@
 """The log of the bot's calls and their answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot.playground.bot_api.http import ApiAnswer as Answer
-from bot.playground.bot_api.parameters import Parameters
+from tests.servers.bot_api.errors import ApiError
+from tests.servers.bot_api.parameters import Parameters
 
-__all__ = ["Answer", "Call"]
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back: an HTTP status and the JSON body."""
+
+    status: int
+    body: Mapping[str, object]
+
+    @classmethod
+    def giving(cls, result: object) -> "Answer":
+        return cls(200, {"ok": True, "result": result})
+
+    @classmethod
+    def refusing(cls, error: ApiError) -> "Answer":
+        body = {"ok": False, "error_code": error.status, "description": error.description}
+        parameters = {"parameters": error.parameters} if error.parameters else {}
+        return cls(error.status, body | parameters)
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 200
 
 
 @dataclass(slots=True, eq=False)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import httpx2
 
 from bot.http_client import HttpClient
-from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.update_queue import Update
-from tests.servers.bot_api.updates import Updates, Webhook
+from tests.servers.bot_api.account import Account
+from tests.servers.bot_api.updates import Update, Updates, Webhook
 
 
 @dataclass(frozen=True, slots=True)

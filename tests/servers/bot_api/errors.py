@@ -1,15 +1,43 @@
-"""Refusals that only tests use.
+"""Refusals of calls.
 
-ApiError                any answer that is not ok (bot/playground/bot_api/errors.py)
+ApiError                any answer that is not ok
+├── BadRequestError     400: the parameters are wrong, or what they name does not exist
 ├── ForbiddenError      403: the bot may not write here (blocked, kicked, never started)
+├── NotFoundError       404: no such method or file
 ├── ConflictError       409: getUpdates against a webhook or another getUpdates
 └── FloodError          429: too many requests, wait `retry_after` seconds
+
+The texts are Telegram's own, from the source of its Bot API server, because clients tell refusals
+apart by their texts.
 """
 
 import contextlib
 from collections.abc import Iterator
 
-from bot.playground.bot_api.values import ApiError, BadRequestError
+
+class ApiError(Exception):
+    """Raised when a call is refused; the HTTP side turns it into an answer."""
+
+    def __init__(self, status: int, description: str, **parameters: int) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+        self.parameters = parameters
+
+
+class BadRequestError(ApiError):
+    """Raised for parameters that make no sense, and for unknown chats, messages and files."""
+
+    def __init__(self, why: str, **parameters: int) -> None:
+        super().__init__(400, f"Bad Request: {why}", **parameters)
+        self.why = why
+
+
+class NotFoundError(ApiError):
+    """Raised for an unknown method or file."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(404, f"Not Found: {why}" if why else "Not Found")
 
 
 class ForbiddenError(ApiError):

@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from bot.playground.bot_api.chats import LocalChat as Chat
-from bot.playground.bot_api.values import ApiError
 from tests.servers.bot_api.calls import Answer, Call
-from tests.servers.bot_api.errors import FloodError
+from tests.servers.bot_api.chats import Chat
+from tests.servers.bot_api.errors import ApiError, FloodError
 
 CarryOut = Callable[[], Awaitable[Answer]]
 
@@ -98,7 +97,6 @@ class Rule:
     left: int | None
 
     def fits(self, call: Call) -> bool:
-        """Whether the fault applies to this call."""
         return (
             self.left != 0
             and self.method.lower() in ("", call.method.lower())
@@ -128,7 +126,6 @@ class Faults:
         return rule
 
     def clear(self) -> None:
-        """Drop all faults."""
         self._rules.clear()
 
     def next_for(self, call: Call) -> Fault | None:

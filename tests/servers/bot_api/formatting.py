@@ -9,11 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from bot.playground.bot_api.people import utf16_length
-from bot.playground.bot_api.values import BadRequestError, FormattedText, User
-from bot.playground.bot_api.values import MessageEntity as Entity
-from tests.servers.bot_api.errors import while_reading
+from tests.servers.bot_api.errors import BadRequestError, while_reading
 from tests.servers.bot_api.parameters import Fields, Parameters, fields_of
+from tests.servers.bot_api.values import Entity, FormattedText, User, utf16_length
 
 MAX_TEXT_UTF16 = 4096
 MAX_CAPTION_UTF16 = 1024
@@ -49,14 +47,12 @@ _FOUND = {
 
 
 def entity_text(text: str, entity: Entity) -> str:
-    """Return what `entity` covers of `text`."""
     units = text.encode("utf-16-le", "surrogatepass")
     covered = units[2 * entity.offset : 2 * (entity.offset + entity.length)]
     return covered.decode("utf-16-le", "surrogatepass")
 
 
 def read_text(given: Parameters, users: Mapping[int, User], *, may_be_empty: bool) -> FormattedText:
-    """Return the `text` and `entities` of a call, or refuse them."""
     if not may_be_empty and not given.text("text"):
         raise BadRequestError("message text is empty")
     text = _read(given, "text", "entities", users)
@@ -69,7 +65,6 @@ def read_text(given: Parameters, users: Mapping[int, User], *, may_be_empty: boo
 
 
 def read_caption(given: Parameters, users: Mapping[int, User]) -> FormattedText:
-    """Return the `caption` and `caption_entities` of a call, or refuse them."""
     caption = _read(given, "caption", "caption_entities", users)
     if utf16_length(caption.text) > MAX_CAPTION_UTF16:
         raise BadRequestError("message caption is too long")
@@ -77,7 +72,6 @@ def read_caption(given: Parameters, users: Mapping[int, User]) -> FormattedText:
 
 
 def read_quote(reply: Fields, users: Mapping[int, User]) -> FormattedText:
-    """Return the `quote` of reply parameters with its entities, or refuse it."""
     if reply.text("quote_parse_mode"):
         raise _no_markup()
     values = reply.values.get("quote_entities") or []

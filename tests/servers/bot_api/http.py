@@ -1,42 +1,67 @@
-"""The HTTP side of the tests' Telegram: it logs every call and lets faults strike."""
+"""The HTTP side: `/bot<token>/<method>` and `/file/bot<token>/<path>`.
 
-from collections.abc import AsyncIterator, Mapping
+It logs every call and lets faults strike.
+"""
+
+import json
+from collections.abc import AsyncIterator
 from functools import partial
 
-from starlette.requests import Request
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 
-from bot.playground.bot_api import http, parameters
-from bot.playground.bot_api.http import written
-from bot.playground.bot_api.methods import Method
-from tests.servers.bot_api.calls import Call
+from tests.servers.bot_api.calls import Answer, Call
+from tests.servers.bot_api.errors import ApiError, NotFoundError
 from tests.servers.bot_api.faults import Faults, strike
-from tests.servers.bot_api.parameters import strict
+from tests.servers.bot_api.methods import METHODS
+from tests.servers.bot_api.parameters import Parameters, read_parameters
 from tests.servers.bot_api.world import World
 from tests.servers.dropping import drop_connection
 
+_MAX_BODY_BYTES = 50 * 2**20
+_METHODS = {name.lower(): name for name in METHODS}
 
-class HttpApi(http.HttpApi):
+
+class HttpApi:
     """Answers calls that carry the token; `calls` has every readable call, oldest first.
 
     With `growth_mb` a file has so many more MB than it was announced with.
     """
 
-    def __init__(
-        self, token: str, world: World, methods: Mapping[str, Method], faults: Faults
-    ) -> None:
-        super().__init__(token, world, methods)
+    def __init__(self, token: str, world: World, faults: Faults) -> None:
         self.calls: list[Call] = []
         self.growth_mb = 0
+        self._token = token
+        self._world = world
         self._account = world.account
         self._faults = faults
 
-    async def respond(self, request: Request, name: str, given: parameters.Parameters) -> Response:
-        """Answer a call, unless a fault strikes it."""
-        call = Call(self.documented_name(name), strict(given), self._account.clock())
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/bot{token}/{method}", self._call, methods=["GET", "POST"]),
+                Route("/file/bot{token}/files/{file_id}", self._download),
+            ],
+            exception_handlers={404: _not_found},
+        )
+
+    async def _call(self, request: Request) -> Response:
+        try:
+            self._check(request)
+            given = read_parameters(
+                request.url.query, request.headers.get("content-type", ""), await request.body()
+            )
+        except ApiError as error:
+            return _written(Answer.refusing(error))
+        except ClientDisconnect:
+            return Response()  # no client is there to read it
+        name = request.path_params["method"]  # in any case, as in Telegram
+        call = Call(_METHODS.get(name.lower(), name), given, self._account.clock())
         self.calls.append(call)
         await self._account.changes.tell()
-        carry_out = partial(self.carry_out, name, call.given)
+        carry_out = partial(self._carry_out, call.method, given)
         fault = self._faults.next_for(call)
         answer = await (strike(fault, carry_out) if fault else carry_out())
         if answer is None:
@@ -44,13 +69,52 @@ class HttpApi(http.HttpApi):
             return Response()
         call.answer = answer
         await self._account.changes.tell()
-        return written(answer)
+        return _written(answer)
+
+    async def _carry_out(self, name: str, given: Parameters) -> Answer:
+        try:
+            if name not in METHODS:
+                raise NotFoundError("method not found")
+            return Answer.giving(await METHODS[name](self._world, given))
+        except ApiError as error:
+            return Answer.refusing(error)
 
     async def _download(self, request: Request) -> Response:
-        answer = await super()._download(request)
-        return StreamingResponse(self._grown(answer)) if self.growth_mb else answer
+        try:
+            self._check(request)
+            file = self._world.files.get(request.path_params["file_id"])
+            if file is None:
+                raise NotFoundError
+        except ApiError as error:
+            return _written(Answer.refusing(error))
+        kind = "application/octet-stream"
+        if self.growth_mb:
+            return StreamingResponse(self._grown(file.content), media_type=kind)
+        return Response(file.content, media_type=kind)
 
-    async def _grown(self, answer: Response) -> AsyncIterator[bytes]:
-        yield bytes(answer.body)
+    async def _grown(self, content: bytes) -> AsyncIterator[bytes]:
+        yield content
         for _ in range(self.growth_mb):
             yield bytes(2**20)
+
+    def _check(self, request: Request) -> None:
+        token = request.path_params["token"]
+        if ":" not in token:
+            raise ApiError(401, "Unauthorized: invalid token specified")
+        if token != self._token:
+            raise ApiError(401, "Unauthorized")
+        if int(request.headers.get("content-length", 0)) > _MAX_BODY_BYTES:
+            raise ApiError(413, "Request Entity Too Large")
+
+
+async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's
+    return _written(Answer.refusing(NotFoundError()))
+
+
+def _written(answer: Answer) -> Response:
+    """Return an HTTP response; text beyond ASCII is escaped, half surrogate pairs too."""
+    headers = {}
+    parameters = answer.body.get("parameters")
+    if isinstance(parameters, dict) and "retry_after" in parameters:
+        headers["Retry-After"] = str(parameters["retry_after"])
+    return Response(json.dumps(answer.body), answer.status, headers, "application/json")

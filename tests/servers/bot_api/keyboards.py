@@ -5,17 +5,15 @@ Other markups (reply keyboards, force reply) are accepted and show nothing.
 
 from itertools import chain
 
-from bot.playground.bot_api.values import BadRequestError, Keyboard
-from bot.playground.bot_api.values import InlineButton as Button
-from tests.servers.bot_api.errors import while_reading
+from tests.servers.bot_api.errors import BadRequestError, while_reading
 from tests.servers.bot_api.parameters import Parameters, fields_of
+from tests.servers.bot_api.values import Button, Keyboard
 
 _MAX_BUTTONS = 100
 _MAX_CALLBACK_BYTES = 64
 
 
 def read_keyboard(given: Parameters) -> Keyboard:
-    """Return the inline buttons of a call, row by row."""
     markup = given.fields("reply_markup", "reply markup")
     rows = markup.values.get("inline_keyboard", []) if markup else []
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):

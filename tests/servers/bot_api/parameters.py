@@ -1,11 +1,19 @@
-"""Parameters as real Telegram reads them: a wrong type is refused by name."""
+"""The parameters of a call, read from any of Telegram's wire forms.
 
+Telegram takes them from the query, a form, multipart or JSON, all as text. Structured parameters
+are JSON within that text; one of a wrong type is refused by its name.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from email.message import Message as MimePart
+from email.parser import BytesParser
+from email.policy import HTTP
+from urllib.parse import parse_qsl
 
-from bot.playground.bot_api import parameters
-from bot.playground.bot_api.parameters import valid_text
-from bot.playground.bot_api.values import BadRequestError
+from tests.servers.bot_api.errors import BadRequestError
+from tests.servers.bot_api.values import Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +30,6 @@ class Fields:
         return valid_text(str(value))
 
     def required_text(self, name: str) -> str:
-        """Return a text that must be there."""
         self._require(name)
         return self.text(name)
 
@@ -35,19 +42,16 @@ class Fields:
             raise BadRequestError(f'field "{name}" must be of type Number') from None
 
     def required_integer(self, name: str) -> int:
-        """Return a number that must be there."""
         self._require(name)
         return self.integer(name)
 
     def flag(self, name: str) -> bool:
-        """Return a boolean; false when absent."""
         value = self.values.get(name, False)
         if not isinstance(value, bool):
             raise BadRequestError(f'field "{name}" must be of type Boolean')
         return value
 
     def fields(self, name: str) -> "Fields":
-        """Return an object that must be there."""
         self._require(name)
         return fields_of(self.values[name], f'field "{name}" must be of type Object')
 
@@ -64,11 +68,43 @@ def fields_of(value: object, otherwise: str) -> Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters(parameters.Parameters):
-    """Parameters that refuse structured values of the wrong type."""
+class Parameters:
+    """What a call was given; an absent parameter is an empty one, as in Telegram."""
 
-    def fields(self, name: str, what: str) -> Fields | None:
-        """Return a JSON object, None if it is absent; `what` names it in refusals."""
+    values: Mapping[str, str]
+    files: Mapping[str, Upload] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """Return a text; raise `BadRequestError` for half a surrogate pair."""
+        return valid_text(self.values.get(name, ""))
+
+    def flag(self, name: str) -> bool:
+        return self.values.get(name, "").lower() in ("true", "yes", "1")
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """Return a number, or `default` if there is none."""
+        try:
+            return int(self.values.get(name, default))
+        except ValueError:
+            return default
+
+    def decoded(self, name: str, what: str) -> object:
+        """Return a JSON parameter, None if it is absent; `what` names it in the refusal."""
+        raw = self.values.get(name)
+        if not raw:
+            return None
+        try:
+            value: object = json.loads(raw)
+        except ValueError:
+            raise BadRequestError(f"can't parse {what} JSON object") from None
+        return value
+
+    def upload(self, name: str) -> Upload | None:
+        """Return the file given as `name`, directly or through `attach://`."""
+        key = self.values.get(name, "").removeprefix("attach://") or name
+        return self.files.get(key)
+
+    def fields(self, name: str, what: str) -> "Fields | None":
         value = self.decoded(name, what)
         return None if value is None else fields_of(value, f"object expected as {what}")
 
@@ -80,6 +116,72 @@ class Parameters(parameters.Parameters):
         raise BadRequestError(f"expected an Array of {what}")
 
 
-def strict(given: parameters.Parameters) -> Parameters:
-    """Return parameters that refuse structured values of the wrong type."""
-    return Parameters(given.values, given.files)
+def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
+    """Return the parameters of a call's query and body; the body wins.
+
+    Raise `BadRequestError` if they cannot be read.
+    """
+    values = _form(query)
+    files: dict[str, Upload] = {}
+    if content_type.startswith("application/json"):
+        values |= _json_body(body)
+    elif content_type.startswith("multipart/form-data"):
+        for part in _parts(content_type, body):
+            name = str(part.get_param("name", "", "content-disposition"))
+            content = part.get_payload(decode=True)
+            if not isinstance(content, bytes):
+                continue
+            if (file_name := part.get_filename()) is None:
+                values[name] = _decoded(content)
+            else:
+                files[name] = Upload(content, file_name, part.get_content_type())
+    else:
+        values |= _form(_decoded(body))
+    return Parameters(values, files)
+
+
+def valid_text(text: str) -> str:
+    """Return a text that UTF-8 can hold, or raise `BadRequestError`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _not_utf8() from None
+    return text
+
+
+def _form(encoded: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(encoded, keep_blank_values=True, errors="strict"))
+    except UnicodeDecodeError:
+        raise _not_utf8() from None
+
+
+def _json_body(body: bytes) -> dict[str, str]:
+    try:
+        given = json.loads(body or b"{}")
+    except ValueError:
+        raise BadRequestError("can't parse JSON") from None
+    if not isinstance(given, dict):
+        raise BadRequestError("object expected as parameters")
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _parts(content_type: str, body: bytes) -> list[MimePart]:
+    whole = b"Content-Type: " + content_type.encode("latin-1") + b"\r\n\r\n" + body
+    parsed = BytesParser(policy=HTTP).parsebytes(whole)
+    return [part for part in parsed.walk() if not part.is_multipart()]
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise _not_utf8() from None
+
+
+def _not_utf8() -> BadRequestError:
+    return BadRequestError("strings must be encoded in UTF-8")

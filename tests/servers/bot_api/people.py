@@ -1,26 +1,36 @@
-"""What people of the tests do in addition to writing: quote, delete, react, block, migrate.
+"""What people do: write, send files, edit, forward, quote, press buttons, stop, block, migrate.
 
 Each act changes a chat as people see it and becomes an update for the bot. An act that is
 impossible in Telegram raises `ValueError`, because the test is wrong.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bot.playground.bot_api import people
-from bot.playground.bot_api.chats import ChatMessage as Message
-from bot.playground.bot_api.chats import LocalChat as Chat
-from bot.playground.bot_api.people import find_entities
-from bot.playground.bot_api.shapes import origin_of
-from bot.playground.bot_api.values import BadRequestError, Media, MediaKind, Topic, User
-from bot.playground.bot_api.values import MessageEntity as Entity
-from bot.playground.bot_api.values import UploadedFile as Upload
-from tests.servers.bot_api import chats
-from tests.servers.bot_api.contents import Quote, find_quote, location
-from tests.servers.bot_api.errors import ForbiddenError
-from tests.servers.bot_api.shapes import reaction_shape
-from tests.servers.bot_api.world import World
+from tests.servers.bot_api.chats import Chat, Message
+from tests.servers.bot_api.contents import find_quote, location
+from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
+from tests.servers.bot_api.shapes import (
+    chat_shape,
+    message_shape,
+    origin_of,
+    reaction_shape,
+    user_shape,
+)
+from tests.servers.bot_api.values import (
+    Entity,
+    Media,
+    MediaKind,
+    Quote,
+    Topic,
+    Upload,
+    User,
+    present,
+    utf16_length,
+)
+from tests.servers.bot_api.world import Press, World
 
 # Telegram's own accounts, which are the senders of messages that a chat writes.
 ANONYMOUS_ADMIN = User(1087968824, "Group", username="GroupAnonymousBot", is_bot=True)
@@ -36,12 +46,31 @@ _SAMPLES = {
     "audio": Upload(b"a song", "song.mp3", "audio/mpeg"),
     "animation": Upload(b"moving pictures", "cat.mp4", "video/mp4"),
 }
+_MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
+_COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
 
 
-class Person(people.LocalPerson):
+def find_entities(text: str) -> tuple[Entity, ...]:
+    """Return the mentions and commands in what a person wrote, in their order."""
+    kinds = (("mention", _MENTION), ("bot_command", _COMMAND))
+    found = [
+        Entity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
+        for kind, pattern in kinds
+        for match in pattern.finditer(text)
+    ]
+    return tuple(sorted(found, key=lambda entity: entity.offset))
+
+
+class Person:
     """A person with an account; another bot acts like a person."""
 
-    _world: World
+    def __init__(self, world: World, user: User) -> None:
+        self.user = user
+        self._world = world
+
+    @property
+    def id(self) -> int:
+        return self.user.id
 
     async def say(
         self,
@@ -63,7 +92,7 @@ class Person(people.LocalPerson):
         replied to.
         """
         found = find_entities(text) if entities is None else tuple(entities)
-        message = self._spoken(chat, reply_to, topic, speaking_as)
+        message = self._message(chat, reply_to, topic, speaking_as)
         if quote:
             message = replace(message, quote=_quote(reply_to, quote, is_manual=is_manual))
         return await self._send(replace(message, text=text, entities=found))
@@ -79,7 +108,7 @@ class Person(people.LocalPerson):
         topic: Topic | None = None,
     ) -> Message:
         """Send a file, such as a photo or a voice message; without `file` a sample."""
-        message = self._spoken(chat, reply_to, topic, None)
+        message = self._message(chat, reply_to, topic)
         media = Media(kind, self._world.store(file or _SAMPLES[kind]))
         return await self._send_media(message, media, caption)
 
@@ -98,10 +127,11 @@ class Person(people.LocalPerson):
         One of them has the caption, all reply to the same message. They are of the album of
         `album_of`, which came before them; without it of a new one.
         """
-        album = album_of.album if album_of else self.new_album(chat)
+        new = f"{self._world.account.now()}{len(chat.messages)}"
+        message = replace(self._message(chat, reply_to), album=album_of.album if album_of else new)
         return [
             await self._send_media(
-                replace(self._spoken(chat, reply_to, None, None), album=album),
+                message,
                 Media("photo", self._world.store(file))
                 if isinstance(file, Upload)
                 else Media(file, self._world.store(_SAMPLES[file])),
@@ -119,20 +149,18 @@ class Person(people.LocalPerson):
         topic: Topic | None = None,
     ) -> Message:
         """Send what is neither text nor file, such as `contents.location(48.1, 11.5)`."""
-        message = self._spoken(chat, reply_to, topic, None)
-        return await self._send(replace(message, content=content))
+        return await self._send(replace(self._message(chat, reply_to, topic), content=content))
 
     async def move(self, message: Message, latitude: float, longitude: float) -> Message:
         """Move a live location: the bot gets an edited message."""
-        seen = self._seen(message)
-        assert isinstance(seen, chats.Message)
+        seen = _seen(message)
         period = seen.content["location"]
         assert isinstance(period, dict)
         moved = location(latitude, longitude, live_period_s=period["live_period"])
-        edited = replace(seen, content=moved, edited_at=self._world.account.now())
-        message.chat.change(edited)
-        await self._world.publish(edited, is_edited=True)
-        return edited
+        return await self._edit(replace(seen, content=moved))
+
+    async def edit(self, message: Message, text: str) -> Message:
+        return await self._edit(replace(_seen(message), text=text, entities=find_entities(text)))
 
     async def forward(
         self,
@@ -151,22 +179,28 @@ class Person(people.LocalPerson):
         if comment:
             await self.say(chat, comment, topic=topic)
         written = [
-            chats.Message(chat, None, text=each) if isinstance(each, str) else each
-            for each in messages
+            Message(chat, None, text=each) if isinstance(each, str) else each for each in messages
         ]
         if origin:
             written = [replace(each, origin=origin) for each in written]
         if not all(origin_of(each) for each in written):
             raise ValueError("a text has no origin of its own")
-        return await super().forward(chat, written, topic=topic)
-
-    async def edit(self, message: Message, text: str) -> Message:
-        """Change the text or caption of a message; return it as it is now."""
-        return await super().edit(self._seen(message), text)
+        return [
+            await self._send(
+                replace(
+                    self._message(chat, None, topic),
+                    text=each.text,
+                    entities=each.entities,
+                    media=each.media,
+                    content=each.content,
+                    origin=origin_of(each),
+                )
+            )
+            for each in written
+        ]
 
     async def delete(self, message: Message) -> None:
-        """Delete a message for everybody; bots get no update."""
-        message.chat.remove(self._seen(message))
+        message.chat.remove(_seen(message))
         await self._world.account.changes.tell()
 
     async def react(self, message: Message, *emoji: str) -> None:
@@ -174,56 +208,84 @@ class Person(people.LocalPerson):
 
         The bot is told of reactions in private chats, and in groups where it is an admin.
         """
-        chat = chats.tested(message.chat)
-        old = chat.react(self._seen(message), self.user, emoji)
+        chat = message.chat
+        old = chat.react(_seen(message), self.user, emoji)
         body = reaction_shape(self._world.account, message, self.user, old, emoji)
         bot = chat.members[self._world.account.bot.id]
         if chat.kind == "private" or bot.is_admin:
             await self._world.updates.add("message_reaction", f"reactions {chat.id}", body)
 
-    async def open_topic(
-        self, chat: chats.Chat, name: str, *, is_name_implicit: bool = False
-    ) -> Topic:
+    async def press(self, message: Message, button: str) -> Press:
+        """Press a button of `message` by its text or callback data; raise `ValueError` for none.
+
+        The button is looked up in `message` as it was given: people press what they still see.
+        """
+        buttons = [each for row in message.keyboard for each in row if each.callback_data]
+        pressed = next((b for b in buttons if button in (b.text, b.callback_data)), None)
+        if pressed is None:
+            raise ValueError(f"no button {button!r} among {buttons}")
+        press = self._world.new_press(self.user, message, pressed.callback_data)
+        now = message.chat.message(message.id)
+        gone = {"chat": chat_shape(message.chat), "message_id": message.id, "date": 0}
+        body = {
+            "id": press.id,
+            "from": user_shape(self.user),
+            "message": message_shape(now) if now else gone,
+            "chat_instance": str(message.chat.id),
+            "data": pressed.callback_data,
+        }
+        await self._world.updates.add("callback_query", f"callback {self.id}", body)
+        return press
+
+    async def stop(self, chat: Chat, topic: Topic | None = None) -> int:
+        """Press Stop under what the bot is writing and return the draft's id.
+
+        Raise `ValueError` if there is no such button.
+        """
+        topic_id = topic.id if topic else 0
+        draft = chat.stop_draft(topic_id)
+        if draft is None:
+            raise ValueError(f"no draft in {chat} can be stopped")
+        body = {"chat": chat_shape(chat), "draft_id": draft.id}
+        body |= present(message_thread_id=topic_id)
+        await self._world.updates.add("stopped_message_generation", f"stop {chat.id}", body)
+        return draft.id
+
+    async def open_topic(self, chat: Chat, name: str, *, is_name_implicit: bool = False) -> Topic:
         """Open a topic; Telegram names it by itself if the name is implicit."""
         topic = chat.topic(name, creator=self.user, is_name_implicit=is_name_implicit)
         await self._world.publish(chat.messages[-1])
         return topic
 
-    async def rename_topic(self, chat: chats.Chat, topic: Topic, name: str) -> Topic:
-        """Give a topic another name."""
+    async def rename_topic(self, chat: Chat, topic: Topic, name: str) -> Topic:
         renamed = chat.rename_topic(replace(topic, name=name), self.user)
         await self._world.publish(chat.messages[-1])
         return renamed
 
     async def block(self) -> None:
-        """Block the bot."""
         chat = self._world.private_chat(self.user)
         chat.closed = partial(ForbiddenError, "bot was blocked by the user")
         await self._world.move_bot(chat, "kicked", by=self.user)
 
     async def unblock(self) -> None:
-        """Let the bot write again."""
-        chat = self._world.private_chat(self.user)
-        chat.closed = None
-        await self._world.move_bot(chat, "member", by=self.user)
+        await self.take_bot_in(self._world.private_chat(self.user))
 
-    async def kick_bot(self, chat: chats.Chat) -> None:
-        """Remove the bot from a group."""
+    async def kick_bot(self, chat: Chat) -> None:
         chat.closed = partial(ForbiddenError, f"bot was kicked from the {chat.kind} chat")
         await self._world.move_bot(chat, "kicked", by=self.user)
 
-    async def take_bot_in(self, chat: chats.Chat) -> None:
+    async def take_bot_in(self, chat: Chat) -> None:
         """Add the bot to a group again after it was removed."""
         chat.closed = None
         await self._world.move_bot(chat, "member", by=self.user)
 
-    async def migrate(self, chat: chats.Chat) -> chats.Chat:
+    async def migrate(self, chat: Chat) -> Chat:
         """Turn a basic group into a supergroup; return that. The old chat is closed."""
         if chat.kind != "group":
             raise ValueError(f"{chat} is no basic group")
         supergroup = self._world.new_group("supergroup", chat.title, chat.members.values())
-        left = chats.Message(chat, self.user, service={"migrate_to_chat_id": supergroup.id})
-        came = chats.Message(
+        left = Message(chat, self.user, service={"migrate_to_chat_id": supergroup.id})
+        came = Message(
             supergroup,
             ANONYMOUS_ADMIN,
             sender_chat=supergroup,
@@ -235,12 +297,13 @@ class Person(people.LocalPerson):
         await self._world.publish(supergroup.add(came))
         return supergroup
 
-    def _message(self, chat: Chat, reply_to: Message | None, topic: Topic | None) -> Message:
-        return self._spoken(chat, reply_to, topic, None)
-
-    def _spoken(
-        self, chat: Chat, reply_to: Message | None, topic: Topic | None, speaking_as: Chat | None
-    ) -> chats.Message:
+    def _message(
+        self,
+        chat: Chat,
+        reply_to: Message | None,
+        topic: Topic | None = None,
+        speaking_as: Chat | None = None,
+    ) -> Message:
         if self.id not in chat.members:
             raise ValueError(f"{self.user} is not in {chat}")
         is_elsewhere = reply_to and (
@@ -248,7 +311,7 @@ class Person(people.LocalPerson):
         )
         inside = None if is_elsewhere else reply_to
         topic_id = topic.id if topic else inside.topic_id if inside else 0
-        message = chats.Message(
+        message = Message(
             chat,
             self.user,
             topic_id=topic_id,
@@ -262,25 +325,32 @@ class Person(people.LocalPerson):
         sender = ANONYMOUS_ADMIN if speaking_as is chat else CHANNEL_POSTER
         return replace(message, sender=sender, sender_chat=speaking_as)
 
-    def _forwarded(self, message: Message, chat: Chat, topic: Topic | None) -> Message:
-        forwarded = super()._forwarded(message, chat, topic)
-        if isinstance(message, chats.Message) and isinstance(forwarded, chats.Message):
-            return replace(forwarded, content=message.content)
-        return forwarded
+    async def _send_media(self, message: Message, media: Media, caption: str) -> Message:
+        entities = find_entities(caption)
+        return await self._send(replace(message, media=media, text=caption, entities=entities))
 
     async def _send(self, message: Message) -> Message:
-        chat = chats.tested(message.chat)
+        chat = message.chat
         if chat.kind == "private":
             if chat.members[self._world.account.bot.id].status == "kicked":
                 await self.unblock()  # Telegram requires it before a person can write again
             chat.closed = None
-        return await super()._send(message)
+        sent = chat.add(message)
+        await self._world.publish(sent)
+        return sent
 
-    def _seen(self, message: Message) -> Message:
-        now = message.chat.message(message.id)
-        if now is None:
-            raise ValueError(f"{message} is deleted")
-        return now
+    async def _edit(self, edited: Message) -> Message:
+        edited = replace(edited, edited_at=self._world.account.now())
+        edited.chat.change(edited)
+        await self._world.publish(edited, is_edited=True)
+        return edited
+
+
+def _seen(message: Message) -> Message:
+    now = message.chat.message(message.id)
+    if now is None:
+        raise ValueError(f"{message} is deleted")
+    return now
 
 
 def _quote(replied: Message | None, text: str, *, is_manual: bool) -> Quote:

@@ -1,42 +1,43 @@
-"""The tests' Telegram: the playground's with faults, refusals, groups, channels and webhooks.
+"""The local Telegram of the tests: the Bot API over real HTTP, and the people as objects.
 
 async with BotApiServer() as server:
 anna = server.user(1, "Anna")
 chat = server.private_chat(anna)
 await anna.say(chat, "Hello")
 reply = await chat.wait_for_reply()
+
+The bot gets `url` and `token`. The server runs in the event loop that starts it.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from secrets import token_urlsafe
+from typing import Self, TypeVar
 
-from bot.playground.bot_api import people, server
-from bot.playground.bot_api.account import Account, Changes
-from bot.playground.bot_api.chats import ChatKind, Member
-from bot.playground.bot_api.server import BOT, new_token
-from bot.playground.bot_api.values import User
+from tests.servers.bot_api.account import Account, Changes
 from tests.servers.bot_api.calls import Call
-from tests.servers.bot_api.chats import Chat, tested
+from tests.servers.bot_api.chats import Chat, ChatKind, Member
 from tests.servers.bot_api.delivery import Pace, WebhookDelivery
 from tests.servers.bot_api.faults import Faults
 from tests.servers.bot_api.http import HttpApi
-from tests.servers.bot_api.methods import METHODS
 from tests.servers.bot_api.people import Person
 from tests.servers.bot_api.updates import Updates
+from tests.servers.bot_api.values import BotCommand, User
 from tests.servers.bot_api.world import World
 from tests.servers.dropping import DroppingServer
 
+T = TypeVar("T")
+BOT = User(7000000001, "Ricordo", username="ricordo_bot", is_bot=True)
 
-class BotApiServer(server.BotApiServer):
+
+class BotApiServer:
     """Serves one bot from `start` to `stop`; also an async context manager.
 
     `faults` are the failures to come, `updates` the deliveries to the bot, `calls` its calls so
-    far. With `privacy_mode` the bot does not see group messages that are not meant for it. With
+    far. With `privacy_mode` the bot is told that it has it, but sees all messages. With
     `private_topics` private chats have topics.
     """
-
-    _world: World
 
     def __init__(
         self,
@@ -49,21 +50,29 @@ class BotApiServer(server.BotApiServer):
         clock: Callable[[], float] = time.time,
     ) -> None:
         account = Account(bot, clock, Changes())
-        self.token = new_token(bot)
+        self.bot = bot
+        self.token = f"{bot.id}:{token_urlsafe(16)}"
         self.faults = Faults()
-        self.updates: Updates = Updates(account.changes, next(account.new_ids()))
+        self.updates = Updates(account.changes, next(account.new_ids()))
         self._world = World(
             account, self.updates, reads_all=not privacy_mode, private_topics=private_topics
         )
-        self._api = HttpApi(self.token, self._world, METHODS, self.faults)
+        self._api = HttpApi(self.token, self._world, self.faults)
         self._server = DroppingServer(self._api.app(), port)
         self._delivery = WebhookDelivery(account, self.updates, pace or Pace())
         self._delivering: asyncio.Task[None] | None = None
 
     @property
+    def url(self) -> str:
+        """The address that the bot uses instead of `https://api.telegram.org`."""
+        return self._server.url
+
+    @property
     def calls(self) -> list[Call]:
-        """Every call so far, oldest first."""
         return self._api.calls
+
+    def calls_to(self, method: str) -> list[Call]:
+        return [call for call in self.calls if call.method == method]
 
     def grow_files(self, by_mb: int) -> None:
         """Send so many more MB of each file than were announced."""
@@ -75,15 +84,21 @@ class BotApiServer(server.BotApiServer):
 
     async def start(self) -> None:
         """Return when calls are answered; raise `OSError` if the port is taken."""
-        await super().start()
+        await self._server.start()
         self._delivering = asyncio.create_task(self._delivery.run())
 
     async def stop(self) -> None:
-        """Cut every connection and stop delivering."""
-        await super().stop()
+        await self._server.stop()
         if self._delivering:
             self._delivering.cancel()
             await asyncio.wait({self._delivering})
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
 
     def user(
         self,
@@ -95,12 +110,11 @@ class BotApiServer(server.BotApiServer):
         language_code: str = "en",
         is_bot: bool = False,
     ) -> Person:
-        """Return a new person or another bot."""
         user = User(user_id, first_name, last_name, username, language_code, is_bot)
         self._world.users[user_id] = user
         return Person(self._world, user)
 
-    def private_chat(self, person: people.LocalPerson) -> Chat:
+    def private_chat(self, person: Person) -> Chat:
         """Return the chat of a person with the bot, which must be written to first."""
         return self._world.private_chat(person.user)
 
@@ -126,16 +140,17 @@ class BotApiServer(server.BotApiServer):
         chat.is_forum = forum
         return chat
 
-    def forum(self, title: str, admins: Iterable[people.LocalPerson], number: int) -> Chat:
-        """Return a supergroup with topics; its id follows from `number`."""
-        return tested(super().forum(title, admins, number))
-
     def channel(self, title: str, admins: Iterable[Person] = ()) -> Chat:
-        """Return a channel that the bot is an admin of."""
         ranks = [Member(person.user, "creator") for person in admins]
         ranks.append(Member(self.bot, "administrator"))
         return self._world.new_group("channel", title, ranks)
 
-    def calls_to(self, method: str) -> list[Call]:
-        """Return the calls of one method so far, oldest first."""
-        return [call for call in self.calls if call.method == method]
+    def menu(self, person: Person, chat: Chat) -> tuple[BotCommand, ...]:
+        return self._world.menu(person.user, chat)
+
+    async def wait_for(self, found: Callable[[], T | None], timeout_s: float = 60) -> T:
+        """Return the result of `found` once it is true; it is called after each change.
+
+        Raise `TimeoutError`.
+        """
+        return await self._world.account.changes.until(found, timeout_s)

@@ -6,10 +6,9 @@ Tests can hold the queue, release it in another order, and deliver an update aga
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
-from bot.playground.bot_api import update_queue
-from bot.playground.bot_api.account import Changes
-from bot.playground.bot_api.update_queue import Update, Waiting
+from tests.servers.bot_api.account import Changes
 
 _BY_DEFAULT = frozenset(
     [
@@ -42,6 +41,27 @@ _ON_REQUEST_ONLY = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Something that happened; a webhook gets the updates of one `lane` one after another."""
+
+    id: int
+    kind: str
+    lane: str
+    body: Mapping[str, object]
+
+    def shape(self) -> dict[str, object]:
+        return {"update_id": self.id, self.kind: self.body}
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A delivery that is due; an `owed` one stays below a confirmed offset until handed out."""
+
+    update: Update
+    owed: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Webhook:
     """Where updates are posted, and by how many connections at a time."""
@@ -53,11 +73,9 @@ class Webhook:
 
     @classmethod
     def to(cls, url: str, secret_token: str, max_connections: int) -> "Webhook":
-        """Return a webhook with all its connections free."""
         return cls(url, secret_token, max_connections, asyncio.Semaphore(max_connections))
 
     def is_same(self, other: "Webhook | None") -> bool:
-        """Whether setting `other` would change nothing."""
         return other is not None and (self.url, self.secret_token, self.max_connections) == (
             other.url,
             other.secret_token,
@@ -65,11 +83,18 @@ class Webhook:
         )
 
 
-class Updates(update_queue.UpdateQueue):
-    """The bot's queue, which a webhook can empty and tests can hold, reorder and repeat."""
+class Updates:
+    """The bot's queue, which a webhook can empty and tests can hold, reorder and repeat.
+
+    `history` has every update, oldest first.
+    """
 
     def __init__(self, changes: Changes, first_id: int) -> None:
-        super().__init__(changes, first_id)
+        self.history: list[Update] = []
+        self._changes = changes
+        self._ids = count(first_id)
+        self._waiting: list[Waiting] = []
+        self._poll = 0
         self.webhook: Webhook | None = None
         self.last_error: tuple[int, str] | None = None
         self._allowed = _BY_DEFAULT
@@ -90,11 +115,43 @@ class Updates(update_queue.UpdateQueue):
     async def add(self, kind: str, lane: str, body: Mapping[str, object]) -> None:
         """Append an update, if the bot asked for its kind."""
         if kind in self._allowed:
-            await super().add(kind, lane, body)
-        else:
-            await self._changes.tell()
+            update = Update(next(self._ids), kind, lane, body)
+            self.history.append(update)
+            self._waiting.append(Waiting(update))
+        await self._changes.tell()
 
-    # What tests and the playground do to deliveries
+    # What polls do
+
+    @property
+    def pending_count(self) -> int:
+        return len(self._waiting)
+
+    def confirm(self, offset: int) -> None:
+        """Drop updates below `offset`; a negative offset keeps only that many of the newest."""
+        if offset < 0:
+            self._waiting = self._waiting[offset:]
+        elif offset:
+            self._waiting = [w for w in self._waiting if w.owed or w.update.id >= offset]
+
+    def begin_poll(self) -> int:
+        """Return the number of a new poll; it ends the one before."""
+        self._poll += 1
+        return self._poll
+
+    def is_polled_by(self, poll: int) -> bool:
+        return poll == self._poll
+
+    def due(self) -> bool:
+        return bool(self._waiting) and not self._held
+
+    def hand_out(self, limit: int) -> list[Update]:
+        """Return what is due, at most `limit`; it stays in the queue until it is confirmed."""
+        handed = self._waiting[:limit] if self.due() else []
+        for waiting in handed:
+            waiting.owed = False
+        return [waiting.update for waiting in handed]
+
+    # What tests do to deliveries
 
     def hold(self) -> None:
         """Deliver nothing until `release`; deliveries that have begun still arrive."""
@@ -120,10 +177,6 @@ class Updates(update_queue.UpdateQueue):
         self._waiting.append(Waiting(update, owed=True))
         await self._changes.tell()
 
-    def due(self) -> bool:
-        """Whether an update can be delivered."""
-        return super().due() and not self._held
-
     # What the webhook does
 
     async def set_webhook(self, webhook: Webhook | None, *, drop_pending: bool) -> None:
@@ -140,16 +193,13 @@ class Updates(update_queue.UpdateQueue):
         await self._changes.tell()
 
     def lanes(self) -> set[str]:
-        """Return the lanes that have something to post."""
         return {self._lane_of(waiting.update) for waiting in self._postable()}
 
     def head(self, lane: str) -> Waiting | None:
-        """Return the next delivery of a lane."""
         waiting = self._postable()
         return next((each for each in waiting if self._lane_of(each.update) == lane), None)
 
     async def settle(self, waiting: Waiting) -> None:
-        """Take a delivery that the webhook has accepted out of the queue."""
         if waiting in self._waiting:  # it may have been dropped meanwhile
             self._waiting.remove(waiting)
         await self._changes.tell()

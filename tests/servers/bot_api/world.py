@@ -1,41 +1,73 @@
-"""The tests' world: privacy mode, closed chats, channels, edited messages."""
+"""All people, chats, files, menus and pressed buttons of the local Telegram.
 
-from collections.abc import Iterable
+A person sees the menu of the narrowest scope that has one, and within a scope the menu in their
+language before the one without a language.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
-from bot.playground.bot_api import world
-from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.chats import ChatKind, Member, Status
-from bot.playground.bot_api.chats import ChatMessage as Message
-from bot.playground.bot_api.shapes import message_shape
-from bot.playground.bot_api.values import BadRequestError, User
-from tests.servers.bot_api import chats
-from tests.servers.bot_api.chats import Chat, tested
-from tests.servers.bot_api.errors import ForbiddenError
-from tests.servers.bot_api.formatting import entity_text
-from tests.servers.bot_api.shapes import membership_shape
+from tests.servers.bot_api.account import Account
+from tests.servers.bot_api.chats import Chat, ChatKind, Member, Message, Status
+from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
+from tests.servers.bot_api.shapes import membership_shape, message_shape
 from tests.servers.bot_api.updates import Updates
+from tests.servers.bot_api.values import BotCommand, StoredFile, Upload, User
+
+_SUPERGROUP_IDS = 1_000_000_000_000
 
 
-class World(world.World):
-    """What the methods read and change; `reads_all` is a bot without privacy mode.
+@dataclass(slots=True, eq=False)
+class Press:
+    """A pressed button; `answer` is the text that the bot then showed, None until it answers."""
 
-    With `private_topics` people open topics in their private chats.
+    id: str
+    by: User
+    message: Message
+    callback_data: str
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandScope:
+    """Who sees a menu; an id that the type does not need is 0."""
+
+    type: str = "default"
+    chat_id: int = 0
+    user_id: int = 0
+
+
+class World:
+    """What the methods read and change; `reads_all` is what the bot is told of its privacy mode.
+
+    With `private_topics` people open topics in their private chats. `menus` are by scope and
+    language, `descriptions` by language; "" is any other language.
     """
 
     def __init__(
         self, account: Account, updates: Updates, *, reads_all: bool, private_topics: bool
     ) -> None:
-        super().__init__(account, updates)
-        self.queue = updates
+        self.account = account
+        self.updates = updates
         self.reads_all = reads_all
         self.private_topics = private_topics
+        self.menus: dict[tuple[CommandScope, str], tuple[BotCommand, ...]] = {}
+        self.descriptions: dict[str, str] = {}
+        self.users: dict[int, User] = {account.bot.id: account.bot}
+        self.chats: dict[int, Chat] = {}
+        self.files: dict[str, StoredFile] = {}
+        self.presses: dict[str, Press] = {}
+        self._ids = account.new_ids()
 
     def chat(self, chat_id: str) -> Chat:
         """Return the chat that a call names; raise `BadRequestError` if there is none."""
         if not chat_id:
             raise BadRequestError("chat_id is empty")
-        return tested(super().chat(chat_id))
+        try:
+            return self.chats[int(chat_id)]
+        except (ValueError, KeyError):  # channels by @name are not known here
+            raise BadRequestError("chat not found") from None
 
     def open_chat(self, chat_id: str) -> Chat:
         """Return a chat that the bot may write to; raise `ApiError` if it may not."""
@@ -46,24 +78,36 @@ class World(world.World):
 
     def private_chat(self, user: User) -> Chat:
         """Return the chat of a person with the bot; the bot must wait to be written to."""
-        is_new = user.id not in self.chats
-        chat = tested(super().private_chat(user))
-        if is_new:
+        if user.id not in self.chats:
+            members = [Member(user, "member"), Member(self.account.bot, "member")]
+            chat = self.chats[user.id] = Chat(self.account, user.id, "private", "", members)
             chat.has_private_topics = self.private_topics
             chat.closed = partial(ForbiddenError, "bot can't initiate conversation with a user")
+        return self.chats[user.id]
+
+    def new_group(self, kind: ChatKind, title: str, members: Iterable[Member]) -> Chat:
+        number = next(self._ids)
+        chat_id = -number if kind == "group" else -(_SUPERGROUP_IDS + number)
+        chat = self.chats[chat_id] = Chat(self.account, chat_id, kind, title, members)
         return chat
 
-    def new_group(
-        self, kind: ChatKind, title: str, members: Iterable[Member], number: int = 0
-    ) -> Chat:
-        """Return a new group or channel."""
-        return tested(super().new_group(kind, title, members, number))
+    def store(self, upload: Upload) -> StoredFile:
+        file_id = f"file-{next(self._ids)}"
+        file = StoredFile(file_id, upload.content, upload.name, upload.mime_type)
+        self.files[file_id] = file
+        return file
 
-    def make_chat(
-        self, chat_id: int, kind: ChatKind, title: str, members: Iterable[Member]
-    ) -> Chat:
-        """Return a chat that is not in this world yet."""
-        return Chat(self.account, chat_id, kind, title, members)
+    def new_press(self, by: User, message: Message, callback_data: str) -> Press:
+        press = Press(str(next(self._ids)), by, message, callback_data)
+        self.presses[press.id] = press
+        return press
+
+    def menu(self, person: User, chat: Chat) -> tuple[BotCommand, ...]:
+        for scope in _scopes(person, chat):
+            for language in (person.language_code[:2], ""):
+                if menu := self.menus.get((scope, language)):
+                    return menu
+        return ()
 
     async def publish(self, message: Message, *, is_edited: bool = False) -> None:
         """Send the bot an update about a person's message, if the bot may see it."""
@@ -75,7 +119,6 @@ class World(world.World):
         await self.updates.add(kind, str(message.chat.id), message_shape(message))
 
     async def move_bot(self, chat: Chat, status: Status, *, by: User) -> None:
-        """Change the bot's standing in a chat, and tell it."""
         bot = self.account.bot
         old, new = chat.members[bot.id], Member(bot, status)
         chat.members[bot.id] = new
@@ -83,19 +126,23 @@ class World(world.World):
         await self.updates.add("my_chat_member", f"members {chat.id}", body)
 
     def _reaches_bot(self, message: Message) -> bool:
-        """Apply privacy mode: commands, replies to the bot and service messages pass."""
-        bot = self.account.bot
-        member = message.chat.members.get(bot.id)
-        if member is None or member.status in ("left", "kicked"):
-            return False
-        if message.chat.kind in ("private", "channel") or self.reads_all or member.is_admin:
-            return True
-        is_service = isinstance(message, chats.Message) and message.service
-        if is_service or (message.reply_to and message.reply_to.sender == bot):
-            return True
-        commands = [
-            entity_text(message.text, entity)
-            for entity in message.entities
-            if entity.type == "bot_command"
-        ]
-        return any(command.partition("@")[2] in ("", bot.username) for command in commands)
+        member = message.chat.members.get(self.account.bot.id)
+        return member is not None and member.status not in ("left", "kicked")
+
+
+def _scopes(person: User, chat: Chat) -> Iterator[CommandScope]:
+    """Yield the scopes of a person in a chat, the narrowest first."""
+    if chat.kind == "private":
+        yield CommandScope("chat", chat.id)
+        yield CommandScope("all_private_chats")
+    else:
+        member = chat.members.get(person.id)
+        is_admin = member is not None and member.is_admin
+        yield CommandScope("chat_member", chat.id, person.id)
+        if is_admin:
+            yield CommandScope("chat_administrators", chat.id)
+        yield CommandScope("chat", chat.id)
+        if is_admin:
+            yield CommandScope("all_chat_administrators")
+        yield CommandScope("all_group_chats")
+    yield CommandScope()

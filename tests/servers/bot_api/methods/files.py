@@ -1,24 +1,25 @@
-"""Sending files of each kind, with Telegram's refusals."""
+"""Sending files of each kind and fetching them, with Telegram's refusals."""
 
 from dataclasses import replace
 from io import BytesIO
 
 from PIL import Image, UnidentifiedImageError
 
-from bot.playground.bot_api.methods import file_of, send
-from bot.playground.bot_api.values import BadRequestError, Media, MediaKind
+from tests.servers.bot_api.errors import BadRequestError
 from tests.servers.bot_api.formatting import read_caption
-from tests.servers.bot_api.methods.messages import addressed
+from tests.servers.bot_api.methods.messages import addressed, send
 from tests.servers.bot_api.parameters import Parameters
+from tests.servers.bot_api.shapes import file_shape
+from tests.servers.bot_api.values import Media, MediaKind, StoredFile
 from tests.servers.bot_api.world import World
 
+_MAX_DOWNLOAD_BYTES = 20 * 2**20
 _MAX_PHOTO_BYTES = 10 * 2**20
 _MAX_SIDES = 10_000
 _MAX_RATIO = 20
 
 
 async def send_document(world: World, given: Parameters) -> object:
-    """Send a file as it is."""
     return await _send(world, given, "document")
 
 
@@ -41,10 +42,28 @@ async def _send(
 ) -> object:
     caption = read_caption(given, world.users)
     message = addressed(world, given)
-    if not given.upload(name) and not given.text(name):
-        raise BadRequestError(f"there is no {name} in the request")
-    media = Media(kind or name, file_of(world, given, name))
+    media = Media(kind or name, _file_of(world, given, name))
     return await send(world, replace(message, media=media), caption)
+
+
+async def get_file(world: World, given: Parameters) -> object:
+    file = world.files.get(given.text("file_id"))
+    if file is None:
+        raise BadRequestError("invalid file_id")
+    if len(file.content) > _MAX_DOWNLOAD_BYTES:
+        raise BadRequestError("file is too big")
+    return file_shape(file)
+
+
+def _file_of(world: World, given: Parameters, name: str) -> StoredFile:
+    if upload := given.upload(name):
+        return world.store(upload)
+    if not given.text(name):
+        raise BadRequestError(f"there is no {name} in the request")
+    file = world.files.get(given.text(name))
+    if file is None:
+        raise BadRequestError("wrong file identifier/HTTP URL specified")
+    return file
 
 
 def _check_photo(content: bytes) -> None:

@@ -2,40 +2,37 @@
 
 import re
 
-from bot.playground.bot_api import methods
-from bot.playground.bot_api.values import BadRequestError
-from bot.playground.bot_api.values import MenuCommand as BotCommand
-from bot.playground.bot_api.world import CommandScope
-from tests.servers.bot_api.errors import while_reading
+from tests.servers.bot_api.errors import BadRequestError, while_reading
 from tests.servers.bot_api.parameters import Parameters, fields_of
-from tests.servers.bot_api.shapes import commands_shape
-from tests.servers.bot_api.world import World
+from tests.servers.bot_api.shapes import user_shape
+from tests.servers.bot_api.values import BotCommand
+from tests.servers.bot_api.world import CommandScope, World
 
 _MAX_COMMANDS = 100
 _MAX_COMMAND_LENGTH = 32
 _MAX_COMMAND_DESCRIPTION_LENGTH = 256
 _MAX_DESCRIPTION_LENGTH = 512
-_MAX_SHORT_DESCRIPTION_LENGTH = 120
 _COMMAND = re.compile(r"[a-z0-9_]+")
 _LANGUAGE = re.compile(r"[a-z]{2}|")
 _WIDE_SCOPES = ("default", "all_private_chats", "all_group_chats", "all_chat_administrators")
 _CHAT_SCOPES = ("chat", "chat_administrators", "chat_member")
 
 
-async def get_me(world: World, given: Parameters) -> object:
-    """Describe the bot and what it may do."""
-    shape = await methods.get_me(world, given)
-    assert isinstance(shape, dict)
+async def get_me(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
+    unused = """
+        supports_inline_queries supports_guest_queries can_connect_to_business has_main_web_app
+        can_manage_bots
+    """
     topics = ("has_topics_enabled", "allows_users_to_create_topics")
     return (
-        shape
-        | {"can_read_all_group_messages": world.reads_all}
+        user_shape(world.account.bot)
+        | {"can_join_groups": True, "can_read_all_group_messages": world.reads_all}
         | dict.fromkeys(topics, world.private_topics)
+        | dict.fromkeys(unused.split(), False)
     )
 
 
 async def set_my_commands(world: World, given: Parameters) -> object:
-    """Set the menu of a scope and language."""
     values = given.array("commands", "BotCommand") or []
     with while_reading("BotCommand"):
         fields = [fields_of(value, "expected an Object") for value in values]
@@ -46,39 +43,16 @@ async def set_my_commands(world: World, given: Parameters) -> object:
     commands = tuple(_command(name, description) for name, description in raw)
     if len(commands) > _MAX_COMMANDS:
         raise BadRequestError("BOT_COMMANDS_TOO_MUCH")
-    world.profile.menus[key] = commands
-    await world.account.changes.tell()
-    return True
-
-
-async def get_my_commands(world: World, given: Parameters) -> object:
-    """Return exactly the menu that was set for a scope and language."""
-    key = _scope(world, given), _language(given)
-    return commands_shape(world.profile.menus.get(key, ()))
-
-
-async def delete_my_commands(world: World, given: Parameters) -> object:
-    """Forget the menu of a scope and language."""
-    world.profile.menus.pop((_scope(world, given), _language(given)), None)
+    world.menus[key] = commands
     await world.account.changes.tell()
     return True
 
 
 async def set_my_description(world: World, given: Parameters) -> object:
-    """Set what an empty chat with the bot shows."""
     description = given.text("description")
     if len(description) > _MAX_DESCRIPTION_LENGTH:
         raise BadRequestError("DESCRIPTION_TOO_LONG")
-    world.profile.descriptions[_language(given)] = description
-    return True
-
-
-async def set_my_short_description(world: World, given: Parameters) -> object:
-    """Set what the bot's profile shows."""
-    description = given.text("short_description")
-    if len(description) > _MAX_SHORT_DESCRIPTION_LENGTH:
-        raise BadRequestError("ABOUT_TOO_LONG")
-    world.profile.short_descriptions[_language(given)] = description
+    world.descriptions[_language(given)] = description
     return True
 
 

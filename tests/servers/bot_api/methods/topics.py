@@ -1,25 +1,13 @@
-"""Topics: the bot makes and names them, in forums and in private chats that have topics."""
+"""Topics: the bot names them, in forums and in private chats that have topics."""
 
 from dataclasses import replace
 
-from bot.playground.bot_api.values import BadRequestError
 from tests.servers.bot_api.chats import Chat
+from tests.servers.bot_api.errors import BadRequestError
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.world import World
 
 _MAX_NAME_LENGTH = 128
-_COLORS = (0x6FB9F0, 0xFFD67E, 0xCB86DB, 0x8EEE98, 0xFF93B2, 0xFB6F5F)
-
-
-async def create_forum_topic(world: World, given: Parameters) -> object:
-    """Create a topic; in a group only admins may."""
-    chat = _forum(world, given)
-    color = given.integer("icon_color", _COLORS[0])
-    if color not in _COLORS:
-        raise BadRequestError("TOPIC_ICON_COLOR_INVALID")
-    topic = chat.topic(_name(given), creator=world.account.bot)
-    await world.account.changes.tell()
-    return {"message_thread_id": topic.id, "name": topic.name, "icon_color": color}
 
 
 async def edit_forum_topic(world: World, given: Parameters) -> object:

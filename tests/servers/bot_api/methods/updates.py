@@ -4,10 +4,9 @@ import contextlib
 import re
 from urllib.parse import urlsplit
 
-from bot.playground.bot_api.shapes import Shape
-from bot.playground.bot_api.values import BadRequestError
-from tests.servers.bot_api.errors import ConflictError
+from tests.servers.bot_api.errors import BadRequestError, ConflictError
 from tests.servers.bot_api.parameters import Parameters
+from tests.servers.bot_api.shapes import Shape
 from tests.servers.bot_api.updates import Updates, Webhook
 from tests.servers.bot_api.world import World
 
@@ -22,7 +21,7 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 
 async def get_updates(world: World, given: Parameters) -> object:
     """Return waiting updates, or wait for one up to the timeout. A new poll ends an older one."""
-    updates = world.queue
+    updates = world.updates
     if updates.webhook:
         raise ConflictError(
             "can't use getUpdates method while webhook is active; "
@@ -38,7 +37,6 @@ async def get_updates(world: World, given: Parameters) -> object:
 
 
 async def set_webhook(world: World, given: Parameters) -> object:
-    """Post updates to a URL on this machine; an empty URL removes the webhook."""
     url, secret = given.text("url"), given.text("secret_token")
     if not url:
         return await delete_webhook(world, given)
@@ -49,20 +47,18 @@ async def set_webhook(world: World, given: Parameters) -> object:
         raise BadRequestError("secret token contains unallowed characters")
     asked = given.integer("max_connections", _DEFAULT_CONNECTIONS)
     webhook = Webhook.to(url, secret, _clamped(asked, 1, _MAX_CONNECTIONS))
-    world.queue.allow(_allowed_updates(given))
-    await world.queue.set_webhook(webhook, drop_pending=given.flag("drop_pending_updates"))
+    world.updates.allow(_allowed_updates(given))
+    await world.updates.set_webhook(webhook, drop_pending=given.flag("drop_pending_updates"))
     return True
 
 
 async def delete_webhook(world: World, given: Parameters) -> object:
-    """Remove the webhook, so that updates can be polled."""
-    await world.queue.set_webhook(None, drop_pending=given.flag("drop_pending_updates"))
+    await world.updates.set_webhook(None, drop_pending=given.flag("drop_pending_updates"))
     return True
 
 
 async def get_webhook_info(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
-    """Describe the webhook and its deliveries."""
-    updates = world.queue
+    updates = world.updates
     shape: Shape = {
         "url": updates.webhook.url if updates.webhook else "",
         "has_custom_certificate": False,

@@ -1,13 +1,6 @@
-"""The small values of the local Telegram: users, formatted text, buttons, files, refusals.
+"""The small values of the local Telegram: users, formatted text, buttons, files.
 
 `shapes` writes them as JSON.
-
-    ApiError                any answer that is not ok
-    ├── BadRequestError     400: the parameters are wrong, or what they name does not exist
-    └── NotFoundError       404: no such method or file
-
-The texts of refusals are Telegram's own, from the source of its Bot API server, because clients
-tell refusals apart by their texts.
 """
 
 from dataclasses import dataclass, field
@@ -31,7 +24,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageEntity:
+class Entity:
     """A formatted part of a text; `offset` and `length` count UTF-16 units."""
 
     type: str
@@ -50,11 +43,11 @@ class FormattedText:
     """A text with its entities, in the order of their offsets."""
 
     text: str
-    entities: tuple[MessageEntity, ...] = ()
+    entities: tuple[Entity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class InlineButton:
+class Button:
     """An inline button: it sends `callback_data` to the bot, opens `url`, or copies a text."""
 
     text: str
@@ -63,11 +56,11 @@ class InlineButton:
     copies: str = ""
 
 
-Keyboard = tuple[tuple[InlineButton, ...], ...]
+Keyboard = tuple[tuple[Button, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class UploadedFile:
+class Upload:
     """A file that is sent to Telegram."""
 
     content: bytes = field(repr=False)
@@ -85,13 +78,7 @@ class StoredFile:
     mime_type: str = ""
 
     @property
-    def unique_id(self) -> str:
-        """The id that is the same for every bot."""
-        return f"u{self.id}"
-
-    @property
     def path(self) -> str:
-        """The path for downloads, as `getFile` returns it."""
         return f"files/{self.id}"
 
 
@@ -112,33 +99,27 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class MenuCommand:
+class BotCommand:
     """One line of a command menu."""
 
     command: str
     description: str
 
 
-class ApiError(Exception):
-    """Raised when a call is refused; the HTTP side turns it into an answer."""
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The part of a message that a reply quotes; `position` counts UTF-16 units."""
 
-    def __init__(self, status: int, description: str, **parameters: int) -> None:
-        super().__init__(description)
-        self.status = status
-        self.description = description
-        self.parameters = parameters
-
-
-class BadRequestError(ApiError):
-    """Raised for parameters that make no sense, and for unknown chats, messages and files."""
-
-    def __init__(self, why: str, **parameters: int) -> None:
-        super().__init__(400, f"Bad Request: {why}", **parameters)
-        self.why = why
+    text: str
+    position: int
+    entities: tuple[Entity, ...] = ()
+    is_manual: bool = True
 
 
-class NotFoundError(ApiError):
-    """Raised for an unknown method or file."""
+def utf16_length(text: str) -> int:
+    """Return how many UTF-16 units `text` has; half a surrogate pair counts as one."""
+    return len(text) + sum(character > "\uffff" for character in text)
 
-    def __init__(self, why: str = "") -> None:
-        super().__init__(404, f"Not Found: {why}" if why else "Not Found")
+
+def present(**fields: object) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value}

@@ -1,11 +1,20 @@
 """What is stored of one scope can be listed and read, whatever its type."""
 
+import pytest
+
+from bot.playground.key_dump import KeyDump, dump_keys
 from memory.memory import Memory
 from memory.scopes.history import ChatHistory
-from memory.scopes.key_dump import KeyDump, dump_keys
+from memory.store.client import RedisClient
 from memory.store.keys import Scope
+from tests.bot.playground.bare_memory import bare_memory
 
 HERE, THERE = Scope.of_chat(7), Scope.of_chat(8)
+
+
+@pytest.fixture
+async def memory(store: RedisClient) -> Memory:
+    return await bare_memory(store)
 
 
 async def held(memory: Memory, conversation: Scope = HERE) -> dict[str, KeyDump]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TypeVar
 
-from bot.playground.bot_api.values import User
+from tests.servers.bot_api.values import User
 
 T = TypeVar("T")
 
@@ -18,7 +18,6 @@ class Changes:
         self._condition = asyncio.Condition()
 
     async def tell(self) -> None:
-        """Say that something changed."""
         async with self._condition:
             self.count += 1
             self._condition.notify_all()
@@ -49,9 +48,7 @@ class Account:
         self.message_ids = self.new_ids()
 
     def now(self) -> int:
-        """Return the time in whole Unix seconds, as messages carry it."""
         return int(self.clock())
 
     def new_ids(self) -> Iterator[int]:
-        """Return a new series of ids."""
         return count(self.now() + 1)

@@ -1,0 +1,387 @@
+"""Telegram as the bot of the playground has it: the page's chats are its `Chat`.
+
+What the bot sends is put into the scene, and what people do becomes raw updates for the bot.
+"""
+# ruff: noqa: ARG002 - `Telegram` and `Chat` say more than the page needs
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from mimetypes import guess_type
+from typing import Any
+
+import structlog
+
+from bot.playground.raw_updates import find_entities, raw_chat, raw_message, raw_press
+from bot.playground.scene import (
+    BOT,
+    BOT_USERNAME,
+    PageChat,
+    PageDraft,
+    PageFile,
+    PageMessage,
+    PagePerson,
+    Scene,
+)
+from bot.reply.parts import Part
+from bot.reply.utf16 import well_formed
+from bot.telegram.bot_account import BotIdentity, MenuScope
+from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.connection import Backoff, TelegramHealth
+from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, RefusedByStore
+from bot.telegram.intake import Accept, RawUpdate, deliver
+from bot.telegram.setup import SetupPlan
+from config.settings import Settings
+from memory.behaviors.tool_output import OutgoingFile
+from memory.memory import Memory
+
+log = structlog.get_logger(__name__)
+
+_TYPING_S = 5
+_DRAFT_S = 30
+
+Commands = tuple[tuple[str, str], ...]
+"""Names without slash, and descriptions."""
+
+
+class PageTelegram:
+    """Implements `Telegram` and `Chat`; `clock` returns Unix seconds.
+
+    `updates` are those that the bot has not accepted, by their ids. `change_count` grows with each
+    change of what people see. Ids start at the clock. So a playground that starts again repeats no
+    id that the bot remembers, as long as it gives fewer than one a second.
+    """
+
+    def __init__(self, scene: Scene, clock: Callable[[], float] = time.time) -> None:
+        self.updates: dict[int, RawUpdate] = {}
+        self.change_count = 0
+        self._scene = scene
+        self._clock = clock
+        self._changed = asyncio.Event()
+        self._arrived = asyncio.Event()
+        self._health = TelegramHealth()
+        self._files: dict[str, PageFile] = {}
+        self._menus: dict[tuple[MenuScope, str], Commands] = {}
+        self._on_message: dict[tuple[int, int], Callable[[], None]] = {}
+        first = self._now() + 1
+        self._message_ids, self._update_ids, self._ids = count(first), count(first), count(first)
+
+    # What the page shows
+
+    def note_change(self) -> None:
+        """Wake everybody who waits for a change."""
+        self.change_count += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def until_changed(self, seen: int, timeout_s: float) -> None:
+        """Wait until `change_count` is above `seen`, at most so long."""
+        if self.change_count <= seen:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), timeout_s)
+
+    def draft(self, place: PageChat) -> PageDraft | None:
+        """Return what the bot is writing: for 30 seconds, or until its next message."""
+        return place.draft if place.draft and self._clock() < place.draft.until else None
+
+    def is_typing(self, place: PageChat) -> bool:
+        """Return whether people see "typing…": for five seconds, or until the next message."""
+        return self._clock() < place.typing_until
+
+    def menu(self, place: PageChat) -> Commands:
+        """Return the commands that the speaker of a place is offered."""
+        wide: MenuScope = "groups" if place.is_group else "private"
+        for scope in (place.chat_id, wide, "default"):
+            for language in (place.speaker.language[:2], ""):
+                if menu := self._menus.get((scope, language)):
+                    return menu
+        return ()
+
+    def file(self, file_id: str) -> PageFile | None:
+        """Return a file that was sent here, None if there is none with this id."""
+        return self._files.get(file_id)
+
+    # What people do
+
+    def say(
+        self, place: PageChat, person: PagePerson, text: str, reply_to: PageMessage | None = None
+    ) -> PageMessage:
+        """Send a text."""
+        entities = find_entities(text)
+        message = PageMessage(next(self._message_ids), person, text, self._now(), entities)
+        return self._said(place, replace(message, reply_to=reply_to))
+
+    def send_files(
+        self,
+        place: PageChat,
+        person: PagePerson,
+        files: Sequence[PageFile],
+        caption: str = "",
+        reply_to: PageMessage | None = None,
+    ) -> list[PageMessage]:
+        """Send files; several photos are an album. The first message has the caption."""
+        is_album = len(files) > 1 and {file.kind for file in files} == {"photo"}
+        album = f"{self._now()}{len(place.messages)}" if is_album else ""
+        captions = [caption, *([""] * len(files))]
+        return [
+            self._said(
+                place,
+                PageMessage(
+                    next(self._message_ids),
+                    person,
+                    text,
+                    self._now(),
+                    find_entities(text),
+                    file=self._kept(file),
+                    reply_to=reply_to,
+                    album=album,
+                ),
+            )
+            for file, text in zip(files, captions, strict=False)
+        ]
+
+    def edit_message(self, place: PageChat, message: PageMessage, text: str) -> None:
+        """Change the text or caption of a person's message."""
+        edited = replace(message, text=text, entities=find_entities(text), edited_at=self._now())
+        place.put(edited)
+        self._add("edited_message", raw_message(place, edited))
+
+    def forward(self, place: PageChat, person: PagePerson, message: PageMessage) -> PageMessage:
+        """Forward a message of any place to this one; it names its origin."""
+        origin = message.origin or message
+        bare = PageMessage(next(self._message_ids), person, message.text, self._now())
+        bare = replace(bare, entities=message.entities, file=message.file, origin=origin)
+        return self._said(place, bare)
+
+    def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
+        """Press a button of a message; one that is not there does nothing."""
+        if callback_data in [each.callback_data for row in message.buttons for each in row]:
+            press = raw_press(next(self._ids), place, message, callback_data)
+            self._add("callback_query", press)
+
+    def stop(self, place: PageChat) -> None:
+        """Press Stop under what the bot is writing, if it is there; the draft stays."""
+        draft = self.draft(place)
+        if draft and draft.can_stop:
+            place.draft = replace(draft, can_stop=False)
+            thread = {"message_thread_id": place.topic_id} if place.topic_id else {}
+            body = {"chat": raw_chat(place), "draft_id": draft.id} | thread
+            self._add("stopped_message_generation", body)
+
+    def _said(self, place: PageChat, message: PageMessage) -> PageMessage:
+        place.put(message)
+        self._add("message", raw_message(place, message))
+        return message
+
+    def _add(self, kind: str, body: dict[str, Any]) -> None:
+        number = next(self._update_ids)
+        self.updates[number] = {"update_id": number, kind: body}
+        self._arrived.set()
+        self.note_change()
+
+    def _kept(self, file: PageFile) -> PageFile:
+        kept = replace(file, id=f"file-{next(self._ids)}")
+        self._files[kept.id] = kept
+        return kept
+
+    def _now(self) -> int:
+        return int(self._clock())
+
+    # `Telegram`
+
+    @asynccontextmanager
+    async def open(
+        self, _settings: Settings, _memory: Memory, health: TelegramHealth
+    ) -> AsyncIterator["PageTelegram"]:
+        """Give this Telegram to a bot; another bot may get it afterwards."""
+        self._health = health
+        yield self
+
+    @property
+    def chat(self) -> "PageTelegram":
+        """Where everything is sent."""
+        return self
+
+    async def identify(self, *, polls: bool) -> BotIdentity:
+        """Return the bot of the page."""
+        self._health.identity = me = BotIdentity(
+            BOT.id, BOT_USERNAME, BOT.name, can_read_all_group_messages=True
+        )
+        return me
+
+    def receive(self, accept: Accept, plan: SetupPlan) -> Sequence[Coroutine[Any, Any, None]]:
+        """Show the menus, and return what hands updates on."""
+        self._menus = {(menu.scope, menu.language): menu.commands for menu in plan.menus}
+        self.note_change()
+        return [self._keep_handing_on(accept)]
+
+    async def _keep_handing_on(self, accept: Accept) -> None:
+        backoff = Backoff("intake", self._health)
+        while True:
+            self._arrived.clear()
+            try:
+                await self._hand_on(accept)
+                backoff.succeeded()
+                await self._arrived.wait()
+            except NotAccepted as error:
+                await backoff.wait(error)
+            except Exception as error:  # the outer fence: the bot would hear nothing any more
+                log.exception("update not handed on")
+                await backoff.wait(error)
+
+    async def _hand_on(self, accept: Accept) -> None:
+        """Hand updates on in order. After a refused message, still offer commands and buttons.
+
+        Raise `NotAccepted` if one was refused; it stays.
+        """
+        refusal: NotAccepted | None = None
+        for number, update in list(self.updates.items()):
+            if number not in self.updates:
+                continue  # somebody started over meanwhile
+            is_closed = isinstance(refusal, IntakeClosed)
+            try:
+                await deliver(update, accept, self._health, after_refusal=is_closed)
+                self.updates.pop(number, None)
+            except (IntakeClosed, RefusedByStore) as error:
+                refusal = error if isinstance(error, IntakeClosed) else refusal or error
+        if refusal is not None:
+            raise refusal
+
+    # `Chat`
+
+    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+        """Yield nothing: there is no rate limit."""
+        waits: tuple[float, ...] = ()
+        for wait_s in waits:
+            yield wait_s
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
+        """Put one part into its chat."""
+        place = self._place(to.chat_id, to.topic_id)
+        replied = part.quote.message_id if part.quote else to.reply_to
+        number = next(self._message_ids)
+        message = _content(PageMessage(number, BOT, sent_at=self._now()), part)
+        file = self._file(part.file) if part.file else None
+        self._sent(place, replace(message, file=file, reply_to=place.message(replied)))
+        if on_message := self._on_message.get((to.chat_id, to.topic_id)):
+            on_message()
+        return number
+
+    async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 0) -> None:
+        """Put a copy of a message into a chat."""
+        _, copied = self._find(message.chat_id, message.message_id)
+        number, buttons = next(self._message_ids), ((message.button,),)
+        bare = PageMessage(number, BOT, copied.text, self._now(), copied.entities, buttons)
+        self._sent(self._place(chat_id, 0), replace(bare, file=copied.file))
+
+    def takes_rich(self, chat_id: int) -> bool:
+        """Say no: the page shows no rich messages."""
+        return False
+
+    def takes_voice(self, chat_id: int) -> bool:
+        """Say yes."""
+        return True
+
+    async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = 0) -> None:
+        """Replace the text and buttons of a message."""
+        place, message = self._find(chat_id, message_id)
+        edited = _content(message, part)
+        if edited != message:
+            place.put(replace(edited, edited_at=self._now()))
+            self.note_change()
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Delete a message, if it is still there."""
+        with suppress(Refused):
+            self._find(chat_id, message_id)[0].remove(message_id)
+            self.note_change()
+
+    async def show_typing(self, to: Destination) -> None:
+        """Show "typing"."""
+        self._place(to.chat_id, to.topic_id).typing_until = self._clock() + _TYPING_S
+        self.note_change()
+
+    async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
+        """Show what is being written, with a Stop button."""
+        until = self._clock() + _DRAFT_S
+        draft = PageDraft(draft_id, well_formed(part.text), part.entities, until)
+        self._place(to.chat_id, to.topic_id).draft = draft
+        self.note_change()
+        return True
+
+    @contextmanager
+    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+        """Call `sent` after each message to this chat and topic, until the block ends."""
+        where = to.chat_id, to.topic_id
+        self._on_message[where] = sent
+        try:
+            yield
+        finally:
+            del self._on_message[where]
+
+    async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
+        """Show our reaction to a message."""
+        place, message = self._find(chat_id, message_id)
+        place.put(replace(message, reaction=emoji))
+        self.note_change()
+        return True
+
+    async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
+        """Refuse: the bot is no administrator of the group."""
+        raise Refused("other")
+
+    async def answer_button(self, callback_id: str, text: str = "") -> None:
+        """Show nothing: the page has no place for it."""
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Tell whether this person administers the group."""
+        return self._place(chat_id, 0).is_group and self._scene.is_group_admin(user_id)
+
+    async def leave(self, chat_id: int) -> None:
+        """Refuse: the bot stays in the group."""
+        raise Refused("other")
+
+    async def download(self, file_id: str, max_bytes: int) -> bytes:
+        """Return the content of a file."""
+        file = self._files.get(file_id)
+        if file is None:
+            raise Refused("other")
+        if len(file.content) > max_bytes:
+            raise Refused("too_big")
+        return file.content
+
+    def _file(self, file: OutgoingFile) -> PageFile:
+        if not file.file_id:
+            kind = "document" if file.kind == "text" else file.kind
+            return self._kept(
+                PageFile(kind, file.content, file.name, guess_type(file.name)[0] or "")
+            )
+        if file.file_id not in self._files:
+            raise Refused("other")
+        return self._files[file.file_id]
+
+    def _sent(self, place: PageChat, message: PageMessage) -> None:
+        """Put a message of the bot into a place; typing and draft end with it."""
+        place.put(message)
+        place.draft, place.typing_until = None, 0.0
+        self.note_change()
+
+    def _place(self, chat_id: int, topic_id: int) -> PageChat:
+        for place in self._scene:
+            if (place.chat_id, place.topic_id) == (chat_id, topic_id):
+                return place
+        raise Refused("other")
+
+    def _find(self, chat_id: int, message_id: int) -> tuple[PageChat, PageMessage]:
+        for place in self._scene:
+            if place.chat_id == chat_id and (message := place.message(message_id)):
+                return place, message
+        raise Refused("message_gone")
+
+
+def _content(message: PageMessage, part: Part) -> PageMessage:
+    text = well_formed(part.text)
+    return replace(message, text=text, entities=part.entities, buttons=part.buttons)
