@@ -218,7 +218,7 @@ class InspectorPage:
         return back_to(self._scene.place(form.text("at")))
 
     async def _file(self, request: Request) -> Response:
-        file = self._telegram.file(request.path_params["file_id"])
+        file = self._telegram.files.get(request.path_params["file_id"])
         if file is None:
             return Response("There is no such file.", HTTPStatus.NOT_FOUND)
         return file_response(file)

@@ -50,9 +50,10 @@ Commands = tuple[tuple[str, str], ...]
 class PageTelegram:
     """Implements `Telegram` and `Chat`; `clock` returns Unix seconds.
 
-    `updates` are those that the bot has not accepted, by their ids. `change_count` grows with each
-    change of what people see. Ids start at the clock. So a playground that starts again repeats no
-    id that the bot remembers, as long as it gives fewer than one a second.
+    `updates` are those that the bot has not accepted, `files` all that were sent, by their ids.
+    `change_count` grows with each change of what people see. Ids start at the clock. So a
+    playground that starts again repeats no id that the bot remembers, as long as it gives fewer
+    than one a second.
     """
 
     def __init__(self, scene: Scene, clock: Callable[[], float] = time.time) -> None:
@@ -63,7 +64,7 @@ class PageTelegram:
         self._changed = asyncio.Event()
         self._arrived = asyncio.Event()
         self._health = TelegramHealth()
-        self._files: dict[str, PageFile] = {}
+        self.files: dict[str, PageFile] = {}
         self._menus: dict[tuple[MenuScope, str], Commands] = {}
         self._on_message: dict[tuple[int, int], Callable[[], None]] = {}
         first = self._now() + 1
@@ -100,19 +101,13 @@ class PageTelegram:
                     return menu
         return ()
 
-    def file(self, file_id: str) -> PageFile | None:
-        """Return a file that was sent here, None if there is none with this id."""
-        return self._files.get(file_id)
-
     # What people do
 
     def say(
         self, place: PageChat, person: PagePerson, text: str, reply_to: PageMessage | None = None
     ) -> PageMessage:
         """Send a text."""
-        entities = find_entities(text)
-        message = PageMessage(next(self._message_ids), person, text, self._now(), entities)
-        return self._said(place, replace(message, reply_to=reply_to))
+        return self._said(place, person, text, reply_to=reply_to)
 
     def send_files(
         self,
@@ -127,19 +122,7 @@ class PageTelegram:
         album = f"{self._now()}{len(place.messages)}" if is_album else ""
         captions = [caption, *([""] * len(files))]
         return [
-            self._said(
-                place,
-                PageMessage(
-                    next(self._message_ids),
-                    person,
-                    text,
-                    self._now(),
-                    find_entities(text),
-                    file=self._kept(file),
-                    reply_to=reply_to,
-                    album=album,
-                ),
-            )
+            self._said(place, person, text, file=self._kept(file), reply_to=reply_to, album=album)
             for file, text in zip(files, captions, strict=False)
         ]
 
@@ -151,10 +134,8 @@ class PageTelegram:
 
     def forward(self, place: PageChat, person: PagePerson, message: PageMessage) -> PageMessage:
         """Forward a message of any place to this one; it names its origin."""
-        origin = message.origin or message
-        bare = PageMessage(next(self._message_ids), person, message.text, self._now())
-        bare = replace(bare, entities=message.entities, file=message.file, origin=origin)
-        return self._said(place, bare)
+        said = {"entities": message.entities, "file": message.file}
+        return self._said(place, person, message.text, origin=message.origin or message, **said)
 
     def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
         """Press a button of a message; one that is not there does nothing."""
@@ -171,10 +152,14 @@ class PageTelegram:
             body = {"chat": raw_chat(place), "draft_id": draft.id} | thread
             self._add("stopped_message_generation", body)
 
-    def _said(self, place: PageChat, message: PageMessage) -> PageMessage:
+    def _said(self, place: PageChat, person: PagePerson, text: str, **more: Any) -> PageMessage:
+        message = self._new(person, text=text, **{"entities": find_entities(text)} | more)
         place.put(message)
         self._add("message", raw_message(place, message))
         return message
+
+    def _new(self, sender: PagePerson, **content: Any) -> PageMessage:
+        return PageMessage(next(self._message_ids), sender, sent_at=self._now(), **content)
 
     def _add(self, kind: str, body: dict[str, Any]) -> None:
         number = next(self._update_ids)
@@ -184,7 +169,7 @@ class PageTelegram:
 
     def _kept(self, file: PageFile) -> PageFile:
         kept = replace(file, id=f"file-{next(self._ids)}")
-        self._files[kept.id] = kept
+        self.files[kept.id] = kept
         return kept
 
     def _now(self) -> int:
@@ -262,20 +247,18 @@ class PageTelegram:
         """Put one part into its chat."""
         place = self._place(to.chat_id, to.topic_id)
         replied = part.quote.message_id if part.quote else to.reply_to
-        number = next(self._message_ids)
-        message = _content(PageMessage(number, BOT, sent_at=self._now()), part)
         file = self._file(part.file) if part.file else None
-        self._sent(place, replace(message, file=file, reply_to=place.message(replied)))
+        message = self._new(BOT, file=file, reply_to=place.message(replied))
+        self._sent(place, _content(message, part))
         if on_message := self._on_message.get((to.chat_id, to.topic_id)):
             on_message()
-        return number
+        return message.id
 
     async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 0) -> None:
         """Put a copy of a message into a chat."""
         _, copied = self._find(message.chat_id, message.message_id)
-        number, buttons = next(self._message_ids), ((message.button,),)
-        bare = PageMessage(number, BOT, copied.text, self._now(), copied.entities, buttons)
-        self._sent(self._place(chat_id, 0), replace(bare, file=copied.file))
+        said = {"text": copied.text, "entities": copied.entities, "file": copied.file}
+        self._sent(self._place(chat_id, 0), self._new(BOT, buttons=((message.button,),), **said))
 
     def takes_rich(self, chat_id: int) -> bool:
         """Say no: the page shows no rich messages."""
@@ -346,7 +329,7 @@ class PageTelegram:
 
     async def download(self, file_id: str, max_bytes: int) -> bytes:
         """Return the content of a file."""
-        file = self._files.get(file_id)
+        file = self.files.get(file_id)
         if file is None:
             raise Refused("other")
         if len(file.content) > max_bytes:
@@ -359,9 +342,9 @@ class PageTelegram:
             return self._kept(
                 PageFile(kind, file.content, file.name, guess_type(file.name)[0] or "")
             )
-        if file.file_id not in self._files:
+        if file.file_id not in self.files:
             raise Refused("other")
-        return self._files[file.file_id]
+        return self.files[file.file_id]
 
     def _sent(self, place: PageChat, message: PageMessage) -> None:
         """Put a message of the bot into a place; typing and draft end with it."""
