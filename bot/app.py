@@ -81,7 +81,7 @@ _ACCESS_EVERY_S = 2.0
 OpenTelegram: TypeAlias = Callable[
     [Settings, Memory, TelegramHealth], AbstractAsyncContextManager[Telegram]
 ]
-"""Opens the Telegram of a bot, which says in `TelegramHealth` how it is; the playground opens its
+"""Opens the Telegram of a bot and keeps its `TelegramHealth` up to date. The playground opens a
 page."""
 
 

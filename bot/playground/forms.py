@@ -26,6 +26,7 @@ from bot.playground.scene import (
     Scene,
     SceneFull,
 )
+from bot.reply.utf16 import well_formed
 from memory.store.errors import StoreError
 
 _MAX_BODY_BYTES = 21 * 2**20
@@ -198,9 +199,11 @@ async def read_form(request: Request) -> Form:
     if not nbytes.isdecimal() or int(nbytes) > _MAX_BODY_BYTES:
         raise TooLarge
     async with request.form(max_files=_MAX_PARTS, max_fields=_MAX_PARTS) as sent:
-        fields = {name: value for name, value in sent.items() if isinstance(value, str)}
+        fields = {
+            name: well_formed(value) for name, value in sent.items() if isinstance(value, str)
+        }
         files = [
-            uploaded(await each.read(), each.filename, each.content_type or "")
+            uploaded(await each.read(), well_formed(each.filename), each.content_type or "")
             for each in sent.getlist("file")
             if isinstance(each, UploadFile) and each.filename
         ]

@@ -50,7 +50,7 @@ Commands = tuple[tuple[str, str], ...]
 class PageTelegram:
     """Implements `Telegram` and `Chat`; `clock` returns Unix seconds.
 
-    `updates` are those that the bot has not accepted, `files` all that were sent, by their ids.
+    `updates` has what the bot has not accepted yet, `files` every file that was sent, both by id.
     `change_count` grows with each change of what people see. Ids start at the clock. So a
     playground that starts again repeats no id that the bot remembers, as long as it gives fewer
     than one a second.

@@ -57,7 +57,7 @@ class BotApi:
         return me
 
     def receive(self, accept: Accept, plan: SetupPlan) -> Sequence[Coroutine[Any, Any, None]]:
-        """Return the setup, and what polls or watches the webhook, which the web server serves."""
+        """Return the setup, and the poller or the watch of the webhook."""
         preparing = set_up(self.client, plan, self.health)
         if plan.webhook is not None:
             return preparing, watch_webhook(self.client, plan.webhook, self.health)

@@ -435,6 +435,15 @@ async def test_a_file_keeps_every_byte(site: Site, ending: bytes) -> None:
     assert sent.file.content == content
 
 
+async def test_half_a_character_is_replaced_because_nothing_can_store_it(site: Site) -> None:
+    field = (
+        b'--cut\r\nContent-Disposition: form-data; name="text"\r\n\r\nhalf \\ud83d\r\n--cut--\r\n'
+    )
+    form = {"content-type": "multipart/form-data; boundary=cut; charset=unicode_escape"}
+    await site.client.post("/say", content=field, headers=form)
+    assert [message.text for message in site.scene.place("").messages] == ["half \ufffd"]
+
+
 @pytest.mark.parametrize(
     ("kind", "body"),
     [

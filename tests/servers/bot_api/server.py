@@ -35,7 +35,7 @@ class BotApiServer:
     """Serves one bot from `start` to `stop`; also an async context manager.
 
     `faults` are the failures to come, `updates` the deliveries to the bot, `calls` its calls so
-    far. With `privacy_mode` the bot is told that it has it, but sees all messages. With
+    far. With `privacy_mode` getMe reports it, and the bot still gets all messages. With
     `private_topics` private chats have topics.
     """
 

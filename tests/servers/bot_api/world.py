@@ -39,7 +39,7 @@ class CommandScope:
 
 
 class World:
-    """What the methods read and change; `reads_all` is what the bot is told of its privacy mode.
+    """What the methods read and change; `reads_all` is false if getMe reports privacy mode.
 
     With `private_topics` people open topics in their private chats. `menus` are by scope and
     language, `descriptions` by language; "" is any other language.
