@@ -58,11 +58,13 @@ class Catalogue:
         """Return the sentence `table.name`; English for a language without a file.
 
         `de-AT` finds German. Values are shown literally, on one line, whatever characters they
-        have. Raise `KeyError` for an unknown key or a missing value.
+        have. Of several forms it is the one for `count`. Raise `KeyError` for an unknown key or a
+        missing value.
         """
         language = language_code.lower().replace("_", "-").partition("-")[0]
         sentences = self._sentences.get(language) or self._sentences[_DEFAULT]
-        return sentences[key].format_map({name: _shown(value) for name, value in values.items()})
+        form = _form(sentences[key], values.get("count"))
+        return form.format_map({name: _shown(value) for name, value in values.items()})
 
     def meaning(self, said: str) -> str:
         """Return the name in the table `words` under which a language lists this, "" if none."""
@@ -83,6 +85,17 @@ def _read(file: Path) -> dict[str, str]:
         for table, sentences in tables.items()
         for name, sentence in sentences.items()
     }
+
+
+def _form(sentence: str, count: object) -> str:
+    """Return the form for a count. The first of two is for 1; three are for 1, 2, 5 in Russian."""
+    forms = sentence.split(" | ")
+    if len(forms) == 1 or not isinstance(count, int):
+        return sentence
+    if len(forms) == 2:
+        return forms[count != 1]
+    ones = 0 if count // 10 % 10 == 1 else count % 10
+    return forms[0 if ones == 1 else 1 if 2 <= ones <= 4 else 2]
 
 
 def _shown(value: object) -> str:

@@ -1,7 +1,7 @@
 """A reply of any length as parts: what is too long for messages is sent as files.
 
-A code block beyond one message becomes a file, and its name stands in its place. A reply that still
-takes more than `MAX_PARTS` messages becomes one file, and the chat shows how it begins.
+A code block beyond one message becomes a file, and its name and length stand in its place. A reply
+that still takes more than `MAX_PARTS` messages becomes one file, and the chat shows how it begins.
 """
 
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from dataclasses import replace
 from bot.reply.fences import CodeBlock, code_blocks
 from bot.reply.parts import Part
 from bot.reply.placeholders import clean
-from bot.reply.render import rendered
+from bot.reply.render import render, rendered
 from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, split, with_line
 from bot.reply.utf16 import utf16_length
 from memory.behaviors.tool_output import OutgoingFile
 
-MAX_PARTS = 3
+MAX_PARTS = 4
 MAX_CHARS = 32_768
 """Characters of a reply that are shown and kept; the rest is left out."""
 
@@ -40,24 +40,24 @@ _WORDS = (word.partition("=") for word in _LANGUAGES.split())
 _EXTENSIONS = {language: extension or language for language, _, extension in _WORDS}
 
 
-async def reply_parts(markdown: str, note: Callable[[], Part]) -> tuple[tuple[Part, ...], bool]:
+async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Part, ...], bool]:
     """Return the parts that show a reply, and whether it is shown to its end.
 
-    `note` returns what tells the person that the chat shows only how it begins.
+    `say` returns a sentence by its key and values, as Markdown.
     """
     source = clean(markdown[:MAX_CHARS])
-    text, files = _without_long_code(source)
+    text, files = _without_long_code(source, say)
     parts = await rendered(text)
     if len(parts) > MAX_PARTS:
         whole = _whole(source, parts)
         beginning = split(parts[0].text, parts[0].entities, _MAX_BEGINNING_UTF16)[:1]
-        parts, files = with_line(beginning, note()), [whole]
+        parts, files = with_line(beginning, *render(say("answer.file"))), [whole]
     if files:
         parts = _with_files(parts, files)
     return parts, len(markdown) <= MAX_CHARS
 
 
-def _without_long_code(source: str) -> tuple[str, list[OutgoingFile]]:
+def _without_long_code(source: str, say: Callable[..., str]) -> tuple[str, list[OutgoingFile]]:
     """Return the text with the name of a file in place of each long code block, and the files."""
     pieces, files, at = list[str](), list[OutgoingFile](), 0
     for block in code_blocks(source):
@@ -66,7 +66,8 @@ def _without_long_code(source: str) -> tuple[str, list[OutgoingFile]]:
             continue
         file = _code_file(block, code, len(files) + 1)
         files.append(file)
-        pieces += [source[at : block.start], f"{block.before}📎 `{file.name}`"]
+        lines = say("answer.lines", count=code.rstrip("\n").count("\n") + 1)
+        pieces += [source[at : block.start], f"{block.before}📎 `{file.name}` ({lines})"]
         at = block.end
     return "".join((*pieces, source[at:])), files
 

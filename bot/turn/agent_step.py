@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -99,9 +100,8 @@ class AgentStep:
         language = request.language
         below = [await note(request, context, text) for note in self._agent.notes]
         asked = tuple(part for each in below for part in each.questions)
-        parts, is_whole = await reply_parts(
-            request.run.before + text, lambda: self._sentences.say(language, "answer.file")[0]
-        )
+        say = partial(self._sentences.text, language)
+        parts, is_whole = await reply_parts(request.run.before + text, say)
         if asked and not request.run.before and text.strip() == QUESTION_ALONE:
             parts, text = asked, asked[0].text
             asked = ()

@@ -52,7 +52,7 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
     *parts, file = chat.replies
     assert line["parts"] == len(chat.replies) == 4
     assert max(utf16_length(part.text) for part in parts) <= 4096
-    shown = f"{TALK} 📎 code.py {TALK}"
+    shown = f"{TALK} 📎 code.py ({len(CODE.splitlines())} lines) {TALK}"
     assert "\n".join(part.text for part in parts).split() == shown.split()
     assert file.media
     assert file.media.file.name == "code.py"

@@ -1,8 +1,11 @@
 """What is too long for messages comes as files; nothing that was written is left out."""
 
+from functools import partial
+
 import pytest
 from structlog.testing import capture_logs
 
+from bot.language.catalogue import Catalogue
 from bot.reply.long_reply import MAX_CHARS, MAX_PARTS, reply_parts
 from bot.reply.parts import Part
 from bot.reply.placeholders import clean
@@ -13,11 +16,12 @@ from tests.bot.reply.telegram_rules import faults
 
 PARAGRAPH = "A **bold** word and some more of them. " * 40
 CODE = "\n".join(f"print({number})  # 🧭" for number in range(300))
-NOTE = Part("It comes as a file.")
+SAY = partial(Catalogue().text, "uk")
+NOTE = SAY("answer.file")
 
 
 async def parts_of(markdown: str) -> tuple[Part, ...]:
-    parts, _ = await reply_parts(markdown, lambda: NOTE)
+    parts, _ = await reply_parts(markdown, SAY)
     assert [fault for part in parts if part.text for fault in faults(part)] == []
     captions = [part.text for part in parts if part.file]
     assert max(map(utf16_length, captions), default=0) <= MAX_CAPTION_UTF16
@@ -29,13 +33,14 @@ def files_of(parts: tuple[Part, ...]) -> dict[str, str]:
 
 
 async def test_a_reply_of_usual_length_is_shown_whole() -> None:
-    for markdown in ("*Hi*", f"{PARAGRAPH}\n\n" * 6, "```py\nprint(1)\n```"):
+    story = f"{'word ' * 99}\n\n" * 25
+    for markdown in ("*Hi*", f"{PARAGRAPH}\n\n" * 6, story, "```py\nprint(1)\n```"):
         assert await parts_of(markdown) == render(markdown)
 
 
 async def test_long_code_becomes_a_file_named_after_its_language() -> None:
     (part,) = await parts_of(f"Take this:\n\n```Python\n{CODE}\n```\n\nRun it.")
-    assert part.text == "Take this:\n\n📎 code.py\n\nRun it."
+    assert part.text == "Take this:\n\n📎 code.py (300 рядків)\n\nRun it."
     assert files_of((part,)) == {"code.py": f"{CODE}\n"}
 
 
@@ -60,11 +65,11 @@ async def test_several_long_blocks_become_several_files_below_the_text() -> None
     assert [part.text for part in files] == ["", ""]
 
 
-async def test_a_reply_beyond_three_messages_comes_whole_in_one_file() -> None:
+async def test_a_reply_beyond_four_messages_comes_whole_in_one_file() -> None:
     markdown = f"{PARAGRAPH}\n\n" * 10
     (part,) = await parts_of(markdown)
     assert files_of((part,)) == {"answer.md": markdown}
-    assert render(markdown)[0].text.startswith(part.text.removesuffix(f"\n\n{NOTE.text}"))
+    assert render(markdown)[0].text.startswith(part.text.removesuffix(f"\n\n{NOTE}"))
     assert part.entities
 
 
@@ -78,7 +83,7 @@ async def test_many_entities_count_as_length() -> None:
 
 
 async def test_text_beyond_the_bound_is_not_read() -> None:
-    parts, is_whole = await reply_parts("x" * MAX_CHARS + "*y*" * 1_000_000, lambda: NOTE)
+    parts, is_whole = await reply_parts("x" * MAX_CHARS + "*y*" * 1_000_000, SAY)
 
     assert not is_whole
     assert files_of(parts) == {"answer.txt": "x" * MAX_CHARS}
