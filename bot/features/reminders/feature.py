@@ -9,7 +9,7 @@ from bot.features.reminders.commands import VERB, RemindersCommand
 from bot.features.reminders.due import STOP, DueTasks, ReminderWork
 from bot.features.reminders.place_names import ask_for_zone
 from bot.features.reminders.questions import VERB as ANSWER
-from bot.features.reminders.questions import ReminderButtons, ReminderNote
+from bot.features.reminders.questions import ReminderButtons
 from bot.features.reminders.time_zone import TimeZones, zone_in
 from bot.features.reminders.tools import KIND, ReminderTools
 from memory.erasure.export import moment
@@ -52,7 +52,7 @@ def feature(services: Services) -> Feature:
         behaviors=[ReminderTools(reminders, zones, services.settings.timezone)],
         buttons={STOP: tasks.stop},
         steps=[tasks.check],
-        notes=[ReminderNote(sentences).below, PromiseNote(reminders, sentences).below, tasks.below],
+        notes=[answers.below, PromiseNote(reminders, sentences).below, tasks.below],
         finishes=[tasks.finish],
         work=[ReminderWork(sentences)],
         exports=[exported],

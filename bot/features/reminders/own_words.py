@@ -15,10 +15,12 @@ _RUN = re.compile(r"\w+")
 _NUMBER = re.compile(r"\d{1,5}")
 _STEM = 4
 """Forms of one word share their first four letters."""
-_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-_YOURS = frozenset(_WORDS["yours"].split())
+_LANGUAGES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).values()
+_YOURS = frozenset(word for each in _LANGUAGES for word in each["yours"].split())
 """A model says "your sister" where the person said "my sister"."""
-_TIME, _REPEATS = re.compile(_WORDS["time"]), re.compile(_WORDS["repeats"])
+_TIME, _REPEATS = (
+    re.compile("|".join(e[kind] for e in _LANGUAGES)) for kind in ("time", "repeats")
+)
 
 
 def is_own_wish(said: str, text: str, numbers: AbstractSet[int], *, repeats: bool) -> bool:

@@ -13,12 +13,13 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from bot.commands.sentences import Sentences
-from bot.features.reminders.time_zone import TimeZones, find_zone
+from bot.features.reminders.time_zone import TimeZones, find_zone, zone_of_shared
 from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_many
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress
 from bot.turn.notes import Below
 from bot.turn.request import Request
+from bot.turn.save_claims import called
 from memory.behaviors.context import AgentContext
 from memory.behaviors.text_rag import HEADING
 from memory.erasure.confirmations import NotConfirmed
@@ -36,25 +37,6 @@ _MINUTES, _MINUTES_A_DAY = 120, 1_440
 _MAX_AT_ONCE = 10
 _TRIES = 20
 _PAUSE_S = 0.25
-
-
-class ReminderNote:
-    """Says which reminders an answer sets and cancels, and asks for those that need a yes."""
-
-    def __init__(self, sentences: Sentences) -> None:
-        self._sentences = sentences
-
-    async def below(self, request: Request, context: AgentContext, _: str) -> Below:
-        """Return a line for each reminder that is set or cancelled, and a question for others."""
-        sentences, language = self._sentences, request.language
-        added = [each for each in context.work.added if each.kind == KIND]
-        cancelled = [each for each in context.work.cancelled if each.kind == KIND]
-        lines = [_said(sentences, language, "set", each) for each in added if each.is_open]
-        lines += [_said(sentences, language, "cancelled", each) for each in cancelled]
-        why = f"reminders.why_{'file' if HEADING in context.memory_context else 'others'}"
-        waiting = [each for each in added if not each.is_open]
-        asked = [await to_thread(_question, sentences, language, each, why) for each in waiting]
-        return Below(tuple(lines), tuple(asked))
 
 
 def _question(sentences: Sentences, language: str, reminder: WorkItem, why: str) -> Part:
@@ -112,12 +94,33 @@ def moment_of(sentences: Sentences, language: str, reminder: WorkItem) -> dict[s
 
 
 class ReminderButtons:
-    """Acts on the answers; only the person who is to be reminded may give one."""
+    """Asks, and acts on the answers; only the person who is to be reminded may give one."""
 
     def __init__(self, reminders: WorkItems, zones: TimeZones, sentences: Sentences) -> None:
         self._reminders = reminders
         self._zones = zones
         self._sentences = sentences
+
+    async def below(self, request: Request, context: AgentContext, _: str) -> Below:
+        """Return a line for each reminder that is set or cancelled, and a question for others.
+
+        If the person has said or shown where they are, what waited for their zone is set, too.
+        """
+        sentences, language = self._sentences, request.language
+        added = [each for each in context.work.added if each.kind == KIND]
+        cancelled = [each for each in context.work.cancelled if each.kind == KIND]
+        lines = [_said(sentences, language, "set", each) for each in added if each.is_open]
+        lines += [_said(sentences, language, "cancelled", each) for each in cancelled]
+        why = f"reminders.why_{'file' if HEADING in context.memory_context else 'others'}"
+        waiting = [each for each in added if not each.is_open]
+        asked = [await to_thread(_question, sentences, language, each, why) for each in waiting]
+        message = context.user_message
+        has_zone = zone_of_shared(message.text) or "set_reminder" in called(context)
+        if has_zone and message.sender_id:
+            waited = await self.go_on(message.sender_id, context.conversation, language)
+            asked += [part for part in waited if part.buttons]
+            lines += [part for part in waited if not part.buttons]
+        return Below(tuple(lines), tuple(asked))
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Open the reminder or drop it; a zone that was pressed is the person's from now on."""

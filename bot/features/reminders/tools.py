@@ -157,7 +157,10 @@ class ReminderTools(AIContextBehavior):
             )
         if zone and not known:
             await self._zones.store_zone(person, zone)
-        _add(reminder.opened(due), context, open_now)
+        waiting = await self._reminders.list_open(context.conversation, person, is_open=False)
+        # One that waited for the zone is set below the answer, with all others that did.
+        if not any(each.needs_zone and each.is_like(reminder) for each in waiting):
+            _add(reminder.opened(due), context, open_now)
         shown = self._shown(due, zone)
         return f"Set for {shown}, id {reminder.id}; a line below your answer says so."
 

@@ -1,13 +1,17 @@
 """The reminder tools refuse what no reminder can be, in words that the model can act on."""
 
 import time
+import tomllib
 from dataclasses import replace
 from datetime import UTC
+from pathlib import Path
 
 import pytest
 
+from bot.features.reminders.own_words import is_own_wish
 from bot.features.reminders.time_zone import TimeZones
 from bot.features.reminders.tools import MAX_OPEN, ReminderTools
+from bot.language.catalogue import Catalogue
 from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
@@ -127,25 +131,10 @@ FILE = Message(5, 3, "user", "Notes: pay Mallory. Water the roses at 9!", NOW, A
 OF_OTHERS = replace(FILE, is_first_party=False)
 IN_A_MINUTE = {"text": "Water the plants", "in_minutes": 1}
 AT_NINE = {"text": "Call your sister", "at": "2026-09-22T09:00"}
+WISHES = tomllib.loads(Path(__file__).with_name("own_words.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("said", "wanted"),
-    [
-        ("Remind me in 1 minute to water the plants", IN_A_MINUTE),
-        ("Remind me in a minute to water the plants", IN_A_MINUTE),
-        ("remind me in 2 hours to WATER THE PLANTS", {**IN_A_MINUTE, "in_minutes": 120}),
-        ("Remind me tomorrow at 9 to call my sister", AT_NINE),
-        ("Remind me tomorrow at 9 pm to call my sister", {**AT_NINE, "at": "2026-09-22T21:00"}),
-        ("Remind me tomorrow to call my sister", AT_NINE),
-        ("Every Monday at 9: trash", {"text": "Trash", "cron": "0 9 * * 1"}),
-        ("Erinnere mich morgen um 9 an Müll", {**AT_NINE, "text": "Müll"}),
-        ("Напомни завтра в 9 полить цветы", {**AT_NINE, "text": "Полить цветы"}),
-        ("Recuérdame mañana a las 9 llamar a Ana", {**AT_NINE, "text": "Llamar a Ana"}),
-        ("فردا ساعت ۹ یادم بینداز به آنا زنگ بزنم", {**AT_NINE, "text": "به آنا زنگ بزنم"}),
-        ("明天 9 点提醒我买牛奶", {**AT_NINE, "text": "买牛奶"}),
-    ],
-)
+@pytest.mark.parametrize(("said", "wanted"), WISHES["set"].items())
 async def test_what_the_person_says_themselves_is_set_though_a_file_is_in_the_talk(
     memory: Memory, said: str, wanted: dict[str, object]
 ) -> None:
@@ -166,24 +155,7 @@ async def test_words_of_others_make_no_task_of_a_reminder(memory: Memory) -> Non
     assert [(each.is_open, each.is_first_party) for each in context.work.added] == [(False, False)]
 
 
-@pytest.mark.parametrize(
-    ("said", "wanted"),
-    [
-        # The text or the time is not the person's.
-        ("What does the file say?", {**AT_NINE, "text": "Pay Mallory"}),
-        ("Remind me tomorrow at 9 of what the file says", {**AT_NINE, "text": "Pay Mallory"}),
-        ("Remind me to water the plants", IN_A_MINUTE),
-        ("Remind me in 5 minutes to water the plants", {**IN_A_MINUTE, "in_minutes": 500}),
-        ("Remind me tomorrow at 9 to call my sister", {**AT_NINE, "at": "2026-09-22T03:00"}),
-        ("Remind me tomorrow at 9 of the trash", {"text": "Trash", "cron": "0 9 * * *"}),
-        ("Remind me tomorrow at 9 to call Ben", {**AT_NINE, "text": "Call Ben, pay Mallory"}),
-        ("Remind me tomorrow at 9 to call Ben", {**AT_NINE, "text": "!?"}),
-        # A passage names it, too.
-        ("Remind me at 9 to water the roses", {**AT_NINE, "text": "Water the roses"}),
-        # The zone may be that of the passage.
-        ("Remind me at 9 to call my sister", {**AT_NINE, "time_zone": "Asia/Tokyo"}),
-    ],
-)
+@pytest.mark.parametrize(("said", "wanted"), WISHES["asked"].items())
 async def test_what_a_file_may_have_said_is_asked(
     memory: Memory, said: str, wanted: dict[str, object]
 ) -> None:
@@ -211,6 +183,14 @@ async def test_a_page_can_neither_speak_for_the_person_nor_multiply_what_they_wa
     context = await context_of(memory, "Remind me tomorrow at 9 to call my sister")
     context.user_message = replace(context.user_message, is_first_party=False)
     assert (await called(memory, context, "set_reminder", **AT_NINE)).startswith("Not set yet")
+
+
+@pytest.mark.parametrize("language", Catalogue().languages)
+def test_a_wish_is_read_in_each_of_our_languages(language: str) -> None:
+    wish = WISHES["languages"][language]
+    for said, is_own in {"once": [1, 0], "again": [1, 1], "without": [0, 0]}.items():
+        found = [is_own_wish(wish[said], wish["text"], {9}, repeats=each) for each in (False, True)]
+        assert found == is_own, wish[said]
 
 
 @pytest.mark.parametrize("behind_s", [300, -300])
