@@ -4,7 +4,7 @@ The first page is a portrait: the newest facts of each group. What is not in it 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate, groupby, zip_longest
@@ -24,7 +24,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import is_about_people, period
+from memory.scopes.fact_lists import is_about_people, names_of, period
 from memory.scopes.fields import Looked
 from memory.scopes.history import ChatHistory
 from memory.scopes.provenance import former_wordings
@@ -62,7 +62,7 @@ It gets the language, the conversation, and the scope of its facts.
 class MemoryEntries:
     """Reads what is remembered of a conversation and of the person in a private chat.
 
-    `switches` and `lines` are those of features.
+    `switches` and `lines` are those of features. With a `word` only what has it is read.
     """
 
     def __init__(
@@ -71,28 +71,36 @@ class MemoryEntries:
         sentences: Sentences,
         switches: Sequence[MemoryWords] = (),
         lines: Sequence[MemoryLine] = (),
+        word: str = "",
     ) -> None:
+        self.word = word
         self._lines = lines
         self._memory = memory
         self._switches = switches
         self._histories = memory.histories
         self.sentences = sentences
 
-    async def content(self, language: str, conversation: Scope, word: str = "") -> ListContent:
+    def with_word(self, word: str) -> "MemoryEntries":
+        """Return the same for what has a word."""
+        return MemoryEntries(self._memory, self.sentences, self._switches, self._lines, word)
+
+    async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return the entries by group, the newest of each group first; raise `StoreError`.
 
         The first page has the newest of each group of facts, and of what was learned since the look
-        before the latest one. With a `word` the entries are the facts and synopses that have it. A
+        before the latest one. With the word the entries are the facts and synopses that have it. A
         code is the kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
         """
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)
-        listed = list(self._facts(language, facts, here, word.casefold()))
-        synopses = list(self._synopses(language, here, word.casefold()))
-        if word:
-            found = [replace(each, group="") for each in (*listed, *synopses)]
-            return ListContent("memory.found", found)
+        if self.word:
+            found = (*self._facts(language, facts, here, ()), *self._synopses(language, here))
+            return ListContent("memory.found", [replace(each, group="") for each in found])
         history = await ChatHistory.read(self._histories, conversation)
+        seqs = {s.seq for fact in facts.facts for s in fact.sources if s.tag == here.scope.tag}
+        names = names_of(facts.facts, (m.text for m in history.messages if m.seq in seqs))
+        listed = list(self._facts(language, facts, here, names))
+        synopses = list(self._synopses(language, here))
         refused = [message for message in history.messages if message.is_refused]
         new = _new_codes(here, facts)
         fresh = [replace(each, group=_NEW) for each in (*listed, *synopses) if each.code in new]
@@ -173,13 +181,13 @@ class MemoryEntries:
             yield ListEntry("x", "memory.state", values, group=_OTHER)
 
     def _facts(
-        self, language: str, facts: ScopeMemory, here: ScopeMemory, word: str = ""
+        self, language: str, facts: ScopeMemory, here: ScopeMemory, names: Collection[str]
     ) -> Iterator[ListEntry]:
         """Yield the facts that hold and have a word, those of the topic alone first."""
         for each in reversed(fact_scopes(facts, here)):
             is_topic = each.scope.is_private
             for fact in reversed(each.facts):
-                if fact.is_current and word in fact.text.casefold():
+                if fact.is_current and self.word.casefold() in fact.text.casefold():
                     text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
                     day = self.sentences.day(language, fact.said_at)
                     id_ = shown(each.scope, fact).id
@@ -193,7 +201,7 @@ class MemoryEntries:
                         {"text": text, "date": day, "id": id_},
                         choices={EDIT: "buttons.edit", **pin, **move},
                         details=self._former(language, each, fact),
-                        group=_group(fact, language, is_group=not here.scope.is_private),
+                        group=_group(fact, language, names, is_group=not here.scope.is_private),
                         source=f"recall:{max(seqs)}" if seqs else "",
                     )
 
@@ -209,9 +217,9 @@ class MemoryEntries:
             for text, until in former_wordings(facts, fact)
         ]
 
-    def _synopses(self, language: str, here: ScopeMemory, word: str = "") -> Iterator[ListEntry]:
+    def _synopses(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         for synopsis in reversed(here.synopses):
-            if word not in synopsis.text.casefold():
+            if self.word.casefold() not in synopsis.text.casefold():
                 continue
             began = self.sentences.day(language, synopsis.began_at)
             ended = self.sentences.day(language, synopsis.ended_at)
@@ -254,7 +262,7 @@ class MemoryEntries:
         return name.replace("_", " ")
 
 
-def _group(fact: Fact, language: str, *, is_group: bool) -> str:
+def _group(fact: Fact, language: str, names: Collection[str], *, is_group: bool) -> str:
     """Return the group of a fact by what is stored with it.
 
     A fact of the past without an end counts as present only if it is of a kind that changes.
@@ -263,7 +271,7 @@ def _group(fact: Fact, language: str, *, is_group: bool) -> str:
     is_over = period(fact, UTC)[1] < datetime.now(UTC).date()
     if fact.is_pinned:
         return "memory.always"
-    if not is_group and is_about_people(fact, language[:2].lower()):
+    if not is_group and is_about_people(fact, language[:2].lower(), names):
         return "memory.people"
     if (has_date and not is_over) or (fact.changes and not (fact.to_day and is_over)):
         return "memory.now"

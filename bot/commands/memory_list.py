@@ -17,7 +17,6 @@ from bot.commands.paged_list import (
     ASK,
     CONFIRMED,
     PAGE,
-    PER_PAGE,
     SWITCH,
     ListChange,
     ListContent,
@@ -28,7 +27,8 @@ from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
 
-_MAX_SAID_CHARS = 40
+_FOUND, _MAX_WORD_BYTES = "=", 32
+"""Begins the word of a search in callback data, and how much of a word fits there."""
 
 
 class MemoryList:
@@ -52,6 +52,8 @@ class MemoryList:
         self._sentences = entries.sentences
         self._access = access
         self._list = PagedList(self, self._sentences)
+        if entries.word:
+            self.verb = f"{self.verb}:{_FOUND}{entries.word}"
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Show the list; with an argument, change a setting or search for the word."""
@@ -59,22 +61,21 @@ class MemoryList:
         if word in self._settings.words:
             return await self._settings.answer(asked, conversation)
         if word:
-            return await self._search(asked, conversation, word)
+            word = word.encode()[:_MAX_WORD_BYTES].decode(errors="ignore").strip()
+            return await PagedList(self._found(word), self._sentences).show(asked, conversation)
         await self._entries.look(conversation, asked.update_id)
         return await self._list.show(asked, conversation)
 
-    async def _search(self, asked: IncomingMessage, conversation: Scope, word: str) -> Answer:
-        """Show the memories with a word; if it is nearly one of ours, name that, too."""
-        language, near = asked.sender.language, nearest(word.lower(), self._settings.words)
-        found = await self._entries.content(language, conversation, word)
-        keys = ["arguments.did_you_mean"] if near else ["memory.not_found"] * (not found.entries)
-        values = {"command": "memory", "word": near, "said": word[:_MAX_SAID_CHARS]}
-        hints = [self._sentences.text(language, key, **values) for key in keys]
-        found = replace(found, above=hints, entries=found.entries[:PER_PAGE])
-        return await self._list.show(asked, conversation, found)
+    def _found(self, word: str) -> "MemoryList":
+        """Return the list of what has a word; its buttons carry the word."""
+        entries = self._entries.with_word(word)
+        return MemoryList(entries, self._deletion, self._edits, self._settings, self._access)
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Act on a button of the list; the question for a new wording comes below it."""
+        if rest.startswith(_FOUND):
+            word, _, rest = rest.removeprefix(_FOUND).rpartition(":")
+            return await self._found(word).press(pressed, conversation, rest)
         if not rest.startswith(EDIT):
             return await self._list.press(pressed, conversation, rest)
         code, _, page = rest.removeprefix(EDIT).partition(".")
@@ -84,8 +85,14 @@ class MemoryList:
         return shown
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
-        """Return what is remembered."""
-        return await self._entries.content(language, conversation)
+        """Return what is remembered; if a word is nearly one of ours, name that, too."""
+        found, word = await self._entries.content(language, conversation), self._entries.word
+        near = nearest(word.lower(), self._settings.words)
+        if word and (near or not found.entries):
+            key = "arguments.did_you_mean" if near else "memory.not_found"
+            values = {"command": "memory", "word": near, "said": word}
+            return replace(found, above=[self._sentences.text(language, key, **values)])
+        return found
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code or a person who may not change this memory."""

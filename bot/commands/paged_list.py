@@ -126,12 +126,10 @@ class PagedList:
         self._source = source
         self._sentences = sentences
 
-    async def show(
-        self, asked: IncomingMessage, conversation: Scope, found: ListContent | None = None
-    ) -> Answer:
-        """Answer a command with the first page, or with what was found in the list."""
+    async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer a command with the first page."""
         page = _Page(conversation, asked.topic_id, asked.sender.language)
-        return Answer((await self._shown(page, found=found),))
+        return Answer((await self._shown(page),))
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Turn the page or act on an entry; return the page as it is then."""
@@ -147,10 +145,8 @@ class PagedList:
         change = await self._source.act(conversation, action, code)
         return (await self._shown(page, change),)
 
-    async def _shown(
-        self, page: _Page, change: ListChange | None = None, found: ListContent | None = None
-    ) -> Part:
-        content = found or await self._source.content(page.language, page.conversation)
+    async def _shown(self, page: _Page, change: ListChange | None = None) -> Part:
+        content = await self._source.content(page.language, page.conversation)
         change = change or ListChange()
         on_first = content.on_first or PER_PAGE
         rest = max(0, len(content.entries) - on_first)

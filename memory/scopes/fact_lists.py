@@ -3,6 +3,7 @@
 A message of which a fact was learned is marked once that fact has ended. No model is asked for it.
 """
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
@@ -13,7 +14,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.topic_facts import known_facts
 from memory.search.languages import LANGUAGES
 from memory.search.message_search import Later, SearchResult
-from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
+from memory.search.words import CLAIMED_BY, FUNCTION_WORDS, fold, languages_of, terms_of, words_of
 from memory.text.dates import calendar_day, days_of, written_day
 from memory.text.untrusted_text import escaped, one_line
 
@@ -28,6 +29,8 @@ _MAX_TIMES = 6
 _FIRST_WORDS = 4
 """Who a fact is about stands at its beginning."""
 
+_WORD = re.compile(r"[^\W\d_]\w+")
+
 
 def is_of_kind(fact: Fact, kind: str) -> bool:
     """Return whether a fact is of a kind by its name, or has its words; "" stands for all."""
@@ -35,11 +38,30 @@ def is_of_kind(fact: Fact, kind: str) -> bool:
     return asked <= {*terms_of(words_of(f"{fact.kind} {fact.text}"), _ENGLISH)}
 
 
-def is_about_people(fact: Fact, spoken: str) -> bool:
-    """Return whether the kind or the first words of a fact name a relation, such as "sister".
+def names_of(facts: Iterable[Fact], messages: Iterable[str]) -> set[str]:
+    """Return the first words of facts that are names, as far as can be seen.
 
-    `spoken` is the two-letter code of the language of words that no language claims.
+    They have a capital letter, are no function words, and are never written otherwise in the other
+    words of facts or in `messages`, of which the facts were learned.
     """
+    said = [_WORD.findall(each.text) for each in facts]
+    others = {
+        word
+        for words in (*(each[1:] for each in said), *map(_WORD.findall, messages))
+        for word in words
+    }
+    first = {word for words in said for word in words[:1] if word[0].isupper()} & others
+    return {word for word in first if word.lower() not in others and fold(word) not in CLAIMED_BY}
+
+
+def is_about_people(fact: Fact, spoken: str, names: Collection[str] = ()) -> bool:
+    """Return whether a fact begins with one of these names, or names a relation, such as "sister".
+
+    Its kind and its first words tell. `spoken` is the two-letter code of the language of words that
+    no language claims.
+    """
+    if any(word in names for word in _WORD.findall(fact.text)[:1]):
+        return True
     words = [*words_of(fact.kind), *words_of(fact.text)[:_FIRST_WORDS]]
     default = {LANGUAGES[spoken].script: spoken} if spoken in LANGUAGES else {}
     codes = {*languages_of(words_of(fact.text), default).values()} & LANGUAGES.keys()

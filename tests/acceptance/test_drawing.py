@@ -47,7 +47,8 @@ async def test_a_picture_is_drawn_sent_paid_for_and_found_again(webhook_rig: Rig
     await closed(rig, 3)
 
     # Only the picture that came costs, and its words are not in the log.
-    assert "Budget: 0.0400 of 1.0000 (4 %)" in (await rig.ask(ada, adas, "/usage")).text
+    costs = "Pictures drawn: 1\n\nBudget: 0.0400 of 1.0000 (4 %)"
+    assert costs in (await rig.ask(ada, adas, "/usage")).text
     assert "dragon" not in "\n".join(rig.bot.raw)
 
     # Nobody wrote "lighthouse": nothing but the name of the picture says it.

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from time import time
 
@@ -10,10 +10,12 @@ from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget, shown
 from bot.feature import Feature, Services
+from bot.reply.parts import Part
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
 from config.settings import Settings
 from memory.limits.billed import (
+    DRAWN,
     HEARD,
     SPOKEN,
     BillingSource,
@@ -61,21 +63,24 @@ class UsageCommand:
         self._mailbox = mailbox
         self._settings = settings
         self._report = report
+        self._sentences = report.sentences
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what is left to a person; show an operator the tokens of the bot, or of one chat."""
         language, now = asked.sender.language, time()
         if asked.is_group:
-            return Answer(render(self._report.only_private(language)))
+            return Answer(self._sentences.say(language, "usage.only_private"))
         if not self._is_operator(asked):
             if asked.text:
-                return Answer(render(self._report.of_operators(language)))
-            return Answer(render(await self._left(language, asked.sender.id)))
+                return Answer(self._sentences.say(language, "admin.not_admin"))
+            return Answer(await self._left(language, asked.sender.id))
         if asked.text:
             return Answer(render(await self._of_chat(language, int(asked.text), now)))
         days = await self._usage.of_person(asked.sender.id, now)
         month = await self._usage.of_bot(now, _LARGEST)
-        texts = [*self._report.of_person(language, days, now)]
+        today = days.get(datetime.fromtimestamp(now, UTC).day, {})
+        own = (("usage.today", today), ("usage.month", _summed(days.values())))
+        texts = [self._report.period(language, title, sums) for title, sums in own]
         texts += self._report.of_bot(language, month, now)
         return Answer(render("\n\n".join(texts)))
 
@@ -94,15 +99,15 @@ class UsageCommand:
         sums = await self._usage.of_conversation(conversation, now)
         return self._report.period(language, "usage.chat", sums)
 
-    async def _left(self, language: str, person: int) -> str:
+    async def _left(self, language: str, person: int) -> tuple[Part, ...]:
         """Return how much of a person's day is left, or that nobody is answered any more."""
         if await self._report.budget.is_used_up():
-            return self._report.no_budget(language)
+            return self._sentences.say(language, "usage.no_budget")
         limit = self._settings.user_tokens_per_day
         if not limit:
-            return self._report.unlimited(language)
-        left = max(0, limit - await self._quotas.spent_today(person))
-        return self._report.daily_limit(language, left / limit)
+            return self._sentences.say(language, "usage.unlimited")
+        left = max(0, limit - await self._quotas.spent_today(person)) / limit
+        return self._sentences.say(language, "usage.left", percent=math.ceil(100 * left))
 
 
 class UsageReport:
@@ -110,42 +115,13 @@ class UsageReport:
 
     def __init__(self, budget: Budget, sentences: Sentences) -> None:
         self.budget = budget
-        self._sentences = sentences
+        self.sentences = sentences
         self._text = sentences.text
-
-    def only_private(self, language: str) -> str:
-        """Return the refusal in a group."""
-        return self._text(language, "usage.only_private")
-
-    def of_operators(self, language: str) -> str:
-        """Return the refusal to tell of another chat."""
-        return self._text(language, "admin.not_admin")
-
-    def of_person(self, language: str, days: Mapping[int, BySource], now: float) -> tuple[str, str]:
-        """Return today and this month; `days` are by day of the month."""
-        today = days.get(datetime.fromtimestamp(now, UTC).day, {})
-        month = _summed(days.values())
-        return (
-            self.period(language, "usage.today", today),
-            self.period(language, "usage.month", month),
-        )
-
-    def unlimited(self, language: str) -> str:
-        """Return the sentence for people without a daily limit."""
-        return self._text(language, "usage.unlimited")
-
-    def no_budget(self, language: str) -> str:
-        """Return the sentence for a month in which only operators are answered."""
-        return self._text(language, "usage.no_budget")
-
-    def daily_limit(self, language: str, left: float) -> str:
-        """Return which share of today's limit is left, rounded up."""
-        return self._text(language, "usage.left", percent=math.ceil(100 * left))
 
     def of_bot(self, language: str, month: BotUsage, now: float) -> Iterator[str]:
         """Yield the paragraphs for operators."""
         yield self.period(language, "usage.bot", month.sums)
-        yield "\n".join([*self._shares(language, month.sums), *self._sounds(language, month.sums)])
+        yield "\n".join([*self._shares(language, month.sums), *self._media(language, month.sums)])
         if amount := self.budget.amount:
             spent = self.budget.prices.cost(month.sums)
             percent = int(100 * spent / amount)
@@ -156,7 +132,7 @@ class UsageReport:
         first = datetime.fromtimestamp(now, UTC).replace(day=1).timestamp()
         lines = [self._text(language, "usage.days")]
         for day, sums in month.days.items():
-            name = self._sentences.day(language, first + (day - 1) * DAY_S)
+            name = self.sentences.day(language, first + (day - 1) * DAY_S)
             lines.append(self._line(language, name, sums))
         yield "\n".join(lines)
         lines = [self._text(language, "usage.largest")]
@@ -201,12 +177,14 @@ class UsageReport:
             percent = round(100 * tokens / total, 1)
             yield self._text(language, f"usage.{key}", percent=percent)
 
-    def _sounds(self, language: str, sums: BySource) -> Iterator[str]:
-        """Yield what was heard and spoken, if anything was."""
+    def _media(self, language: str, sums: BySource) -> Iterator[str]:
+        """Yield what was heard, spoken and drawn, if anything was."""
         if heard_s := _of_kind(sums, HEARD).reasoning:
             yield self._text(language, "usage.heard", minutes=-(-heard_s // 60))
         if spoken := _of_kind(sums, SPOKEN).reasoning:
             yield self._text(language, "usage.spoken", characters=spoken)
+        if drawn := _of_kind(sums, DRAWN).reasoning:
+            yield self._text(language, "usage.drawn", count=drawn)
 
 
 def _of_kind(sums: BySource, kind: str) -> Tokens:

@@ -28,7 +28,11 @@ def fact(text: str, **of: Any) -> Fact:
 
 GROUPED = {
     "You and your life": [fact("Likes tea"), fact("Aime son travail et sa ville")],
-    "Your people": [fact("Ida is nine", kind="daughter"), fact("Son père habite Lyon")],
+    "Your people": [
+        fact("Ida is nine", kind="daughter"),
+        fact("Son père habite Lyon"),
+        fact("Jonas sails"),
+    ],
     "Now and soon": [
         fact("Works as a carpenter", changes=True),
         fact("Moves to Oslo", from_day="2999-05"),
@@ -36,7 +40,7 @@ GROUPED = {
     "Earlier": [
         fact("Lived in Graz", changes=True, from_day="2019", to_day="2021"),
         fact("Bought a bicycle", kind="expense", from_day="2020-03-03"),
-        fact("Married a sailor", from_day="not a day"),
+        fact("Married a sailor, Jonas", from_day="not a day"),
     ],
     "How to answer, and what always counts": [
         fact("Wants short answers", is_pinned=True, changes=True, kind="friend")
@@ -60,9 +64,11 @@ async def learn(store: RedisClient, tokens: TokenCounter, *facts: Fact, here: Sc
     await memory.scopes.update(here.facts_scope, decide)
 
 
-async def shown(commands: CommandSet, language: str = "en", here: Scope = HERE) -> Part:
+async def shown(
+    commands: CommandSet, language: str = "en", here: Scope = HERE, said: str = ""
+) -> Part:
     sender = replace(ANNA, language=language)
-    asked = replace(ASKED, command="memory", sender=sender, is_group=not here.is_private)
+    asked = replace(ASKED, command="memory", text=said, sender=sender, is_group=not here.is_private)
     (part,) = (await commands.answer(replace(asked, chat_id=here.chat_id), here)).parts
     return part
 
@@ -76,27 +82,31 @@ def grouped(part: Part) -> dict[str, list[str]]:
     }
 
 
-async def press(commands: CommandSet, data: str) -> str:
+async def press(commands: CommandSet, data: str) -> Part:
     verb, _, rest = data.partition(":")
     pressed = ButtonPress(
         *(5, "c", HERE.chat_id, 0), is_group=False, message_id=9, sender=ANNA, callback_data=data
     )
-    parts = await commands.buttons[verb](pressed, HERE, rest)
-    return parts[0].text
+    (part,) = await commands.buttons[verb](pressed, HERE, rest)
+    return part
 
 
 async def test_a_word_is_searched_for_and_a_near_setting_named(
     commands: CommandSet, store: RedisClient, tokens: TokenCounter
 ) -> None:
-    texts = ("has a boat", "likes tea", "sails the Boat to Oslo")
-    await learn(store, tokens, *map(fact, texts))
-    listed = await said(commands, "memory")
-    assert [line for line in listed.splitlines() if line.startswith("• 1 ")] == [
-        "• 1 sails the Boat to Oslo (20 March 2026, #3)"
-    ]
-    found = await said(commands, "memory BOAT")
-    assert "Found (2)" in found
-    assert "tea" not in found
+    boat = f"sails the Boat. “=:.{'💛' * 12}”"
+    await learn(store, tokens, *map(fact, (*[boat] * 17, "likes tea")))
+    assert "• 1 likes tea (20 March 2026, #18)" in await said(commands, "memory")
+    page = await shown(commands, said=boat.removeprefix("sails the ").upper())
+    for number, lines in enumerate((8, 8, 1), 1):
+        assert page.text.startswith("Found (17).")
+        assert (f"(page {number} of 3)" in page.text, page.text.count(boat)) == (True, lines)
+        assert max(len(e.callback_data.encode()) for row in page.buttons for e in row) <= 64
+        page = await press(commands, page.buttons[-1][-1].callback_data)
+    page = await press(commands, page.buttons[0][0].callback_data)  # ✎ 9
+    assert page.text.startswith("What shall I do with this?")
+    page = await press(commands, page.buttons[-1][0].callback_data)
+    assert "Found (16). ✎ changes or deletes an entry. (page 2 of 2)" in page.text
     assert "I know nothing with “submarine”" in await said(commands, "memory submarine")
     assert (await said(commands, "memory of")).startswith("Did you mean /memory off?")
     assert "Memory is on." in await said(commands, "memory")
@@ -114,10 +124,11 @@ async def test_its_buttons_change_the_settings_in_private_only(commands: Command
         for _ in range(2):  # a button says what it does, so twice is once
             await press(commands, data)
         assert other in await buttons()
-    assert "Memory is off here:" in await press(commands, first["Pause memory"])
+    assert "Memory is off here:" in (await press(commands, first["Pause memory"])).text
     assert [*await buttons()] == ["Turn memory on"]
-    assert "Memory is on here again" in await press(commands, (await buttons())["Turn memory on"])
-    assert "I ask you with a button" in await press(commands, first["Ask me first"])
+    turned_on = await press(commands, (await buttons())["Turn memory on"])
+    assert "Memory is on here again" in turned_on.text
+    assert "I ask you with a button" in (await press(commands, first["Ask me first"])).text
     assert [*await buttons()] == [
         *("Pause memory", "Learn by yourself", "Only on request", "Hide ✍")
     ]
