@@ -130,7 +130,8 @@ _UNITS = {"minute": 1, "hour": 60, "day": 1440}
 _DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 _WISH = re.compile(
     r"\A(?:⏰ |(?:please[, ]+)?remind me\b|every \w+ at \d|(?:bitte )?erinner[en]? mich\b"
-    r"|напомни(?:те)?\b|recuérda(?:me|lo)\b)|یادم بینداز",
+    r"|напомни(?:те)?\b|recuérda(?:me|lo)\b|(?:me )?lembr[ea]\b|ingatkan\b|rappelle[- ]moi\b"
+    r"|ricordami\b|нагадай(?:те)?\b)|یادم بینداز|\bhatırlat\b",
     re.IGNORECASE,
 )
 _CLOCK = r"(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?"

@@ -292,7 +292,7 @@ async def test_it_sets_reminders_that_people_ask_for_in_plain_words() -> None:
     assert "Tell me a day and an hour" in await answer(prompt("Remind me of the boat"))
 
 
-@pytest.mark.parametrize("language", ["en", "de", "ru", "es", "fa"])
+@pytest.mark.parametrize("language", Catalogue().languages)
 async def test_the_example_of_the_list_of_reminders_sets_one_and_teaches_nothing(
     language: str,
 ) -> None:
