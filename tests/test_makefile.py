@@ -1,12 +1,15 @@
 """`make` names in one line what a machine lacks, before it creates anything."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from shutil import which
 
 import pytest
+
+from bot.language.catalogue import Catalogue
 
 ROOT = Path(__file__).parents[1]
 OLD = "import sys; sys.version_info = (3, 10, 13); "
@@ -104,3 +107,20 @@ def test_one_line_says_what_to_do_if_the_bot_starts_outside_the_venv() -> None:
     assert ran.returncode == 1
     (line,) = ran.stderr.splitlines()
     assert line.startswith("Ricordo's packages are not installed in this Python. Use `make run`")
+
+
+def test_what_is_installed_keeps_the_locales_of_our_languages(tmp_path: Path) -> None:
+    """The buttons of time zones have the names of cities from there."""
+    languages = Catalogue().languages
+    locales = tmp_path / ".venv" / "lib" / "babel" / "locale-data"
+    for folder, ending in ((locales, "dat"), (tmp_path / "bot" / "language", "toml")):
+        folder.mkdir(parents=True)
+        for language in languages:
+            (folder / f"{language}.{ending}").touch()
+    for name in ("root", "zu", "en_US"):
+        (locales / f"{name}.dat").touch()
+    stub(tmp_path / ".venv" / "bin", "python")
+    assert make(tmp_path, "run").returncode == 0
+    assert {each.stem for each in locales.iterdir()} == {*languages, "root"}
+    in_container = re.findall(r"! -name (\w+).dat", (ROOT / "Dockerfile").read_text())
+    assert {*in_container} == {*languages, "root"}
