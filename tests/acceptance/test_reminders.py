@@ -218,21 +218,26 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     assert b"New_York" not in everything
 
 
-async def test_a_town_or_a_place_said_in_the_talk_sets_what_waited_for_the_zone(
-    webhook_rig: Rig,
-) -> None:
+async def test_once_the_zone_is_known_all_that_waited_for_it_is_set(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(learn="off")
-    (anna, chat), (ben, bens) = rig.anna(), rig.ben()
-    for person, place in ((anna, chat), (ben, bens)):
+    people = [rig.person(number, "Eve") for number in range(1, 5)]
+    for person, place in people:
         for text in ("Feed the cat", "Call Ines"):
             await have_called(rig, person, place, f"{text} {place.id}", remind(text, at=AT))
+    (anna, chat), (ben, bens), (cleo, cleos), (dora, doras) = people
     again = remind("Call Ines", **AT_NINE)
-    [reply], _ = await have_called(rig, anna, chat, "I live in Berlin", again)
+    [told], _ = await have_called(rig, anna, chat, "I live in Berlin", again)
     shared = await bens.wait_for_reply(after=await ben.share(bens, location(52.52, 13.405)))
+    await press_now(rig, cleo, pressed := cleos.replies[-1], "Berlin")
+    asked = await rig.ask(dora, doras, "/reminders Atlantis")
+    await press_now(rig, dora, asked, "Berlin")
     both = {said_of("set", "Feed the cat"), said_of("set", "Call Ines")}
-    for place, answer, says in ((chat, reply, "Done."), (bens, shared, "All right.")):
-        assert {*answer.text.split("\n\n")} == {says, *both}
+    answers = (told, shared, pressed, asked)
+    await rig.telegram.wait_for(
+        lambda: all(both <= {*now_shown(each).split("\n\n")} for each in answers)
+    )
+    for _, place in people:
         stored = (await reminders_of(rig, place)).values()
         assert [value.split(b"|")[2] for value in stored] == [b"%d000" % NINE] * 2
 

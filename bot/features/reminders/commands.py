@@ -4,6 +4,7 @@ from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
 from zoneinfo import ZoneInfo
 
 from bot.commands.bot_command import Answer
@@ -18,6 +19,7 @@ from bot.features.reminders.time_zone import (
     shown_zone,
 )
 from bot.reply.parts import Part
+from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
@@ -119,7 +121,8 @@ class RemindersCommand:
         if what == _ZONE:
             if not zone or find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
-            return await self._set(pressed.sender, conversation, zone)
+            said, *others = await self._set(pressed.sender, conversation, zone)
+            return reduce(with_line, others, (said,))
         return await self._list(pressed.sender.id).press(pressed, conversation, pressed_on)
 
     async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:

@@ -10,12 +10,14 @@ from asyncio import to_thread
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
 from zoneinfo import ZoneInfo
 
 from bot.commands.sentences import Sentences
 from bot.features.reminders.time_zone import TimeZones, find_zone, zone_of_shared
 from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_many
 from bot.reply.parts import Button, Part
+from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress
 from bot.turn.notes import Below
 from bot.turn.request import Request
@@ -141,7 +143,11 @@ class ReminderButtons:
             if find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
             await self._zones.store_zone(reminder.person, zone)
-        return await self._open(conversation, reminder, language)
+        opened = await self._open(conversation, reminder, language)
+        if not zone:
+            return opened
+        # One message takes the place of the button's.
+        return reduce(with_line, await self.go_on(reminder.person, conversation, language), opened)
 
     async def go_on(self, person: int, conversation: Scope, language: str) -> tuple[Part, ...]:
         """Set what waited for a person's zone, which is known now; ask for words of others."""
