@@ -32,7 +32,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.topic_facts import fact_scopes, shown
 from memory.store.keys import Scope
 
-_LINE_UNITS = 220
+_LINE_UNITS, _FRESH_S = 220, 120
 _STATE_UNITS = 700
 _UNKNOWN = ("", "unknown")
 
@@ -169,6 +169,7 @@ class MemoryEntries:
     def _counts(self, language: str, stats: ConversationStats) -> str:
         text = self.sentences.text
         keys = ["memory.summary"] * bool(stats.messages) + ["memory.is_on"] * (not stats.is_off)
+        keys += ["memory.fresh"] * (not stats.is_off and time.time() - stats.last_at < _FRESH_S)
         since = self.sentences.day(language, stats.first_at)
         said = (text(language, key, messages=stats.messages, since=since) for key in keys)
         return " ".join(said)

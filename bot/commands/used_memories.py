@@ -93,7 +93,7 @@ class UsedMemories:
         told = stems(" ".join(m.text for m in messages.values() if m.exchange == answer.exchange))
         found.sort(key=lambda used: (-len(stems(str(used.entry.values["text"])) & told), -used.at))
         states = self._entries.state(language, here) if "x" in codes else ()
-        return [*found, *(UsedMemory(0, replace(each, without=SHOW)) for each in states)]
+        return [*found, *(UsedMemory(0, replace(each, without=SHOW, group="")) for each in states)]
 
     def source(self, language: str, used: UsedMemory) -> Part:
         """Return a part that replies to where a memory comes from, or tells it with its date."""

@@ -102,6 +102,7 @@ async def test_admins_see_the_whole_bot_and_what_it_costs(usage_rig: Rig) -> Non
         openai_model="main-model", prices=PRICES, budget_per_month=1, openai_embedding_model="off"
     )
     (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
+    assert (await rig.ask(ada, adas, "/usage")).text == sentence("usage.nothing")
     await rig.ask(anna, annas, "Hello")
     await rig.ask(ada, adas, "Hello")
     reply = await rig.ask(ada, adas, "/usage")

@@ -67,6 +67,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     assert len(lines(why)) == 3
     await press_now(rig, anna, why, "More (")
     await rig.telegram.wait_for(lambda: "Summary – First name: Anna" in lines(why)[-1])
+    assert sentence("memory.other") not in (chat.message(why.id) or why).text
     await press_now(rig, anna, why, "‹ 1")
     await rig.telegram.wait_for(lambda: "Ida" in lines(why)[0])
     sources = [await source(rig, anna, chat, entry) for entry in ("Their sister is Ida.", MESSAGE)]

@@ -78,6 +78,8 @@ class UsageCommand:
             return Answer(render(await self._of_chat(language, int(asked.text), now)))
         days = await self._usage.of_person(asked.sender.id, now)
         month = await self._usage.of_bot(now, _LARGEST)
+        if not month.sums:
+            return Answer(self._sentences.say(language, "usage.nothing"))
         today = days.get(datetime.fromtimestamp(now, UTC).day, {})
         own = (("usage.today", today), ("usage.month", _summed(days.values())))
         texts = [self._report.period(language, title, sums) for title, sums in own]
