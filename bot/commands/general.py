@@ -91,7 +91,7 @@ class GeneralCommands:
 
     async def ask(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Explain `/ask`; with a question behind it, it never comes here."""
-        return self._say(asked, "ask.empty")
+        return Answer(self._sentences.say(asked.sender.language, "ask.empty"))
 
     async def new(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """End the session: earlier messages leave the window, memory stays.
@@ -101,9 +101,6 @@ class GeneralCommands:
         is_off = await self._sessions.is_open(conversation)
         parts = self._sentences.say(asked.sender.language, "off.new" if is_off else "new.done")
         return Answer(parts, ends_session=True)
-
-    def _say(self, asked: IncomingMessage, key: str, **values: object) -> Answer:
-        return Answer(self._sentences.say(asked.sender.language, key, **values))
 
 
 class HelpCommand:

@@ -17,8 +17,10 @@ from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.utf16 import utf16_length, utf16_slice
 from memory.behaviors.learning_mode import mode_in
+from memory.behaviors.user_facts import UserFacts
 from memory.documents.library import documents
 from memory.erasure.moving import is_movable
+from memory.learning.progress import learner_in
 from memory.limits.stats import ConversationStats, count_conversation
 from memory.memory import Memory
 from memory.message import Message
@@ -32,7 +34,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.topic_facts import fact_scopes, shown
 from memory.store.keys import Scope
 
-_LINE_UNITS, _FRESH_S = 220, 120
+_LINE_UNITS, _FRESH_S = 220, 600
 _STATE_UNITS = 700
 _UNKNOWN = ("", "unknown")
 
@@ -116,6 +118,9 @@ class MemoryEntries:
         shown_codes = {each.code for each in portrait}
         rest = [each for each in entries if each.code not in shown_codes]
         stats = await self._counted(conversation)
+        learner = learner_in(facts.scope, UserFacts.name, conversation, here.generation)
+        newest = [] if stats.is_off else history.messages[-1:]
+        waits = any(m.seq > facts.watermark(learner) for m in newest)
         mode = mode_in(facts)
         settings = [switch.shown(conversation, facts) for switch in self._switches]
         settings += [f"memory.mode_{mode}"] * (mode != "auto" and not stats.is_off)
@@ -125,7 +130,7 @@ class MemoryEntries:
             "memory.learned",
             [*portrait, *_by_group(rest)],
             above=self._states(language, stats),
-            footer=[*lines, " ".join((*said, self._counts(language, stats)))],
+            footer=[*lines, " ".join((*said, self._counts(language, stats, waits=waits)))],
             switches=_switches(mode, stats) if conversation.is_private else {},
             on_first=len(portrait),
         )
@@ -166,13 +171,12 @@ class MemoryEntries:
     async def _counted(self, conversation: Scope) -> ConversationStats:
         return await count_conversation(self._memory.client, self._memory.keys, conversation)
 
-    def _counts(self, language: str, stats: ConversationStats) -> str:
+    def _counts(self, language: str, stats: ConversationStats, *, waits: bool) -> str:
         text = self.sentences.text
         keys = ["memory.summary"] * bool(stats.messages) + ["memory.is_on"] * (not stats.is_off)
-        keys += ["memory.fresh"] * (not stats.is_off and time.time() - stats.last_at < _FRESH_S)
+        keys += ["memory.fresh"] * (waits and time.time() - stats.last_at < _FRESH_S)
         since = self.sentences.day(language, stats.first_at)
-        said = (text(language, key, messages=stats.messages, since=since) for key in keys)
-        return " ".join(said)
+        return " ".join(text(language, key, messages=stats.messages, since=since) for key in keys)
 
     def state(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         """Yield the running state, if there is one."""

@@ -49,7 +49,8 @@ async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Par
     text, files = _without_long_code(source, say)
     parts = await rendered(text)
     if len(parts) > MAX_PARTS:
-        whole = _whole(source, parts)
+        ending = "md" if any(part.entities for part in parts) else _TEXT
+        whole = OutgoingFile(f"answer.{ending}", source.encode())
         beginning = split(parts[0].text, parts[0].entities, _MAX_BEGINNING_UTF16)[:1]
         parts, files = with_line(beginning, *render(say("answer.file"))), [whole]
     if files:
@@ -81,11 +82,6 @@ def _code_file(block: CodeBlock, code: str, number: int) -> OutgoingFile:
     lines = (line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in code.split("\n"))
     name = f"code-{number}.{extension}" if number > 1 else f"code.{extension}"
     return OutgoingFile(name, "\n".join(lines).encode())
-
-
-def _whole(source: str, parts: tuple[Part, ...]) -> OutgoingFile:
-    is_formatted = any(part.entities for part in parts)
-    return OutgoingFile(f"answer.{'md' if is_formatted else _TEXT}", source.encode())
 
 
 def _with_files(parts: tuple[Part, ...], files: list[OutgoingFile]) -> tuple[Part, ...]:

@@ -96,7 +96,7 @@ async def test_new_empties_the_window_and_memory_still_counts_everything(webhook
     summary = await rig.ask(anna, chat, "/memory")
     since = datetime.fromtimestamp(first.sent_at, UTC).strftime("%-d %B %Y")
     told = sentence("memory.summary", messages=6, since=since)
-    assert summary.text.splitlines()[-1] == f"{told} {sentence('memory.is_on')}"
+    assert summary.text.splitlines()[-1].startswith(f"{told} {sentence('memory.is_on')}")
     assert rig.model.log.refusals == []
 
 

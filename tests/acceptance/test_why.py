@@ -62,6 +62,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     assert "Their sister is Ida." in prompt
     assert "Anna: My sister is called Ida" in prompt
 
+    assert sentence("memory.fresh") not in (await ask_to_the_end(rig, anna, chat, "/memory")).text
     why = await ask_to_the_end(rig, anna, chat, "/why")
     assert numbered(why, "Their sister is Ida. – you told me")
     assert len(lines(why)) == 3
