@@ -204,6 +204,7 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     await shown(rig, ask, said_of("set", "Feed the ZEBRAQ"))
     [reply], _ = await have_called(rig, anna, chat, "more", soon)
     assert reply.text == "Done.\n\n" + said_of("set", "Feed the ZEBRAQ")
+    assert len(await reminders_of(rig, chat)) == 1
     await rig.ask(anna, chat, "/reminders Tehran")
     await anna.share(chat, location(40.7128, -74.0060))
     await rig.telegram.wait_for(lambda: len(rig.requests) == 13)

@@ -160,7 +160,11 @@ class ReminderTools(AIContextBehavior):
         waiting = await self._reminders.list_open(context.conversation, person, is_open=False)
         # One that waited for the zone is set below the answer, with all others that did.
         if not any(each.needs_zone and each.is_like(reminder) for each in waiting):
-            _add(reminder.opened(due), context, open_now)
+            here, opened = context.conversation.chat_id, reminder.opened(due)
+            same = (each for each in open_now if each.is_like(opened) and each.chat_id == here)
+            # Asked for twice, also by a turn that begins again after a crash, it is one.
+            reminder = replace(opened, id=next((each.id for each in same), reminder.id))
+            _add(reminder, context, open_now)
         shown = self._shown(due, zone)
         return f"Set for {shown}, id {reminder.id}; a line below your answer says so."
 
