@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_address
 from typing import Any
@@ -61,6 +62,18 @@ class LoopbackLoop(uvloop.Loop):
             for task in asyncio.all_tasks(self):
                 task.cancel(str(context["exception"]))
         super().call_exception_handler(context)
+
+    def close(self) -> None:
+        """Close what a test left open, and fail with the first of it.
+
+        uvloop warns of each open handle, leaves it open if the warning is an error, and then waits
+        for it for ever.
+        """
+        with warnings.catch_warnings(record=True) as left_open:
+            warnings.simplefilter("always")
+            super().close()
+        for warning in left_open:
+            raise ResourceWarning(str(warning.message))
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[LoopbackLoop]]:

@@ -1,4 +1,4 @@
-"""The time limit of a test ends it, also on the bot's event loop."""
+"""A test ends when its time is over and when it leaves something open, also on the bot's loop."""
 
 import asyncio
 import signal
@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from tests.conftest import LoopbackLoop
+from tests.valkey import HOST, ValkeyServer
 
 
 def test_what_a_signal_fails_ends_a_test_that_waits() -> None:
@@ -27,3 +28,12 @@ def test_what_a_signal_fails_ends_a_test_that_waits() -> None:
             runner.run(waits())
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_connection_that_a_test_leaves_open_fails_it(valkey_server: ValkeyServer) -> None:
+    """Before, the loop waited for the connection for ever when it closed."""
+    runner = asyncio.Runner(loop_factory=LoopbackLoop)
+    loop = runner.get_loop()
+    runner.run(loop.create_connection(asyncio.Protocol, HOST, valkey_server.port))
+    with pytest.raises(ResourceWarning, match="unclosed resource <TCPTransport"):
+        runner.close()
