@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -189,45 +190,40 @@ async def test_addresses_that_the_person_wrote_may_all_be_read(context: AgentCon
     assert await read(context, *urls) == [True, True, True]
 
 
+FOUND = f"1. Whales\n{A}"
+DOCUMENT = f"Facts:\n#1 x\nFrom documents:\n[notes.txt] Hello\n  {A}\nOther: y"
+
+
 @pytest.mark.parametrize(
-    "place", ["window", "recalled", "memory", "search_memory", "all__echo", "notes__read"]
+    ("place", "text", "is_source"),
+    [
+        ("window", "user", True),
+        ("window", "assistant", False),
+        ("recalled", "user", True),
+        ("recalled", "assistant", False),
+        ("memory", DOCUMENT, True),
+        ("memory", f"Earlier sessions:\n[Monday] See {A}", False),
+        ("search_web", FOUND, True),
+        ("read_page", FOUND, True),
+        ("search_memory", f"You: See {A} {UNTRUSTED_MARK}", False),
+        ("all__echo", f"You said: {A}", False),
+        ("notes__read", f"You said: {A}", False),
+    ],
 )
-async def test_words_of_the_model_are_no_source_of_an_address(
-    context: AgentContext, place: str
+async def test_words_of_people_and_results_are_sources_of_an_address_and_words_of_the_model_are_not(
+    context: AgentContext, place: str, text: Any, *, is_source: bool
 ) -> None:
     """Before the fix, what the model wrote in one turn was allowed in the next."""
     forwarded(context, "Go on.")
-    answer = Message(1, 1, "assistant", f"See {A}", 0)
     if place == "window":
-        context.window = (answer,)
+        context.window = (Message(1, 1, text, f"See {A}", 0),)
     elif place == "recalled":
-        context.recalled = (SearchResult((answer,), 1.0, 1),)
+        context.recalled = (SearchResult((Message(1, 1, text, f"See {A}", 0),), 1.0, 1),)
     elif place == "memory":
-        context.memory_context = f"Earlier sessions:\n[Monday] See {A}"
-    elif place == "search_memory":
-        found(context, f"You: See {A} {UNTRUSTED_MARK}", "search_memory")
+        context.memory_context = text
     else:
-        found(context, f"You said: {A}", place)
-    assert await read(context, A) == [False]
-
-
-@pytest.mark.parametrize("place", ["window", "recalled", "documents", "search_web", "read_page"])
-async def test_words_of_people_and_results_are_sources_of_an_address(
-    context: AgentContext, place: str
-) -> None:
-    forwarded(context, "Go on.")
-    said = Message(1, 1, "user", f"See {A}", 0)
-    if place == "window":
-        context.window = (said,)
-    elif place == "recalled":
-        context.recalled = (SearchResult((said,), 1.0, 1),)
-    elif place == "documents":
-        context.memory_context = (
-            f"Facts:\n#1 x\nFrom documents:\n[notes.txt] Hello\n  {A}\nOther: y"
-        )
-    else:
-        found(context, f"1. Whales\n{A}", place)
-    assert await read(context, A) == [True]
+        found(context, text, place)
+    assert await read(context, A) == [is_source]
 
 
 async def test_redirects_are_followed_up_to_a_bound(site: Site) -> None:
