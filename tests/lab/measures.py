@@ -15,23 +15,25 @@ import signal
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from os import kill
 from pathlib import Path
 from statistics import median, quantiles
 
+from bot.language.catalogue import Catalogue
 from memory.behaviors.statements import Statement
 from tests.lab.bots import PATIENCE_S, ROOT, Model, Running, World, running
-from tests.servers.bot_api import BotApiServer, Chat, Message
+from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ChatRequest, ModelApiServer, Reply
 from tests.valkey import ValkeyServer
 
 PACKAGES = ("bot", "memory", "config")
 WARMING_MESSAGES = 3
-_LEARNING_S = 6.0
-"""How long after a reply its learning is over."""
+_ROUND_S = 12.0
+"""Longer than a round of all that runs while nobody talks."""
+_AGAIN_S = 0.5
 
 WIRING = ("app", "feature", "features", "assistant", "behaviors", "turns", "watches", "pages")
 """Files beside `bot/app.py` that only put parts together."""
@@ -236,27 +238,44 @@ class _TracedWorld(World):
 async def _paths(world: World, kinds: Collection[str]) -> dict[str, dict[str, int]]:
     async with running(world, "tests.lab.traced_bot", world.valkey.url) as bot:
         await bot.ready()
+        # The last of what a bot does once, after it is ready.
+        described = len(Catalogue().languages)
+        calls = partial(world.telegram.calls_to, "setMyDescription")
+        await world.telegram.wait_for(lambda: len(calls()) == described, PATIENCE_S)
         traced = {"start": await _trace(bot, world)}
         [(person, chat)] = world.people(7_000, 1)
-        for number in range(WARMING_MESSAGES):
-            await _reply_to(chat, await person.say(chat, f"Message {number}"))
-        await asyncio.sleep(_LEARNING_S)
-        background = await _traced(bot, world, asyncio.sleep(2 * _LEARNING_S))
 
         async def send(kind: str) -> None:
+            """Send something; return when the bot has learned from it, if it can."""
+            messages = _learned(world)
             if kind == "picture":
                 said = await person.send(chat, "photo", caption="What is this?")
             else:
-                said = await person.say(chat, _SAID[kind])
-            await _reply_to(chat, said)
-            await asyncio.sleep(_LEARNING_S)
+                said = await person.say(chat, _SAID.get(kind, kind))
+            await chat.wait_for_reply(after=said, timeout_s=PATIENCE_S)
+            async with asyncio.timeout(PATIENCE_S):
+                while kind != "forget" and _learned(world) < messages + 2:  # noqa: ASYNC110 - it is another process
+                    await asyncio.sleep(_AGAIN_S)
 
-        quiet = set(background["functions"])
+        for number in range(WARMING_MESSAGES):
+            await send(f"Message {number}")
+        await _signalled(bot, world, signal.SIGUSR1)
+        await asyncio.sleep(_ROUND_S)
+        quiet = set((await _trace(bot, world))["functions"])
         for kind in kinds:
-            trace = await _traced(bot, world, send(kind))
+            await _signalled(bot, world, signal.SIGUSR1)
+            await send(kind)
+            trace = await _trace(bot, world)
             trace["functions"] = [each for each in trace["functions"] if each not in quiet]
             traced[kind] = trace
         return {name: _counted(trace) for name, trace in traced.items()}
+
+
+def _learned(world: World) -> int:
+    """Return from how many messages the bot has learned."""
+    lines = (world.folder / "tests.lab.traced_bot.log").read_text().splitlines(keepends=True)
+    logged = [json.loads(line) for line in lines if line.endswith("}\n")]
+    return sum(line["messages"] for line in logged if line["event"] == "learned")
 
 
 def _counted(trace: Mapping[str, list[str]]) -> dict[str, int]:
@@ -269,27 +288,25 @@ def _counted(trace: Mapping[str, list[str]]) -> dict[str, int]:
     }
 
 
-async def _reply_to(chat: Chat, said: Message) -> None:
-    await chat.wait_for_reply(after=said, timeout_s=PATIENCE_S)
-
-
-async def _traced(
-    bot: Running, world: World, talking: Coroutine[object, object, None]
-) -> dict[str, list[str]]:
-    await _signalled(bot, signal.SIGUSR1)
-    await talking
-    return await _trace(bot, world)
-
-
-async def _signalled(bot: Running, number: signal.Signals) -> None:
-    kill(bot.pid, number)
-    await asyncio.sleep(0.5)
-
-
 async def _trace(bot: Running, world: World) -> dict[str, list[str]]:
-    await _signalled(bot, signal.SIGUSR2)
-    traced: dict[str, list[str]] = json.loads((world.folder / "trace.json").read_bytes())
-    return traced
+    """Return the trace when nothing new has run for a while."""
+    trace = await _signalled(bot, world, signal.SIGUSR2)
+    await asyncio.sleep(_AGAIN_S)
+    while (later := await _signalled(bot, world, signal.SIGUSR2)) != trace:
+        trace = later
+        await asyncio.sleep(_AGAIN_S)
+    return trace
+
+
+async def _signalled(bot: Running, world: World, number: signal.Signals) -> dict[str, list[str]]:
+    """Send a signal to the bot; return the trace that it writes at each."""
+    written = world.folder / "trace.json"
+    written.unlink(missing_ok=True)
+    kill(bot.pid, number)
+    while not written.exists():  # noqa: ASYNC110 - it is another process
+        await asyncio.sleep(0.01)
+    trace: dict[str, list[str]] = json.loads(written.read_bytes())
+    return trace
 
 
 def _length(function: Function) -> int:

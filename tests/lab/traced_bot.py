@@ -1,8 +1,9 @@
 """The bot with a trace of our own functions: `python -m tests.lab.traced_bot`.
 
-The trace begins with the process. SIGUSR1 begins a new one. SIGUSR2 writes it to `trace.json` in
-the home folder: every function of ours that ran, as `file:function`, and our frames between the
-event loop and the first call of the SDK, of the chat model and of an internal call.
+The trace begins with the process. Both signals write it to `trace.json` in the home folder, and
+after SIGUSR1 a new one begins. It has every function of ours that ran, as `file:function`, and our
+frames between the event loop and the first call of the SDK, of the chat model and of an internal
+call.
 """
 
 import json
@@ -43,7 +44,8 @@ def look(frame: FrameType, event: str, _: object) -> None:
 
 
 def begin(*_: object) -> None:
-    """Begin a new trace."""
+    """Write the trace and begin a new one."""
+    write()
     functions.clear()
     for frames in to_the_sdk.values():
         frames.clear()
@@ -56,7 +58,9 @@ def write(*_: object) -> None:
         "to_the_sdk": to_the_sdk[CHAT_MODEL],
         "internal_to_the_sdk": to_the_sdk[INTERNAL_MODEL],
     }
-    (Path.home() / "trace.json").write_text(json.dumps(counted))
+    written = Path.home() / "trace.json.new"
+    written.write_text(json.dumps(counted))
+    written.rename(Path.home() / "trace.json")
 
 
 def _stack(frame: FrameType | None) -> list[str]:
