@@ -12,6 +12,7 @@ import pytest
 import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
+from redis._parsers.commands import AsyncCommandsParser
 
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
@@ -80,6 +81,21 @@ def pytest_asyncio_loop_factories() -> dict[str, type[LoopbackLoop]]:
     """Run tests on the bot's event loop; it also takes a tenth less of the processor."""
     return {"uvloop": LoopbackLoop}
 
+
+_ask_for_commands = AsyncCommandsParser.initialize
+_commands: dict[str, Any] = {}
+
+
+async def _know_commands(parser: AsyncCommandsParser, node: Any = None) -> None:
+    """Ask a Cluster for its table of commands once, not for each of a thousand clients."""
+    if _commands:
+        parser.node, parser.commands = node or parser.node, _commands
+    else:
+        await _ask_for_commands(parser, node)
+        _commands.update(parser.commands)
+
+
+setattr(AsyncCommandsParser, "initialize", _know_commands)  # noqa: B010 - a method for mypy
 
 # Thousands of tests share two cores with bots and servers: fewer examples, none in a hurry.
 settings.register_profile(

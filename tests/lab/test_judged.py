@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def test_what_failed_is_asked_again_and_what_is_done_is_not(
-    folder: Path, valkey_url: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, valkey: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = Model()
     out = folder / "scores.jsonl"
@@ -83,7 +83,7 @@ async def test_what_failed_is_asked_again_and_what_is_done_is_not(
         )
         for model.is_down in (True, False):
             done = rows_of(out.read_text()) if out.exists() else []
-            await judged.measure(settings, options, valkey_url, done)
+            await judged.measure(settings, options, valkey, done)
             printed.append(rows_of(capsys.readouterr().out))
     first, second = printed
     one, two = ({"category": name, "questions": 1} for name in ("one", "two"))
