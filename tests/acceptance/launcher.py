@@ -1,7 +1,9 @@
 """Starts bots fast: a process that has imported and read everything forks one for each start.
 
 A bot so started is a process of its own, with its own environment, signals and exit status; only
-the seconds of imports are not paid again. `test_starting` starts it by `python -m bot` instead.
+the seconds of imports are not paid again, and it sets no menus unless the environment has `MENUS`.
+If `PWD` names a folder with a package `bot`, our own packages are imported again, from there.
+`test_starting` starts it by `python -m bot` instead.
 """
 
 import asyncio
@@ -12,28 +14,38 @@ import signal
 import socket
 import sys
 from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
 from typing import NoReturn
 
 import orjson
 
 import bot.__main__
+import bot.features
 from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
+from memory.store.store import script_names, source
 from memory.text.tokens import TokenCounter
+from memory.text.untrusted_text import escaped
 from tests.acceptance.forked import READY
 from tests.acceptance.local_sites import read_local_sites_only
 
 _IMPORTED_LATE = (
     "anyio._backends._asyncio",
+    "bot.commands.used_memories",
+    "bot.parsing.formats",
     "httpcore2",
+    "numpy.ma",
     "openai.lib.streaming.chat",
     "openai.resources.chat.completions",
     "openai.resources.embeddings",
     "uvicorn.lifespan.off",
     "uvicorn.protocols.http.httptools_impl",
+    "uvloop",
 )
 """What libraries import only when a bot starts or answers first."""
 
+_BOT = Path(bot.__main__.__file__).parent
 _MAX_BYTES = 2**16
 
 
@@ -42,8 +54,13 @@ def serve(path: str) -> None:
     asyncio.run(TokenCounter.load())
     Catalogue()
     trusted()
-    for name in _IMPORTED_LATE:
+    features = walk_packages(bot.features.__path__, "bot.features.")
+    for name in (*_IMPORTED_LATE, *(each.name for each in features)):
         import_module(name)
+    bot.features.all_settings()
+    escaped("<")
+    for name in script_names():
+        source(name)
     gc.freeze()  # what is shared need not be looked through, and so copied, in each bot
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
@@ -84,6 +101,21 @@ def _watch(connection: socket.socket) -> NoReturn:
     os._exit(0)
 
 
+def _set_no_menus() -> None:
+    """Leave menus and descriptions out: they are 33 of 35 requests of a start."""
+    app = import_module("bot.app")
+    plan = app.SetupPlan
+    vars(app)["SetupPlan"] = lambda webhook, *_: plan(webhook, (), ())
+
+
+def _forget_our_modules() -> None:
+    """Have the product imported again, from this folder."""
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in ("bot", "memory", "config"):
+            del sys.modules[name]
+    sys.path.insert(0, str(Path.cwd()))
+
+
 def _become_a_bot(environment: dict[str, str], command: list[str], output: int) -> NoReturn:
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -92,12 +124,16 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(environment.get("PWD", "."))
+    if Path("bot").is_dir() and not Path("bot").samefile(_BOT):
+        _forget_our_modules()
+    if "MENUS" not in environment:
+        _set_no_menus()
     if "LOCAL_SITES" in environment:
         read_local_sites_only()
     sys.argv = ["bot", *command]
     status = 1
     try:
-        status = bot.__main__.main()
+        status = import_module("bot.__main__").main()
     except BaseException:  # noqa: BLE001 - shown as the interpreter itself would
         sys.excepthook(*sys.exc_info())
     finally:

@@ -54,7 +54,7 @@ async def test_everybody_gets_sentences_and_menus_in_their_own_language(webhook_
     people = {code: rig.person(2000 + number, "Sam", code) for number, code in enumerate(LANGUAGES)}
     (admin, admins), (person, chat) = people["de"], people["fa"]
     group = rig.telegram.group("Club", [person])
-    await rig.start(admin_user_ids=admin.id, transcription_model="off")
+    await rig.start(admin_user_ids=admin.id, transcription_model="off", menus="on")
     for code, language in LANGUAGES.items():
         somebody, with_bot = people[code]
         reply = await rig.ask(somebody, with_bot, "/start")

@@ -337,7 +337,7 @@ async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(webhook
 
 
 async def test_a_group_is_told_once_what_is_remembered_when_the_bot_joins(rig: Rig) -> None:
-    await rig.start(**NO_LEARNING)
+    await rig.start(menus="on", **NO_LEARNING)
     anna, _ = rig.anna()
     group = rig.telegram.group("Club", [anna])
     await anna.kick_bot(group)

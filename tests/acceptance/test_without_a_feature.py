@@ -9,7 +9,7 @@ from bot.features import FEATURES
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import ROOT, BotProcess, Rig
+from tests.acceptance.rig import ROOT, Rig
 
 LIST = Path("bot", "features", "__init__.py")
 
@@ -37,7 +37,6 @@ async def test_the_bot_remembers_and_forgets_without(
     rig = webhook_rig
     remember_with(rig)
     rig.environment["PWD"] = str(without(name, tmp_path))
-    rig.bot = BotProcess(rig.environment, from_scratch=True)
     await rig.start(learn="facts", learn_every_turns=1)
     anna, chat = rig.anna()
     assert "Anna" in (await rig.ask(anna, chat, "/start")).text

@@ -30,6 +30,7 @@ async def playground(tmp_path: Path) -> AsyncIterator[str]:
             "WINDOW_MESSAGES": "4",
             "HINTS": "off",
             "LOCAL_SITES": "yes",
+            "MENUS": "yes",
             "LOG_FORMAT": "json",
         }
     )
