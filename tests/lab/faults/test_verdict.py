@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
+import pytest_asyncio
 
 from memory.store.client import RedisClient
 from tests.acceptance.sentences import sentence
@@ -13,19 +13,35 @@ from tests.lab.faults.scene import Scene, Stage, open_scene
 from tests.lab.faults.verdict import Allowance, Verdict, judge
 from tests.servers.bot_api import Chat, Message
 
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("verdict")]
 NOTHING = Allowance(frozenset(), 0)
 APOLOGY = sentence("error.turn", reference="12ab")
 
 
-@pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def day(launcher: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:  # noqa: ARG001
     """Yield a day that is over, with one answer for each text."""
-    async with open_scene(Stage(), tmp_path, Random(1)) as opened:
+    async with open_scene(Stage(), tmp_path_factory.mktemp("day"), Random(1)) as opened:
         for _ in range(2):
             await opened.day.say_goodbye()
             await opened.settle(10)
         await opened.bots[0].stop()
         yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def scene(day: Scene) -> AsyncIterator[Scene]:
+    """Yield the day, and restore afterwards what a test has falsified."""
+    chat = day.day.chats[0]
+    keys, shown = day.keys_of(chat), dict(chat._messages)
+    store = await RedisClient.open(day.redis.url)
+    log = await store.call("DUMP", keys.log)
+    yield day
+    await store.pipeline([("RESTORE", keys.log, 0, log, "REPLACE"), ("DEL", keys.dead_letters)])
+    await store.close()
+    chat._messages = shown
+    for noted in (day.missed, day.met, day.doubts, day.hit, day.safe):
+        noted.clear()
 
 
 def replies(scene: Scene) -> tuple[Chat, Message, Message]:
