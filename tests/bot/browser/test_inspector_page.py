@@ -5,7 +5,7 @@ With `RICORDO_SCREENSHOTS=1` it also takes the pictures of the README.
 
 import os
 import struct
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -162,11 +162,11 @@ async def test_the_keyboard_alone_is_enough(browser: Browser, playground: str) -
         await expect(turn).not_to_have_attribute("open", "")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_the_page_is_readable_on_a_phone_and_on_a_wide_screen(
-    browser: Browser, playground: str, scheme: Scheme
+    browser: Browser, playground: str
 ) -> None:
-    async with visiting(browser, playground, PHONE, scheme) as visitor:
+    schemes: tuple[Scheme, ...] = ("light", "dark")
+    async with visiting(browser, playground, PHONE) as visitor:
         await visitor.say("Anna", "My sister’s boat is called Aurora")
         await visitor.say("Anna", "How much is 12 times 12?")
         await expect(visitor.place("Ben")).to_be_hidden()
@@ -174,18 +174,19 @@ async def test_the_page_is_readable_on_a_phone_and_on_a_wide_screen(
         await visitor.open("Ben")
         await expect(visitor.place("Anna")).to_be_hidden()
         await visitor.say("Anna", "/clear")
-        for width, height in (PHONE, WIDE):
+        for (width, height), scheme in product((PHONE, WIDE), schemes):
             await visitor.page.set_viewport_size({"width": width, "height": height})
+            await visitor.page.emulate_media(color_scheme=scheme)
             await visitor.open_everything()
             assert await visitor.overflow_px() == 0
             assert await visitor.faint_texts() == []
             assert await visitor.nameless_controls() == []
+            is_dark = await visitor.page.evaluate(
+                "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] < 128"
+            )
+            assert is_dark == (scheme == "dark")
         await visitor.place("Anna").get_by_role("button", name="Keep everything").click()
         await expect(visitor.place("Anna").locator(".row")).to_have_count(0)
-        is_dark = await visitor.page.evaluate(
-            "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] < 128"
-        )
-        assert is_dark == (scheme == "dark")
 
 
 async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained(
