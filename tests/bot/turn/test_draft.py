@@ -6,12 +6,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+from structlog.testing import capture_logs
+
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.model.call import ModelReply
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
-from bot.telegram.errors import Refused
+from bot.telegram.errors import (
+    BadToken,
+    FloodWait,
+    OutcomeUnknown,
+    Refused,
+    TelegramError,
+    Unreachable,
+)
 from bot.turn.draft import Draft, draft_of
 from bot.turn.request import Request
 from memory.behaviors.steps import ToolCall
@@ -28,10 +38,10 @@ WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
 class DraftChat(QuietChat):
     """Takes frames, unless it refuses them, and notes when they came."""
 
-    def __init__(self, *, refuses: bool = False) -> None:
+    def __init__(self, refusal: TelegramError | None = None) -> None:
         super().__init__()
         self.frames: list[tuple[float, str]] = []
-        self._refuses = refuses
+        self._refusal = refusal
         self.watching: list[Callable[[], None]] = []
 
     @contextmanager
@@ -46,8 +56,8 @@ class DraftChat(QuietChat):
     async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
         assert (to.chat_id, draft_id) == (7, 5)
         self.frames.append((round(asyncio.get_running_loop().time(), 2), part.text))
-        if self._refuses:
-            raise Refused("other")
+        if self._refusal:
+            raise self._refusal
         return True
 
 
@@ -155,11 +165,18 @@ def test_a_second_attempt_is_shown_once_it_is_longer_than_the_first() -> None:
     assert lengths[-1] > len(" ".join(WORDS[:5]))
 
 
-def test_a_turn_sends_no_frame_after_one_was_refused() -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [Refused("other"), BadToken(), FloodWait(1), OutcomeUnknown("500"), Unreachable()],
+    ids=lambda refusal: type(refusal).__name__,
+)
+def test_a_turn_sends_no_frame_after_one_was_refused(refusal: TelegramError) -> None:
     async def scene(draft: Draft) -> None:
         await Answer(draft).write(*WORDS)
 
-    assert len(played(scene, DraftChat(refuses=True))) == 1
+    with capture_logs() as logs:
+        assert len(played(scene, DraftChat(refusal))) == 1
+    assert logs == []
 
 
 def test_a_run_knows_what_is_shown_and_shows_nothing_once_it_ends() -> None:
@@ -189,7 +206,7 @@ def test_a_frame_that_was_refused_is_not_shown() -> None:
     async def scene(draft: Draft) -> None:
         await Answer(draft).write("one", "two", pause_s=1)
 
-    played(scene, DraftChat(refuses=True), run)
+    played(scene, DraftChat(Refused("other")), run)
     assert run.shown is None
 
 
