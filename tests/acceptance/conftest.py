@@ -17,7 +17,7 @@ def _forked(launcher: None) -> None:
 WAYS = (("polling", "chat"), ("webhook", "responses"))
 """The intake modes, each with another API of models."""
 
-CROSSED = {"test_intake", "test_delivery", "test_back_pressure", "test_stop", "test_drafts"}
+CROSSED = {"test_intake", "test_back_pressure", "test_stop"}
 """Files with rules that depend on the way: their scenarios run in both, all others in one."""
 
 

@@ -39,9 +39,8 @@ async def test_a10_two_tool_calls_run_at_once_and_the_next_turn_does_not_see_the
 
 
 async def test_a11_a_model_that_always_calls_a_tool_has_to_answer_at_the_step_limit(
-    model_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = model_rig
     await rig.start(max_steps=3, max_calls_per_tool=2)
     anna, chat = rig.anna()
     sums = [Reply(tool_calls=(tool_call("calculate", expression="1 + 1"),)) for _ in range(3)]
@@ -59,9 +58,8 @@ async def test_a11_a_model_that_always_calls_a_tool_has_to_answer_at_the_step_li
 
 
 async def test_a12_a_wrong_tool_call_is_reported_to_the_model_and_the_run_continues(
-    model_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = model_rig
     rig.model.dialect = replace(rig.model.dialect, reads_arguments=True)
     await rig.start(max_steps=9, max_calls_per_tool=9)
     anna, chat = rig.anna()
@@ -89,8 +87,7 @@ async def test_a12_a_wrong_tool_call_is_reported_to_the_model_and_the_run_contin
     assert rig.model.log.refusals == []
 
 
-async def test_a13_the_text_of_the_model_is_shown_word_for_word(model_rig: Rig) -> None:
-    rig = model_rig
+async def test_a13_the_text_of_the_model_is_shown_word_for_word(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     call = json.dumps({"function_call": {"name": "calculate", "arguments": {"expression": "1"}}})
@@ -142,9 +139,8 @@ async def test_half_an_answer_is_never_shown(model_rig: Rig) -> None:
 
 
 async def test_an_answer_that_stalls_is_requested_again_and_ends_at_the_time_limit(
-    model_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = model_rig
     await rig.start(model_timeout_s=5)
     anna, chat = rig.anna()
     rig.model.faults.add(StreamBreak.STALL)

@@ -52,8 +52,7 @@ async def test_reasoning_is_returned_within_a_turn_and_never_stored(
     assert rig.model.log.refusals == []
 
 
-async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(model_rig: Rig) -> None:
-    rig = model_rig
+async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(rig: Rig) -> None:
     await rig.start(openai_safety_identifier="on", openai_verbosity="low", lease_s=4)
     anna, annas = rig.anna()
     ben, bens = rig.ben()
