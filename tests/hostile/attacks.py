@@ -205,9 +205,8 @@ async def _answered(scene: Scene, file: Upload) -> str:
 
 async def _segments(scene: Scene) -> None:
     before_mb = scene.rig.bot.peak_mb()
-    for _ in range(2):
-        reply = await _answered(scene, picture_of_segments(6))
-        assert reply in (sentence("pictures.too_big"), sentence("pictures.broken"))
+    reply = await _answered(scene, picture_of_segments(6))
+    assert reply in (sentence("pictures.too_big"), sentence("pictures.broken"))
     assert scene.rig.bot.peak_mb() < before_mb + 40
 
 
@@ -246,7 +245,7 @@ ATTACKS = (
     Attack(
         "S2",
         "anyone",
-        "two pictures of a million segments",
+        "a picture of a million segments",
         "private chat",
         "refused; the bot's process parses nothing and takes at most 40 MB",
         _segments,

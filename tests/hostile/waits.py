@@ -12,6 +12,8 @@ from tests.acceptance.rig import Rig
 from tests.hostile.attacks import Attack, Scene
 
 _QUESTIONS = 4
+_PAUSE_S = 0.5
+"""Between two questions during an attack; without it, most of the work would be answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ async def waits_during(
         waits = [await wait()]
         while not attacking.done():
             waits.append(await wait())
+            await asyncio.wait([attacking], timeout=_PAUSE_S)
     held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop blocked"]
     return Waits(quiet, median(waits), max(waits), tuple(held))
 
