@@ -8,7 +8,7 @@ from bot.telegram.chat import Destination
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 PARTS = st.lists(
     st.builds(
         Part,
