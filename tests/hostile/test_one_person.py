@@ -12,7 +12,7 @@ from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import Reply
 
 US = "@ricordo_bot"
-SLOW = Upload(slow_pdf(pages=1), "slow.pdf", "application/pdf")
+SLOW = Upload(slow_pdf(pages=1, operators=6_000), "slow.pdf", "application/pdf")
 
 
 @pytest.fixture

@@ -103,11 +103,11 @@ async def test_a_small_machine_gives_a_parser_half_of_its_memory(
         await read_picture(picture)
 
 
-async def test_a_header_with_a_million_segments_is_read_elsewhere(
+async def test_a_header_with_many_segments_is_read_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Image, "open", None)  # the bot's own process would fail
-    content = b"\xff\xd8" + b"\xff\xe5\x00\x02" * 2**20
+    content = b"\xff\xd8" + b"\xff\xe5\x00\x02" * 2**16
     with pytest.raises(NotRead):
         await read_picture(content)
 

@@ -167,7 +167,7 @@ FAULTS = (
         patience_s=4 * _PARKED_AWAY_S,
     ),
     Fault("webhook: out of order", _out_of_order, Stage(roles=MANY, settings=_COALESCING)),
-    # In the suite a machine with four test workers may deliver one text seconds after the others,
+    # In the suite a machine with many test workers may deliver one text seconds after the others,
     # when they have been answered already.
     Fault("webhook: scattered", _scattered, Stage(roles=MANY, settings=_COALESCING), sample=0),
     Fault("webhook: repeated", _repeated, Stage(roles=MANY)),
