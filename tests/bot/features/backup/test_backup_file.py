@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import orjson
 import pytest
@@ -23,6 +25,12 @@ def write(path: Path, passphrase: str = "", file_format: int = 1) -> Path:
         for number, noise in enumerate(NOISE):
             writer.write({"number": number, "word": CANARY, "noise": noise})
     return path
+
+
+@cache
+def written(passphrase: str) -> bytes:
+    with TemporaryDirectory() as folder:
+        return write(Path(folder) / "backup", passphrase).read_bytes()
 
 
 def read(path: Path, passphrase: str) -> list[int]:
@@ -100,8 +108,8 @@ def test_a_file_gives_back_what_was_written_and_only_its_owner_may_read_it(
 def test_a_changed_file_is_refused(
     tmp_path: Path, passphrase: str, damage: Callable[[bytes], bytes]
 ) -> None:
-    path = write(tmp_path / "backup", passphrase)
-    path.write_bytes(damage(path.read_bytes()))
+    path = tmp_path / "backup"
+    path.write_bytes(damage(written(passphrase)))
     with pytest.raises(BackupRefused, match="damaged or cut off"):
         read(path, passphrase)
 
