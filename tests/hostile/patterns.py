@@ -25,7 +25,7 @@ MAX_S = 0.05
 """CPU time that a search through a run of `CHARS` may take if it is quadratic."""
 _LENGTHS = (6, 12, 18, 25, 100, 400, 1_600, 6_400, 25_600, CHARS)
 """Small steps come first, because a pattern may even take exponential time."""
-_LONG_ENOUGH_S = 0.0005
+_LONG_ENOUGH_S = 0.0002
 """A search that takes this long shows how its time grows."""
 _LINEAR, _QUADRATIC = 5.0, 8.0
 """Four times the length takes four times the linear part of the time and 16 times the quadratic
@@ -115,7 +115,7 @@ def slow(pattern: re.Pattern[str], repeated: str) -> float:
                 return 0
         elif taken > _LONG_ENOUGH_S or length == CHARS:
             whole, quarter = (_search(pattern, repeated, chars) for chars in (length, length // 4))
-            growth = ratio(whole, quarter, _LINEAR)
+            growth = ratio(whole, quarter, _LINEAR, rounds=2)
             if growth > _QUADRATIC:
                 return growth
             if growth <= _LINEAR:
