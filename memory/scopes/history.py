@@ -237,12 +237,12 @@ class ChatHistory:
         """Read the messages and vectors that are missing; raise `LeaseLost` after an erasure."""
         if self._stream.is_whole:
             return
-        max_bytes = self._parts.scopes.conversation_bytes
-        version, stream = await read_messages(self._parts.store, self.conversation, max_bytes)
+        parts = self._parts
+        version, stream = await read_messages(parts.store, parts.scopes, self.conversation)
         if version != self._here.version:
             raise LeaseLost(self.conversation.tag)
         self._stream = self._here.messages = stream
-        self._parts.scopes.keep(self._here)
+        parts.scopes.keep(self._here)
 
     async def _append(self, message: Message, exchange: int = 0) -> Message:
         store = self._parts.store

@@ -3,6 +3,7 @@
 Redis has the truth. What a process has read is valid only for the version that it was read under.
 """
 
+import asyncio
 import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -63,6 +64,7 @@ class Scopes:
         self._questions = questions
         self.zone = zone
         self.conversation_bytes = conversation_bytes
+        self.reading_long = asyncio.Lock()
         self._cache = ScopeCache(max_bytes)
 
     @property

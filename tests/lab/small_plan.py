@@ -1,4 +1,4 @@
-"""Runs the bot in a container of 512 MB: an ordinary day, then attacks.
+"""Runs the bot in a container of 512 MB: an ordinary day, then attacks of people and servers.
 
 `python -m tests.lab.small_plan` prints a table. It needs root and a writable cgroup (version 1 or
 2) for memory, and about a quarter of an hour. `--only WORD` runs what has this word in its name.
@@ -12,17 +12,26 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
+
+import mcp_types as types
+import orjson
 
 from tests.acceptance.rig import ROOT, BotProcess, Rig, open_rig
 from tests.bot.parsing.office import word, zipped
 from tests.hostile import attacks as hostile
+from tests.hostile.model_server import Answer, serving
+from tests.hostile.test_model_server import GZIPPED, STREAMS
 from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
 from tests.servers.bot_api import Upload
+from tests.servers.mcp_shop import Shop, ShopServer
+from tests.servers.model_api import Reply, tool_call
+from tests.servers.web_site import HTML, Site
 from tests.valkey import ValkeyServer
 
 LIMIT_MB = 512
@@ -30,8 +39,14 @@ _MB = 2**20
 _ANSWER_S = 120
 _SHOWN_CHARS = 60
 _ROOT = Path("/sys/fs/cgroup")
+_WITH_LOCAL_SITES = (
+    "import sys; from tests.acceptance.local_sites import read_local_sites_only as local; local(); "
+    "from bot.__main__ import main; sys.exit(main())"
+)
 
 Scene = Callable[[Rig], Coroutine[None, None, object]]
+Served = AbstractAsyncContextManager[tuple[dict[str, object], Scene]]
+"""A hostile server while the block lasts: the bot's settings, and a scene that uses it."""
 
 
 @dataclass
@@ -83,7 +98,8 @@ class SmallBot(BotProcess):
         self._group = group
 
     async def _start(self) -> asyncio.subprocess.Process:
-        entering = f"echo $$ > {self._group.folder}/cgroup.procs && exec $0 -m bot"
+        bot = f"-c '{_WITH_LOCAL_SITES}'" if "LOCAL_SITES" in self._environment else "-m bot"
+        entering = f"echo $$ > {self._group.folder}/cgroup.procs && exec $0 {bot}"
         return await asyncio.create_subprocess_exec(
             *("/bin/sh", "-c", entering, sys.executable),
             cwd=ROOT,
@@ -188,6 +204,60 @@ def attacking(attack: hostile.Attack) -> Scene:
     return attack_it
 
 
+async def eight_ask(rig: Rig, text: str) -> None:
+    """Eight people ask at the same time."""
+
+    async def ask(number: int) -> None:
+        person, chat = rig.person(5000 + number, f"Person {number}")
+        sent = await person.say(chat, text)
+        await chat.wait_for_reply(after=sent, timeout_s=_ANSWER_S)
+
+    await asyncio.gather(*map(ask, range(8)))
+
+
+def using(rig: Rig, tool: str, **arguments: object) -> None:
+    """Let the model call a tool when it is asked for."""
+    rig.script.on(lambda asked: asked.messages[-1].role == "tool", "Done.")
+    rig.script.on("Please use", Reply(tool_calls=(tool_call(tool, **arguments),)))
+
+
+@asynccontextmanager
+async def hostile_model(stream: str) -> AsyncIterator[tuple[dict[str, object], Scene]]:
+    """Serve a model that answers everybody with a hostile stream."""
+    body, head = STREAMS[stream]
+    async with serving(Answer.streamed(body, head)) as server:
+        yield {"openai_base_url": server.base_url}, partial(eight_ask, text="Hello")
+
+
+@asynccontextmanager
+async def hostile_page(body: bytes, headers: str) -> AsyncIterator[tuple[dict[str, object], Scene]]:
+    """Serve a page that eight people want read."""
+    async with Site() as site:
+        site.put("/", body, headers, repeats=not headers)
+
+        async def read(rig: Rig) -> None:
+            using(rig, "read_page", url=site.at("/"))
+            await eight_ask(rig, f"Please use {site.at('/')}")
+
+        yield {"local_sites": "yes"}, read
+
+
+@asynccontextmanager
+async def hostile_tool(text: str, picture: str) -> AsyncIterator[tuple[dict[str, object], Scene]]:
+    """Serve an MCP tool that returns a long text or a large picture to eight people."""
+    shop = Shop()
+    shop.result = text
+    shop.files = [types.ImageContent(type="image", data=picture, mime_type="image/png")]
+
+    async def call(rig: Rig) -> None:
+        using(rig, "shop__picture", thing="stamp")
+        await eight_ask(rig, "Please use the shop")
+
+    async with ShopServer(shop) as server:
+        servers = orjson.dumps({"shop": {"url": server.address}}).decode()
+        yield {"mcp_servers": servers}, call
+
+
 ORDINARY: dict[str, Scene] = {
     "24 people, 5 messages each": talk,
     "a photo of 12 megapixels and 5 MB": sending(camera()),
@@ -205,6 +275,17 @@ ATTACKS: dict[str, Scene] = {
     "S4: an export with a million messages": sending(export_of(500, 2_000, "a")),
     "S11: 249,000 rows of one letter": sending(short_rows()),
     **{attack.name: attacking(attack) for attack in hostile.ATTACKS},
+}
+
+PACKED = HTML + "Content-Encoding: gzip\r\n"
+SERVERS: dict[str, Callable[[], Served]] = {
+    **{f"model: {stream}": partial(hostile_model, stream) for stream in STREAMS},
+    "page: an endless one": partial(hostile_page, b"<p>x" * 2**14, ""),
+    "page: a gzip bomb": partial(hostile_page, GZIPPED, PACKED),
+    "page: 60,000 nested tables": partial(hostile_page, b"<table><tr><td>" * 60_000, HTML),
+    "MCP: a text of 3 MB": partial(hostile_tool, "word " * 600_000, "AAAA"),
+    "MCP: a text of 50 MB": partial(hostile_tool, "word " * 10_000_000, "AAAA"),
+    "MCP: a picture of 50 MB": partial(hostile_tool, "", "A" * 50 * _MB),
 }
 
 
@@ -240,13 +321,19 @@ async def play(name: str, scene: Scene, rig: Rig, group: Group) -> bool:
     return rig.bot.is_running
 
 
-async def day(server: ValkeyServer, folder: Path, scenes: dict[str, Scene], group: Group) -> None:
+async def day(
+    server: ValkeyServer,
+    folder: Path,
+    scenes: dict[str, Scene],
+    group: Group,
+    settings: dict[str, object] | None = None,
+) -> None:
     """Play scenes with one bot, as long as it runs."""
     server.ask("FLUSHALL")
     await asyncio.to_thread(folder.mkdir)
     async with open_rig(server.url, folder, "webhook") as rig:
         rig.bot = SmallBot(rig.environment, group)
-        await rig.start(coalesce_s=1, log_level="info", lease_s=30)
+        await rig.start(coalesce_s=1, log_level="info", lease_s=30, **settings or {})
         for name, scene in scenes.items():
             if not await play(name, scene, rig, group):
                 break
@@ -263,6 +350,12 @@ async def run(folder: Path, only: str) -> None:
         for number, (name, scene) in enumerate(ATTACKS.items()):
             if only in name:
                 await day(server, folder / str(number), {name: scene}, group)
+        for name, served in SERVERS.items():
+            if only in name:
+                async with served() as (settings, scene):
+                    await day(
+                        server, folder / name.replace("/", ""), {name: scene}, group, settings
+                    )
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
 """A conversation of any length takes a bounded part of the memory; the newest is found."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC
 from random import Random
+from typing import Literal
 
 import numpy as np
 
@@ -81,3 +83,36 @@ async def test_of_a_long_conversation_the_newest_messages_are_read(memory: Memor
     hits = await history.find("harbour Oulu", 1)
     assert [history.messages[hit.row].seq for hit in hits] == [newest.seq]
     assert newest.seq == 81
+
+
+class Queue(asyncio.Lock):
+    """A lock that tells when it was asked for three times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = asyncio.Semaphore(3)
+        self.is_full = asyncio.Event()
+
+    async def acquire(self) -> Literal[True]:
+        await self._asked.acquire()
+        if self._asked.locked():
+            self.is_full.set()
+        return await super().acquire()
+
+
+async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -> None:
+    """Before the fix, six of 10,000 long messages of made-up words took 500 MB at once."""
+    long, turn = [Scope.of_chat(8), Scope.of_chat(9)], Queue()
+    for scope in (HERE, *long):
+        history = await ChatHistory.read(memory.histories, scope)
+        for number in range(2 if scope == HERE else 250):
+            await history.append_user_message(f"number {number} " + "of a boat " * 1_500, 1.7e9)
+        memory.scopes.drop(scope)
+    memory.scopes.reading_long = turn
+    async with turn:
+        reading = [asyncio.create_task(ChatHistory.read(memory.histories, scope)) for scope in long]
+        await ChatHistory.read(memory.histories, HERE)
+        await turn.is_full.wait()
+        assert not any(each.done() for each in reading)
+    for history in await asyncio.gather(*reading):
+        assert len(await history.find("number 249", 1)) == 1
