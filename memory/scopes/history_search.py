@@ -52,7 +52,7 @@ class HistorySearch:
         allowed = self._allowed((), search_filter)
         rows = (self.stream.position(seq) for seq in seqs)
         found = [row for row in rows if row is not None and allowed[row]]
-        return [self._result(Hit(row, 0.0, 0.0, 0.0, is_boosted=False)) for row in found[:k]]
+        return [self._result(Hit(row)) for row in found[:k]]
 
     async def messages(
         self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter

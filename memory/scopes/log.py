@@ -7,6 +7,7 @@ were deleted.
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,9 @@ follows the role."""
 _REFUSED = "refused"
 """The stored role of a message that the model's server refused; `_UNTRUSTED` may follow it."""
 
+
+_shared = lru_cache(maxsize=1_024)(int)
+"""Reads a number that stands in many messages, as one object."""
 
 _USUAL_FIELDS: Final = 8
 """Fields that every message has; one with more has some of `_rare`."""
@@ -74,11 +78,11 @@ def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
     role = fields[b"r"]
     return Message(
         seq,
-        int(fields[b"x"]),
+        _shared(fields[b"x"]),
         "assistant" if role.startswith(b"assistant") else "user",
         fields[b"t"].decode(),
         float(fields[b"s"]),
-        int(fields[b"i"]),
+        _shared(fields[b"i"]),
         sys.intern(fields[b"n"].decode()),  # most messages are of a few people
         _numbers(fields[b"m"]),
         int(fields[b"k"]),

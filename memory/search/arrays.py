@@ -46,6 +46,15 @@ class GrowingArray(Generic[Scalar]):
         self._used = used
 
 
+def with_neighbors(flags: Flags) -> Flags:
+    """Return `flags` with the two positions before and after each true one, `(len(flags),)`."""
+    wide = flags.copy()
+    for step in (1, 2):
+        wide[step:] |= flags[:-step]
+        wide[:-step] |= flags[step:]
+    return wide
+
+
 def best_positions(scores: Floats, k: int) -> Positions:
     """Return the positions of the `k` best scores, best first; of equal ones the earlier first."""
     positions = np.arange(len(scores))

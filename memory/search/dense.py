@@ -1,8 +1,11 @@
-"""The dense retriever: exact cosine search over the vectors of a conversation, mean removed.
+"""The dense retriever: cosine search over the vectors of a conversation, mean removed.
 
 All records of a conversation share something (its people, its style); their mean vector is that.
 It is subtracted from the rows and from the question before the cosine is taken (Mu & Viswanath
 2018, without the principal components, which did not help).
+
+In a long conversation a first pass compares only the signs of the components: of a record above the
+mean, and of the question. Records that may be among the best are then scored exactly.
 
 Results depend only on the vectors that are held, not on when they came or when searches ran. All
 vectors must be of one model; the scope store sees to that.
@@ -14,10 +17,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from memory.search.arrays import Flags, Floats
-from memory.search.int8_rows import Int8Rows, blocks, product, quantised
+from memory.search.arrays import Flags, Floats, Positions, with_neighbors
+from memory.search.int8_rows import Int8Rows, Signs, blocks, packed_signs, product, quantised
 
 _STEP: Final = 1.1
 """The mean is computed again when the number of vectors has grown by this factor."""
@@ -27,51 +29,58 @@ _FLAT: Final = 1e-6
 """Scores with a smaller deviation than this differ only by rounding."""
 _GROWTH: Final = 8
 """A full matrix grows by one part in so many."""
+_MAX_EXACT: Final = 20_000
+"""Up to so many records all are scored exactly."""
+_LIKELY: Final = 500
+"""Of more, so many are scored exactly, with their neighbors, ..."""
+_NEAREST: Final = 200
+"""... so many by their vectors alone, one of which is the closest, ..."""
+_SAMPLED: Final = 400
+"""... and so many for the mean and the deviation of all scores."""
+_SIGNS_TELL: Final = np.float32(0.85)
+"""Correlation of what the signs estimate with the exact scores (MiniLM vectors)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DenseScores:
     """What the vector of a question found.
 
-    `standard`: `(records,)` float32, the cosine without the mean vector, in standard deviations
-    from the average record; 0 for a record without a vector. `closeness`: the best plain cosine, in
-    standard deviations from the cosines of distant records. It is comparable between models.
+    `rows`: ascending, the records that were scored: all, or some with their neighbors.
+    `standard`: `(rows,)` float32, the cosine without the mean vector, in standard deviations from
+    the average record; 0 for a record without a vector. `stand_for`: `(rows,)` float32, for how
+    many records each counts in the mean and the deviation of all. `closeness`: the best plain
+    cosine, in standard deviations from the cosines of distant records. It is comparable between
+    models.
     """
 
+    rows: Positions
     standard: Floats
+    stand_for: Floats
     closeness: float
 
 
 class DenseIndex:
-    """The directions of a conversation's vectors, by position; some records may have no vector.
+    """The directions of a conversation's vectors, by position; `vectors` counts them.
 
-    The width is `dimensions`; without it, that of the first vector.
+    Some records may have no vector. The width is that of the first vector.
     """
 
-    def __init__(self, dimensions: int | None = None, centring: float = 1.0) -> None:
-        self._width = dimensions
+    def __init__(self, centring: float = 1.0) -> None:
         self._centring = centring
-        self._matrix: Int8Rows = np.zeros((0, dimensions or 0), np.int8)
+        self._width: int | None = None
+        self._matrix: Int8Rows = np.zeros((0, 0), np.int8)
         self._unit: Floats = np.zeros(0, np.float32)
         self._present: Flags = np.zeros(0, bool)
         self._along: Floats = np.zeros(0, np.float32)
         self._scale: Floats = np.zeros(0, np.float32)
-        self._used = 0
-        self._count = 0
-        self._centre: Floats = np.zeros(dimensions or 0, np.float32)
+        self._signs: Signs = np.zeros((0, 0), np.uint64)
+        self._used = self.vectors = 0
+        self._centre: Floats = np.zeros(0, np.float32)
+        self._threshold: Int8Rows = np.zeros(0, np.int8)
         self._centred_on = 0
         self._centred_to = 0
         self._measured = 0
         self._background = (0.0, 1.0)
-
-    def __len__(self) -> int:
-        """Count all records, those without a vector included."""
-        return self._used
-
-    @property
-    def vectors(self) -> int:
-        """How many records have a vector."""
-        return self._count
 
     @property
     def present(self) -> Flags:
@@ -81,7 +90,7 @@ class DenseIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        arrays = (self._matrix, self._unit, self._present, self._along, self._scale, self._centre)
+        arrays = (self._matrix, self._unit, self._present, self._along, self._scale, self._signs)
         return sum(array.nbytes for array in arrays)
 
     def extend(self, vectors: Sequence[Floats | None]) -> None:
@@ -89,31 +98,26 @@ class DenseIndex:
 
         Raise `ValueError` and add nothing if a vector has another width than the others.
         """
-        given = [
-            (at, vector) for at, vector in enumerate(vectors, self._used) if vector is not None
-        ]
-        for _, vector in given:
-            self._check(vector)
-            if len(vector) != len(given[0][1]):
-                raise ValueError("vectors of several widths")
+        rows = [quantised(vector) for vector in vectors if vector is not None]
+        for row in rows:
+            self._check(row, len(rows[0]))
+        positions = [at for at, each in enumerate(vectors, self._used) if each is not None]
         used = self._used + len(vectors)
         if used > len(self._present):
-            self._resize(max(used, self._used + max(64, self._used // _GROWTH)))
+            capacity = max(used, self._used + max(64, self._used // _GROWTH))
+            for name in ("_matrix", "_unit", "_present", "_along", "_scale"):
+                array = getattr(self, name)
+                larger = np.zeros((capacity, *array.shape[1:]), array.dtype)
+                larger[: self._used] = array[: self._used]
+                setattr(self, name, larger)
         self._used = used
-        for at, vector in given:
-            self.put(at, vector)
+        if rows:
+            self.put_packed(np.array(positions), np.array(rows))
 
-    def put(self, at: int, vector: Floats) -> None:
-        """Set the vector of a record; it replaces an earlier one.
-
-        Raise `ValueError` if it has another width than the others.
-        """
-        self.put_packed(np.array([at]), quantised(vector)[None])
-
-    def put_packed(self, positions: npt.NDArray[np.intp], rows: Int8Rows) -> None:
+    def put_packed(self, positions: Positions, rows: Int8Rows) -> None:
         """Set the vectors of the records at ascending positions, at least one.
 
-        Raise `ValueError` if they have another width than the others.
+        They replace earlier ones. Raise `ValueError` if they have another width than the others.
         """
         self._check(rows[0])
         if self._width is None:
@@ -123,14 +127,14 @@ class DenseIndex:
         self._matrix[positions] = rows
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float32))
         self._unit[positions] = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        self._count += len(positions) - int(np.count_nonzero(self._present[positions]))
+        self.vectors += len(positions) - int(np.count_nonzero(self._present[positions]))
         self._present[positions] = True
         first = int(positions[0])
         self._measured = min(self._measured, first)
         if first < self._centred_to:  # the mean was computed from the vectors before this position
             self._centred_on = 0
 
-    def packed_from(self, first: int) -> tuple[npt.NDArray[np.intp], Int8Rows]:
+    def packed_from(self, first: int) -> tuple[Positions, Int8Rows]:
         """Return the positions from `first` on that have vectors, and these, `(n, width)` int8."""
         at = first + np.flatnonzero(self._present[first : self._used])
         return at, self._matrix[at]
@@ -139,46 +143,63 @@ class DenseIndex:
         """Return the vector of a record, `(dimensions,)` float32, or None."""
         return self._rows(np.array([at]))[0] if self._present[at] else None
 
-    def scores(self, question: Floats) -> DenseScores:
-        """Score all records for the unit vector of a question.
+    def scores(self, question: Floats, favor: Floats) -> DenseScores:
+        """Score the records for the unit vector of a question; at least one has a vector.
 
-        Raise `ValueError` if it has another width than the others.
+        Of many, only those are scored that may be among the best. `favor`: `(records,)`, what a
+        record has besides its vector, in deviations. Raise `ValueError` if the question has another
+        width than the others.
         """
-        if not self._count:
-            return DenseScores(np.zeros(self._used, np.float32), 0.0)
         self._check(question)
         self._recentre()
         if self._measured < self._used:
             self._measure()
-        cosines = product(self._matrix[: self._used], question)
-        cosines *= self._unit[: self._used]
+        stand_for = self.present.astype(np.float32)
+        if self._used > _MAX_EXACT:
+            stand_for *= _likely(self._estimated(question), favor)
+            rows = np.flatnonzero(with_neighbors(stand_for > 0))
+            cosines = product(self._matrix, question, rows)
+        else:
+            rows = np.arange(self._used)
+            cosines = product(self._matrix[: self._used], question)
+        cosines *= self._unit[rows]
         mean, deviation = self._background
-        is_complete = self._count == self._used
-        best = float((cosines if is_complete else cosines[self.present]).max())
+        best = float(cosines.max(initial=-1.0, where=self._present[rows]))
         # (e - m)(q - m) = eq - em + m(m - q); rows without a vector have scale 0 and stay 0.
-        cosines -= self._along[: self._used]
+        cosines -= self._along[rows]
         cosines += np.float32(self._centre @ (self._centre - question))
-        cosines *= self._scale[: self._used]
-        standardise(cosines, self.present)
-        if not is_complete:
-            cosines[~self.present] = 0.0
-        return DenseScores(cosines, (best - mean) / deviation)
+        cosines *= self._scale[rows]
+        standardise(cosines, stand_for[rows])
+        cosines *= self._present[rows]
+        return DenseScores(rows, cosines, stand_for[rows], (best - mean) / deviation)
 
-    def _rows(self, positions: npt.NDArray[np.intp]) -> Floats:
+    def _estimated(self, question: Floats) -> Floats:
+        """Estimate the standard scores of all records by the signs of their components."""
+        differ = np.zeros(self._used, np.uint16)
+        asked = packed_signs((question > self._centre)[None])
+        for signs, word in zip(self._signs[:, : self._used], asked, strict=True):
+            differ += np.bitwise_count(signs ^ word)
+        estimate = differ * np.float32(-1.0)
+        standardise(estimate, self.present)
+        estimate *= self.present * _SIGNS_TELL  # nothing is known without a vector
+        return estimate
+
+    def _rows(self, positions: Positions) -> Floats:
         """Return the unit vectors at these positions, `(n, dimensions)`."""
         rows: Floats = self._matrix[positions] * self._unit[positions, None]
         return rows
 
-    def _check(self, vector: Floats | Int8Rows) -> None:
-        if self._width is not None and len(vector) != self._width:
-            raise ValueError(f"a vector of {len(vector)} dimensions among those of {self._width}")
+    def _check(self, vector: Floats | Int8Rows, width: int | None = None) -> None:
+        width = self._width or width
+        if width is not None and len(vector) != width:
+            raise ValueError(f"a vector of {len(vector)} dimensions among those of {width}")
 
     def _recentre(self) -> None:
         """Compute the mean and the background from the first vectors, if their number has grown.
 
         How many are used depends on the count alone; it is at least ten of eleven.
         """
-        settled = math.ceil(_STEP ** int(math.log(self._count, _STEP)))
+        settled = math.ceil(_STEP ** int(math.log(self.vectors, _STEP)))
         if settled == self._centred_on:
             return
         rows = np.flatnonzero(self.present)[:settled]
@@ -187,6 +208,8 @@ class DenseIndex:
         for block in blocks(self._centred_to):  # rows without a vector are zero
             total += self._unit[block] @ self._matrix[block].astype(np.float32)
         self._centre = total * np.float32(self._centring / settled)
+        length = settled / max(float(self._unit[: self._centred_to].sum()), _FLAT)
+        self._threshold = np.rint(self._centre * np.float32(length)).astype(np.int8)
         self._measured = 0
         self._background = self._far_apart(rows)
 
@@ -199,9 +222,20 @@ class DenseIndex:
         scale = np.where(rest > _FLAT, 1.0 / np.sqrt(np.maximum(rest, _FLAT)), 0.0)
         self._along[rows] = along
         self._scale[rows] = np.where(self._present[rows], scale, 0.0)
+        if self._used > _MAX_EXACT:
+            self._note_signs(self._measured)
         self._measured = self._used
 
-    def _far_apart(self, rows: npt.NDArray[np.intp]) -> tuple[float, float]:
+    def _note_signs(self, first: int) -> None:
+        """Store for the rows from `first` on which components are above the mean."""
+        if self._signs.shape[1] != len(self._present):
+            self._signs = np.zeros((-(-len(self._centre) // 64), len(self._present)), np.uint64)
+            first = 0
+        for block in blocks(self._used - first):
+            rows = slice(first + block.start, first + block.stop)
+            self._signs[:, rows] = packed_signs(self._matrix[rows] > self._threshold)
+
+    def _far_apart(self, rows: Positions) -> tuple[float, float]:
         """Return mean and deviation of the cosines of records half a conversation apart."""
         if len(rows) < 2:
             return 0.0, 1.0
@@ -210,22 +244,24 @@ class DenseIndex:
         cosines = np.einsum("ij,ij->i", self._rows(rows[picks]), self._rows(rows[others]))
         return float(cosines.mean()), max(float(cosines.std()), 1e-3)
 
-    def _resize(self, capacity: int) -> None:
-        matrix = np.zeros((capacity, self._width or 0), np.int8)
-        matrix[: self._used] = self._matrix[: self._used]
-        self._matrix = matrix
-        for name in ("_unit", "_present", "_along", "_scale"):
-            array = getattr(self, name)
-            setattr(
-                self, name, np.concatenate([array, np.zeros(capacity - len(array), array.dtype)])
-            )
+
+def _likely(estimate: Floats, favor: Floats) -> Floats:
+    """Return 1 for records that may be among the best; a sample stands for the others."""
+    likely = np.zeros(len(estimate), np.bool_)
+    for scores, count in ((estimate, _NEAREST), (estimate + favor, _LIKELY)):
+        likely[np.argpartition(scores, -count)[-count:]] = True
+    # Of the others, those with high or low estimates tell more of the deviation.
+    chances = np.cumsum(np.where(likely, 0, 1 + estimate * estimate))
+    step = chances[-1] / _SAMPLED
+    sample = np.searchsorted(chances, np.arange(0.5, _SAMPLED) * step)
+    stand_for = likely.astype(np.float32)
+    np.add.at(stand_for, sample, step / (1 + estimate[sample] ** 2))
+    return stand_for
 
 
-def standardise(scores: Floats, present: Flags) -> None:
-    """Scale scores in place to mean 0 and deviation 1 over those present; equal ones become 0."""
-    is_complete = present.all()
-    count = max(len(scores) if is_complete else np.count_nonzero(present), 1)
-    scores -= np.float32(np.add.reduce(scores if is_complete else scores[present]) / count)
-    seen = scores if is_complete else scores[present]
-    deviation = math.sqrt(seen @ seen / count)
+def standardise(scores: Floats, stand_for: Floats | Flags) -> None:
+    """Scale scores in place to mean 0 and deviation 1; equal ones become 0."""
+    count = max(float(stand_for.sum()), 1.0)
+    scores -= np.float32(scores @ stand_for / count)
+    deviation = math.sqrt((scores * stand_for) @ scores / count)
     scores *= np.float32(1.0 / deviation if deviation > _FLAT else 0.0)

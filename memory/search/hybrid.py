@@ -22,7 +22,7 @@ import numpy as np
 
 from memory.search.arrays import Flags, Floats, GrowingArray, Positions, best_positions
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.int8_rows import Int8Rows
+from memory.search.int8_rows import Int8Rows, quantised
 from memory.search.lexical import LexicalIndex, LexicalScores
 from memory.search.question import QUESTION_MARKS, is_question
 from memory.search.sessions import Sessions
@@ -59,10 +59,10 @@ class Hit:
     """
 
     row: int
-    score: float
-    lexical: float
-    dense: float
-    is_boosted: bool
+    score: float = 0.0
+    lexical: float = 0.0
+    dense: float = 0.0
+    is_boosted: bool = False
 
 
 class HybridIndex:
@@ -72,11 +72,11 @@ class HybridIndex:
     built. One index serves one thread at a time.
     """
 
-    def __init__(self, dimensions: int | None = None, weights: Weights = DEFAULTS) -> None:
+    def __init__(self, weights: Weights = DEFAULTS) -> None:
         self._weights = weights
         self._sessions = Sessions()
         self._lexical = LexicalIndex(self._sessions, weights)
-        self._dense = DenseIndex(dimensions, weights.centring)
+        self._dense = DenseIndex(weights.centring)
         self._prior = GrowingArray(np.float32)
         self._times = Times(weights)
 
@@ -116,7 +116,7 @@ class HybridIndex:
 
     def put_vector(self, row: int, vector: Floats) -> None:
         """Set the vector of one record, as `put_packed` does with several."""
-        self._dense.put(row, vector)
+        self._dense.put_packed(np.array([row]), quantised(vector)[None])
 
     def put_packed(self, rows: Positions, packed: Int8Rows) -> None:
         """Set the vectors of ascending rows, at least one, `(n, dimensions)` int8.
@@ -150,32 +150,34 @@ class HybridIndex:
         if not len(self) or k < 1:
             return []
         found = self._lexical.scores(question)
-        near = self._dense.scores(vector) if vector is not None and self.vectors else None
         then = self._times.said_then(question, asked_on, self._lexical)
+        lexical = self._lexical_share(found)
+        scores = lexical + self._prior.view
+        self._times.add_to(scores, question, then)
+        near = None
+        if vector is not None and self.vectors:
+            near = self._dense.scores(vector, _if_allowed(scores, allowed))
         asks_then = then is not None and is_question(question)
         if not asks_then and not self._is_above_floor(found, near):
             return []
-        asks_days = then is not None or self._times.names_days(question)
-        is_weak = near is None and not asks_days and not self._is_sure(found, self._weights.floor)
-        lexical = self._lexical_share(found)
-        dense = np.zeros_like(lexical) if near is None else self._dense_share(near.standard)
+        is_weak = near is None and not self._is_sure(found, self._weights.floor)
+        is_weak = is_weak and then is None and not self._times.names_days(question)
+        rows = np.arange(len(self)) if near is None else near.rows
+        lexical, scores = lexical[rows], scores[rows]
+        dense = np.zeros_like(lexical) if near is None else self._dense_share(near)
+        scores += dense
         is_hit = lexical >= self._weights.min_lexical
         is_hit |= dense >= self._weights.min_dense
         if then is not None:
-            is_hit |= then == 1
+            is_hit |= then[rows] == 1
         if allowed is not None:
-            is_hit &= allowed
+            is_hit &= allowed[rows]
         asks_nothing = found.words < self._weights.min_words and not is_question(question)
         if is_weak or asks_nothing:
-            is_hit &= found.near if is_weak else found.rarest > 0
+            is_hit &= found.near[rows] if is_weak else found.rarest[rows] > 0
             k = min(k, self._weights.max_weak)
-        scores = lexical + dense + self._prior.view
-        self._times.add_to(scores, question, then)
-        rows = np.flatnonzero(is_hit)
-        rows = rows[best_positions(scores[rows], k)]
         is_boosted = found.boosted[rows] > found.own[rows]
-        columns = (rows, scores[rows], lexical[rows], dense[rows], is_boosted)
-        return [Hit(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
+        return _best(is_hit, k, rows, scores, lexical, dense, is_boosted)
 
     def related(
         self, hits: Sequence[Hit], k: int, allowed: Flags | None = None, text: str = ""
@@ -188,32 +190,24 @@ class HybridIndex:
         """
         vector = self._dense.vector(hits[0].row) if hits and k > 0 else None
         if vector is not None:
-            scores = self._dense.scores(vector).standard
+            near = self._dense.scores(vector, _if_allowed(self._prior.view, allowed))
+            rows, scores = near.rows, near.standard
             is_related = scores >= self._weights.min_related
         elif hits and k > 0 and text:
-            scores = self._lexical.scores(text).own
+            rows, scores = np.arange(len(self)), self._lexical.scores(text).own
             is_related = scores >= self._lexical.rare(self._weights.rare_share / 2)
         else:
             return []
         if allowed is not None:
-            is_related &= allowed
-        is_related[[hit.row for hit in hits]] = False
-        ranked = scores + self._prior.view
-        rows = np.flatnonzero(is_related)
-        rows = rows[best_positions(ranked[rows], k)]
-        columns = (rows, ranked[rows], scores[rows])
-        found = zip(*(each.tolist() for each in columns), strict=True)
-        return [
-            Hit(row, score, 0.0, standard, is_boosted=False)
-            if vector is not None
-            else Hit(row, score, standard, 0.0, is_boosted=False)
-            for row, score, standard in found
-        ]
+            is_related &= allowed[rows]
+        is_related[np.isin(rows, [hit.row for hit in hits])] = False
+        parts = (scores, 0 * scores) if vector is None else (0 * scores, scores)
+        return _best(is_related, k, rows, scores + self._prior.view[rows], *parts)
 
     def first_said(self, allowed: Flags) -> list[Hit]:
         """Return the first records that people said, for a question for the first thing."""
         rows = np.flatnonzero(allowed & ~self._times.by_assistant)
-        return [Hit(row, 0.0, 0.0, 0.0, is_boosted=False) for row in rows.tolist()[:_FIRST_SAID]]
+        return [Hit(row) for row in rows.tolist()[:_FIRST_SAID]]
 
     def statements_of_rare_words(self, question: str, k: int, allowed: Flags) -> list[Hit]:
         """Return up to `k` statements of people with the rarest words, for a question for a list.
@@ -224,11 +218,9 @@ class HybridIndex:
         """
         if not self._is_sure(self._lexical.scores(question), self._weights.floor_of_lists):
             return []
-        rows = np.flatnonzero(allowed & (self._prior.view == 0))
-        density = self._lexical.density()[rows]
-        best = best_positions(density, k)
-        told = zip(rows[best].tolist(), density[best].tolist(), strict=True)
-        return [Hit(row, score, score, 0.0, is_boosted=False) for row, score in told]
+        density = self._lexical.density()
+        is_told = allowed & (self._prior.view == 0)
+        return _best(is_told, k, np.arange(len(self)), density, density)
 
     def _is_sure(self, found: LexicalScores, floor: float) -> bool:
         """Return whether the words of a question are evidence enough without a vector."""
@@ -257,9 +249,10 @@ class HybridIndex:
         share *= np.float32(self._weights.lexical / best)
         return share
 
-    def _dense_share(self, standard: Floats) -> Floats:
-        """Return what the vectors add to each score, neighbors included, `(records,)`."""
-        joined = self._sessions.joined
+    def _dense_share(self, near: DenseScores) -> Floats:
+        """Return what the vectors add to scores, neighbors included, `(near.rows,)`."""
+        standard = near.standard
+        joined = self._sessions.joined[near.rows[:-1]] * (np.diff(near.rows) == 1)
         once = joined * np.float32(self._weights.dense_neighbor_boost)
         share = standard.copy()
         onward, backward = standard[:-1] * once, standard[1:] * once
@@ -267,5 +260,20 @@ class HybridIndex:
         share[:-1] += backward
         share[2:] += onward[:-1] * joined[1:]
         share[:-2] += backward[1:] * joined[:-1]
-        standardise(share, self._dense.present)
+        standardise(share, near.stand_for)
         return share
+
+
+def _if_allowed(scores: Floats, allowed: Flags | None) -> Floats:
+    """Return scores with the lowest one for each record that may not be found."""
+    return scores if allowed is None else np.where(allowed, scores, np.float32(-np.inf))
+
+
+def _best(
+    is_hit: Flags, k: int, rows: Positions, scores: Floats, *parts: Floats | Flags
+) -> list[Hit]:
+    """Return the `k` hits with the best scores, best first; columns are as in `Hit`."""
+    at = np.flatnonzero(is_hit)
+    at = at[best_positions(scores[at], k)]
+    columns = [each[at].tolist() for each in (rows, scores, *parts)]
+    return [Hit(*values) for values in zip(*columns, strict=True)]

@@ -5,21 +5,19 @@ takes no longer than it would with float32 rows, which are four times as large.
 """
 
 from collections.abc import Iterator
-from threading import Thread
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.arrays import Floats
+from memory.search.arrays import Flags, Floats, Positions
 
 Int8Rows = npt.NDArray[np.int8]
 """`(n, dimensions)` int8: vectors by their directions; their lengths do not matter."""
+Signs = npt.NDArray[np.uint64]
 
 _BLOCK_ROWS: Final = 512
 """Rows that a product converts at once; with 512 dimensions they take 1 MB as float32."""
-_WORTH_A_THREAD: Final = 20_000
-"""From this many rows in each half, a second thread saves more time than it costs."""
 
 
 def quantised(vector: Floats) -> Int8Rows:
@@ -29,26 +27,23 @@ def quantised(vector: Floats) -> Int8Rows:
     return direction
 
 
-def product(matrix: Int8Rows, question: Floats) -> Floats:
-    """Return `matrix @ question`; a second thread computes half of a large one."""
-    half, product = len(matrix) // 2, np.empty(len(matrix), np.float32)
-    if half < _WORTH_A_THREAD:
-        _multiply(matrix, question, product)
-        return product
-    other = Thread(target=_multiply, args=(matrix[:half], question, product[:half]))
-    other.start()
-    _multiply(matrix[half:], question, product[half:])
-    other.join()
+def product(matrix: Int8Rows, question: Floats, rows: Positions | None = None) -> Floats:
+    """Return `matrix @ question`, of some rows or of all, `(rows,)`."""
+    product = np.empty(len(matrix if rows is None else rows), np.float32)
+    converted = np.empty((min(len(product), _BLOCK_ROWS), matrix.shape[1]), np.float32)
+    for block in blocks(len(product)):
+        wide = converted[: block.stop - block.start]
+        np.copyto(wide, matrix[block if rows is None else rows[block]])
+        np.dot(wide, question, out=product[block])
     return product
 
 
-def _multiply(matrix: Int8Rows, question: Floats, product: Floats) -> None:
-    """Put `matrix @ question` into `product`."""
-    converted = np.empty((min(len(matrix), _BLOCK_ROWS), matrix.shape[1]), np.float32)
-    for block in blocks(len(matrix)):
-        rows = converted[: block.stop - block.start]
-        np.copyto(rows, matrix[block])
-        np.dot(rows, question, out=product[block])
+def packed_signs(is_above: Flags) -> Signs:
+    """Return `(n, dimensions)` flags as bits, 64 dimensions in a number, `(numbers, n)`."""
+    count, dimensions = is_above.shape
+    padded = np.zeros((count, -(-dimensions // 64) * 64), np.bool_)
+    padded[:, :dimensions] = is_above
+    return np.packbits(padded, axis=1).view(np.uint64).T
 
 
 def blocks(count: int) -> Iterator[slice]:

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.arrays import Flags, Floats, GrowingArray
+from memory.search.arrays import Flags, Floats, GrowingArray, Positions
 from memory.search.postings import Postings
 from memory.search.record_languages import RecordLanguages
 from memory.search.sessions import Sessions
@@ -37,9 +37,6 @@ _MAX_PARTS: Final = 8
 
 _MAX_WORDS: Final = 50_000
 """So many words are known while records are added; a text of made-up words has more."""
-
-_MAX_STEPS: Final = 2
-"""How many records away a word still counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +66,7 @@ class LexicalIndex:
         self._sessions = sessions
         self._weights = weights
         self._postings = Postings()
+        self._stretch, self._shares = GrowingArray(np.float16), GrowingArray(np.float16)
         self._languages = RecordLanguages(is_stemmed=weights.snowball)
         self._forget_words()
 
@@ -79,7 +77,7 @@ class LexicalIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
-        return self._postings.nbytes
+        return self._postings.nbytes + self._stretch.nbytes + self._shares.nbytes
 
     def extend(
         self, said: NumberedWords, weights: npt.NDArray[np.float64], days: Sequence[date | None]
@@ -98,9 +96,10 @@ class LexicalIndex:
         both, counts = np.unique(texts * len(self._postings) + terms, return_counts=True)
         texts, terms = np.divmod(both, max(1, len(self._postings)))
         k1 = self._weights.saturation
-        stretch = k1 * np.maximum(1.0, (said.lengths + dated) / self._weights.paragraph_words)
-        gained = weights[texts] * counts * (k1 + 1) / (counts + stretch[texts])
-        self._postings.extend(texts + (len(self) - len(dates)), terms, gained)
+        paragraphs = (said.lengths + dated) / self._weights.paragraph_words
+        self._stretch.extend(k1 * np.maximum(1.0, paragraphs))
+        self._shares.extend(weights)
+        self._postings.extend(texts + (len(self) - len(dates)), terms, counts)
         if len(self.vocabulary) > _MAX_WORDS:
             self._forget_words()
 
@@ -162,40 +161,40 @@ class LexicalIndex:
             self._languages.spoken(),
             function_words=self._weights.keep_function_words,
         )
-        own, boosted, said, rarest = (np.zeros(len(self), np.float32) for _ in range(4))
-        joined = self._sessions.joined
-        boost = joined * np.float32(self._weights.neighbor_boost)
-        answer_boost = joined * np.float32(self._weights.answer_boost)
-        onward_boost = np.where(self._sessions.answered, answer_boost, boost)
-        onward, backward = np.empty_like(boost), np.empty_like(boost)
-        near = np.zeros(len(self), np.bool_)
+        size = len(self)
+        own, boosted, rarest = np.zeros((3, size), np.float32)
+        near = np.zeros(size, np.bool_)
+        boost = self._sessions.joined * np.float32(self._weights.neighbor_boost)
+        answer_boost = self._sessions.joined * np.float32(self._weights.answer_boost)
+        # What a record passes on to the next one and to the one before; nothing at the ends.
+        onward, backward = np.zeros((2, size + 1), np.float32)
+        onward[: size - 1] = np.where(self._sessions.answered, answer_boost, boost)
+        backward[1:size] = boost
         mass = known = highest = 0.0
-        parts_left = _MAX_PARTS
         least = self.rare(self._weights.rare_share)
-        for forms in asked:
-            count = self._fill(forms, said)
-            if not count and parts_left:
-                parts_left -= 1
-                parts = self._postings.sharing_parts(forms)
-                count = self._fill(parts, said) if parts else 0
-            idf = self.rarity(count)
+        for records, unweighted in self._mentions(asked):
+            idf = self.rarity(len(records))
             mass += idf
-            if count:
+            if len(records):
                 known += idf
-                said *= np.float32(idf)
-                own += said
+                weights = unweighted * np.float32(idf)
+                own[records] += weights
                 if idf > highest:
                     highest = idf
-                    rarest[:] = said
-                for _ in range(_MAX_STEPS):  # a neighbor passes on what it got
-                    np.multiply(said[:-1], onward_boost, out=onward)
-                    np.multiply(said[1:], boost, out=backward)
-                    np.maximum(said[1:], onward, out=said[1:])
-                    np.maximum(said[:-1], backward, out=said[:-1])
-                boosted += said
+                    rarest.fill(0.0)
+                    rarest[records] = weights
+                after, before = weights * onward[records], weights * backward[records]
+                passed = {1: after, -1: before}
+                passed[2] = after * onward[records + 1]  # a neighbor passes on what it got
+                passed[-2] = before * backward[records - 1]
+                reached = np.zeros(size + 2, np.float32)  # the last two are beyond both ends
+                reached[records] = weights
+                for step, value in passed.items():
+                    at = records + step
+                    reached[at] = np.maximum(reached[at], value)
+                boosted += reached[:size]
                 if idf >= least:
-                    near |= said > 0
-                said.fill(0.0)
+                    near |= reached[:size] > 0
         best = float(boosted.max(initial=0.0))
         return LexicalScores(
             own=own,
@@ -228,11 +227,17 @@ class LexicalIndex:
         records = max(_FEW, int(len(self) * share))
         return self.rarity(min(records, len(self) // 2))
 
-    def _fill(self, forms: Sequence[str], said: Floats) -> int:
-        """Put the weight of a word into the records that contain it in any form; count these."""
-        for form in forms:
-            records, weights = self._postings.of(form)
-            said[records] = np.maximum(said[records], weights)
-        if len(forms) == 1:
-            return len(records)
-        return int(np.count_nonzero(said))
+    def _mentions(self, asked: Sequence[Sequence[str]]) -> list[tuple[Positions, Floats]]:
+        """Return for each word the records that have it in any form, and its weights in them.
+
+        A word that none has is looked for as a part of words.
+        """
+        found, parts_left = list[tuple[Positions, Floats]](), _MAX_PARTS
+        for forms in asked:
+            records, counts = self._postings.of(forms)
+            if not len(records) and parts_left:
+                parts_left -= 1
+                records, counts = self._postings.of(self._postings.sharing_parts(forms))
+            saturated = (self._weights.saturation + 1) / (counts + self._stretch.view[records])
+            found.append((records, self._shares.view[records] * counts * saturated))
+        return found

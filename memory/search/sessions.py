@@ -49,7 +49,5 @@ class Sessions:
     def best(self, scores: Floats) -> Floats:
         """Return for each record the best score in its session, `(records,)` float32."""
         starts = self._starts.view
-        lengths = np.empty_like(starts)
-        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
-        lengths[-1:] = len(self) - starts[-1:]
+        lengths = np.diff(starts, append=len(self))
         return np.repeat(np.maximum.reduceat(scores, starts), lengths)

@@ -65,8 +65,8 @@ class Times:
             scores += np.float32(self._weights.time_bonus) * self._tells_time.view
         if then is not None:
             scores += np.float32(self._weights.relative_date_bonus) * then
-        named = [each for each in named_days(question) if each.year or then is None]
-        scores += np.float32(self._weights.date_bonus) * self._named(named)
+        if named := [each for each in named_days(question) if each.year or then is None]:
+            scores += np.float32(self._weights.date_bonus) * self._named(named)
 
     def names_days(self, question: str) -> bool:
         """Return whether a question names a day, month or year of which there are records."""
@@ -82,14 +82,8 @@ class Times:
 
     def _nearest(self, periods: Sequence[Period]) -> Floats:
         """Return the nearness of each record to the nearest of these periods, `(records,)`."""
-        near = np.zeros(len(self._days), np.float32)
-        for period in periods:
-            np.maximum(near, self._nearness(*period), out=near)
+        days, near = self._days.view, np.zeros(len(self._days), np.float32)
+        for first, last in periods:  # it falls to 0 in the days after a period
+            fading = 1 - (days - last) / np.float32(self._weights.date_fade_days)
+            np.maximum(near, np.where(days < first, 0, np.clip(fading, 0, 1)), out=near)
         return near
-
-    def _nearness(self, first: int, last: int) -> Floats:
-        """Return 1 for records of these days, falling to 0 in the days after them."""
-        days = self._days.view
-        fading = 1 - (days - last) / np.float32(self._weights.date_fade_days)
-        nearness: Floats = np.where(days < first, 0, np.clip(fading, 0, 1)).astype(np.float32)
-        return nearness

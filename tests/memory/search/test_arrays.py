@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.search import int8_rows
+from memory.search import dense
 from memory.search.arrays import Floats, GrowingArray
-from memory.search.dense import DenseIndex
 from memory.search.hybrid import HybridIndex, IndexRecord
 from memory.search.sessions import Sessions
 from tests.memory.search.conversations import (
@@ -78,12 +77,20 @@ def test_vectors_of_another_model_are_refused_and_words_still_find(
     assert index.search(question, None, 99) == before
 
 
-def test_two_threads_give_the_same_product_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_of_many_records_are_scored_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
-    index = DenseIndex()
-    index.extend([unit(row) for row in random.standard_normal((301, WIDTH)).astype(np.float32)])
-    alone = index.scores(vector_of(1))
-    monkeypatch.setattr(int8_rows, "_WORTH_A_THREAD", 10)
-    shared = index.scores(vector_of(1))
-    assert shared.standard.tolist() == pytest.approx(alone.standard.tolist(), abs=1e-5)
-    assert shared.closeness == pytest.approx(alone.closeness)
+    topics = random.standard_normal((240, 100)).repeat(20, axis=0) + 4
+    rows = [unit(row) for row in topics + random.standard_normal(topics.shape)]
+    records = [IndexRecord(f"w {n % 13} {n % 97}", n // 20, vector=v) for n, v in enumerate(rows)]
+    asked = [(f"w {at % 97}?", unit(rows[at] + rows[at - 9])) for at in range(0, 4800, 96)]
+    whole, grown = index_of(records), HybridIndex()
+    exact = [{hit.row for hit in whole.search(*each, 10)} for each in asked]
+    for name, bound in (("_MAX_EXACT", 999), ("_LIKELY", 60), ("_NEAREST", 60), ("_SAMPLED", 240)):
+        monkeypatch.setattr(dense, name, bound)
+    for start in range(0, len(records), 400):
+        grown.extend(records[start : start + 400])
+        found = [grown.search(*each, 10) for each in asked]
+    same = [len(rows & {hit.row for hit in hits}) for rows, hits in zip(exact, found, strict=True)]
+    assert sum(same) >= 0.95 * 10 * len(asked)  # of real vectors, 99 of 100 are the same
+    assert len(grown._dense.scores(rows[0], np.zeros(4800, np.float32)).rows) < 1600
+    assert [index_of(records).search(*each, 10) for each in asked] == found

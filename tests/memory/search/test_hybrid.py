@@ -88,11 +88,6 @@ def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
     assert (len(index), index.vectors) == (1, 1)
 
 
-def test_a_given_width_applies_to_the_first_vector() -> None:
-    with pytest.raises(ValueError, match="dimensions"):
-        HybridIndex(WIDTH + 1).append(IndexRecord("lantern", 0, vector=vector_of(1)))
-
-
 def test_an_empty_index_finds_nothing() -> None:
     assert HybridIndex().search("lantern", vector_of(1), 5) == []
     assert HybridIndex().related([], 5) == []
@@ -134,7 +129,7 @@ def test_int8_vectors_hardly_change_scores() -> None:
     rows_of = [unit(row) for row in random.standard_normal((200, 64)).astype(np.float32) + 0.5]
     stored = unpacked([packed(row) for row in rows_of])
     weights = Weights(floor=-np.inf)
-    exact, quantised = HybridIndex(64, weights), HybridIndex(64, weights)
+    exact, quantised = HybridIndex(weights), HybridIndex(weights)
     for number, (row, small) in enumerate(zip(rows_of, stored, strict=True)):
         exact.append(IndexRecord("lantern", number, vector=row))
         quantised.append(IndexRecord("lantern", number, vector=small))

@@ -17,24 +17,25 @@ def _settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "_MAX_NEW", 3)
 
 
-def append(flat: Postings, record: int, weights: dict[str, float]) -> None:
-    """Add one record with the weight of each of its terms."""
-    terms = np.array([flat.number(term) for term in weights], np.int64)
-    flat.extend(np.full(len(terms), record), terms, np.array(list(weights.values())))
+def append(flat: Postings, record: int, counts: dict[str, int]) -> None:
+    """Add one record with the count of each of its terms."""
+    terms = np.array([flat.number(term) for term in counts], np.int64)
+    flat.extend(np.full(len(terms), record), terms, np.array(list(counts.values()), np.int64))
 
 
 @given(st.data(), st.lists(TERMS, max_size=30))
 def test_postings_equal_lists_of_each_term(data: st.DataObject, said: list[set[str]]) -> None:
-    flat, held = Postings(), list[dict[str, float]]()
+    flat, held = Postings(), list[dict[str, int]]()
     for terms in said:
-        weights = {term: float(data.draw(st.integers(1, 9))) for term in sorted(terms)}
-        append(flat, len(held), weights)
-        held.append(weights)
+        counts = {term: data.draw(st.integers(1, 300)) for term in sorted(terms)}
+        append(flat, len(held), counts)
+        held.append(counts)
         for term in "abcdefgh":
-            records, weighed = flat.of(term)
-            expected = {at: each[term] for at, each in enumerate(held) if term in each}
-            assert dict(zip(records.tolist(), weighed.tolist(), strict=True)) == expected
+            records, counted = flat.of([term])
+            expected = {at: min(each[term], 255) for at, each in enumerate(held) if term in each}
+            assert dict(zip(records.tolist(), counted.tolist(), strict=True)) == expected
             assert records.tolist() == sorted(expected)
+            assert flat.of([term, "a"])[0].tolist() == sorted({*expected, *flat.of(["a"])[0]})
 
 
 @given(st.text(CHARACTERS))
