@@ -31,12 +31,13 @@ _GROWTH: Final = 8
 """A full matrix grows by one part in so many."""
 _MAX_EXACT: Final = 20_000
 """Up to so many records all are scored exactly."""
-_LIKELY: Final = 500
+_LIKELY: Final = 300
 """Of more, so many are scored exactly, with their neighbors, ..."""
 _NEAREST: Final = 200
 """... so many by their vectors alone, one of which is the closest, ..."""
 _SAMPLED: Final = 400
 """... and so many for the mean and the deviation of all scores."""
+_GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _SIGNS_TELL: Final = np.float32(0.85)
 """Correlation of what the signs estimate with the exact scores (MiniLM vectors)."""
 
@@ -250,12 +251,11 @@ def _likely(estimate: Floats, favor: Floats) -> Floats:
     likely = np.zeros(len(estimate), np.bool_)
     for scores, count in ((estimate, _NEAREST), (estimate + favor, _LIKELY)):
         likely[np.argpartition(scores, -count)[-count:]] = True
-    # Of the others, those with high or low estimates tell more of the deviation.
-    chances = np.cumsum(np.where(likely, 0, 1 + estimate * estimate))
-    step = chances[-1] / _SAMPLED
-    sample = np.searchsorted(chances, np.arange(0.5, _SAMPLED) * step)
+    # Multiples of the golden ratio are spread evenly and in step with nothing, as sessions are.
+    sample = (np.arange(_SAMPLED) * _GOLDEN % 1 * len(estimate)).astype(np.intp)
+    sample = sample[~likely[sample]]
     stand_for = likely.astype(np.float32)
-    np.add.at(stand_for, sample, step / (1 + estimate[sample] ** 2))
+    stand_for[sample] = (len(estimate) - np.count_nonzero(likely)) / max(len(sample), 1)
     return stand_for
 
 
