@@ -28,7 +28,7 @@ import structlog
 from bot.agent.toolbox import ToolNameClash
 from bot.app import App
 from bot.features import add_all_commands, all_probes, all_settings
-from bot.metrics.monitoring import reporting_errors
+from bot.metrics.metrics import reporting_errors
 from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others

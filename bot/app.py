@@ -27,8 +27,7 @@ from bot.costs.usage_counter import UsageRecorder
 from bot.feature import Services
 from bot.features import check_commands, open_features
 from bot.language.catalogue import Catalogue
-from bot.metrics.metrics import Metrics, metrics_route
-from bot.metrics.monitoring import ConversationNames, Watchers
+from bot.metrics.metrics import ConversationNames, Metrics, Watchers, metrics_route
 from bot.model.models import OpenModels, open_models, secret_of
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.false_claims import FalseClaims

@@ -18,21 +18,21 @@ from bot.commands.notices import AdminNotices
 from bot.commands.privacy import PrivacyPart
 from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget
-from bot.metrics.monitoring import Watcher
+from bot.metrics.metrics import Watcher
 from bot.model.models import Models
 from bot.telegram.admission import Admission
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import AnswerStep, FileFetcher
+from bot.turn.draft import TypingIndicator
 from bot.turn.notes import Finish, Note
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.save_claims import RunAgent
-from bot.turn.typing_indicator import TypingIndicator
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.tool import Tool
 from memory.erasure.export import ExportPart
 from memory.erasure.jobs import Job

@@ -13,15 +13,13 @@ from bot.turn.agreed_run import AgreedRun
 from bot.turn.answer import Answerer, AnswerStep, CommandStep, FileSteps, QuotaStep
 from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.deliver import Deliverer
-from bot.turn.draft import draft_of
+from bot.turn.draft import TypingIndicator, draft_of
 from bot.turn.give_up import GiveUp
-from bot.turn.hooks import AfterTurn
 from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
-from bot.turn.turn import TurnRunner
-from bot.turn.typing_indicator import TypingIndicator
+from bot.turn.turn import AfterTurn, TurnRunner
 from memory.behaviors.learning_mode import LearningModes
 from memory.erasure.tool_runs import ToolRuns
 

@@ -19,7 +19,7 @@ from bot.check.chat_model import check_chat, check_second
 from bot.check.embeddings import COMPARISON, check_embeddings
 from bot.check.store import STORED_DATA, check_store, one_connection
 from bot.check.telegram import check_telegram, check_token
-from bot.metrics.monitoring import REPORTS_NEED, how_to_install
+from bot.metrics.metrics import REPORTS_NEED, how_to_install
 from bot.model.models import lacks_embedding_key, lacks_fallback_key, lacks_model_key
 from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Probe, Row, Rows, StoreProbe

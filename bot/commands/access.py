@@ -1,6 +1,6 @@
 """Who may use a command or change a memory: every check of commands and buttons is here.
 
-The rule for memories is in `memory.behaviors.call_context`. Telegram is asked who administers a
+The rule for memories is in `memory.behaviors.context`. Telegram is asked who administers a
 group only if the rule depends on it.
 """
 
@@ -16,7 +16,7 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from config.settings import Settings
-from memory.behaviors.call_context import (
+from memory.behaviors.context import (
     Asker,
     CallContext,
     IsAdmin,

@@ -18,7 +18,7 @@ from bot.telegram.chat import Chat
 from bot.telegram.edits import is_about
 from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.behaviors.call_context import CallContext, is_first_party
+from memory.behaviors.context import CallContext, is_first_party
 from memory.erasure.confirmations import Confirmations, NotConfirmed
 from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
 from memory.limits.stats import count_conversation

@@ -18,14 +18,14 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage, Rewording
-from memory.behaviors.call_context import may_change
+from memory.behaviors.context import may_change
 from memory.behaviors.statements import unfit
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import present_fact
 from memory.memory import Memory
+from memory.scopes.fact_lists import place_of, shown
 from memory.scopes.fields import UNASKED, Question
 from memory.scopes.provenance import senders_of
-from memory.scopes.topic_facts import place_of, shown
 from memory.scopes.writes import Remember
 from memory.store.keys import Scope
 from memory.text.untrusted_text import one_line

@@ -9,8 +9,8 @@ from memory.documents.library import Library
 from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import place_of
 from memory.scopes.provenance import senders_of
-from memory.scopes.topic_facts import place_of
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

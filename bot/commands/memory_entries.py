@@ -26,12 +26,11 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import is_about_people, names_of, period
+from memory.scopes.fact_lists import fact_scopes, is_about_people, names_of, period, shown
 from memory.scopes.fields import Looked
 from memory.scopes.history import ChatHistory
 from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.topic_facts import fact_scopes, shown
 from memory.store.keys import Scope
 
 _LINE_UNITS, _FRESH_S = 220, 600

@@ -15,9 +15,9 @@ from memory.documents.library import documents
 from memory.erasure.correcting import present_fact
 from memory.message import Message
 from memory.scopes.entries import Fact, Synopsis
+from memory.scopes.fact_lists import place_of, shown
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.topic_facts import place_of, shown
 from memory.store.keys import Scope
 
 SHOW = "s"

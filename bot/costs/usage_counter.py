@@ -16,8 +16,7 @@ from time import monotonic
 
 import structlog
 
-from bot.model.call import Usage
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport, Usage
 from memory.limits.billed import DRAWN, HEARD, SPOKEN, BilledCall, BillingSource, Tokens
 from memory.limits.usage import NO_PERSON, UsageStore
 from memory.store.errors import StoreError

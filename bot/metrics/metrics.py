@@ -6,11 +6,17 @@ Labels are fixed words. No id and no text of a person becomes a label.
 platform every call comes through a router, so without a token every call is refused there.
 """
 
+import hashlib
 import hmac
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
+from typing import Protocol
 
+import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.gc_collector import GCCollector
@@ -20,10 +26,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport
 from bot.turn.observers import Answered, Event, GaveUp, PartSent, TurnEnded, UpdateHandled
+from config.settings import Settings
 from memory.memory import Memory
 from memory.store.errors import StoreError
+from memory.store.keys import Scope
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
@@ -167,3 +175,84 @@ def _is_local(request: Request) -> bool:
         return request.client is not None and ip_address(request.client.host).is_loopback
     except ValueError:
         return False
+
+
+log = structlog.get_logger(__name__)
+
+REPORTS_NEED = "sentry-sdk"
+"""What `SENTRY_DSN` needs."""
+
+
+class ConversationNames:
+    """Short names of conversations, which nobody without the `secret` can compute from ids."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+
+    def name(self, conversation: Scope) -> str:
+        """Return eight hexadecimal digits."""
+        message = f"conversation {conversation.tag}".encode()
+        return hmac.new(self._secret, message, hashlib.sha256).hexdigest()[:8]
+
+
+class Watcher(Protocol):
+    """Observes the steps of the bot and the calls to models."""
+
+    def observe(self, event: Event, /) -> None:
+        """Note one step."""
+
+    def model_called(self, report: CallReport, /) -> None:
+        """Note one call to a model that has ended."""
+
+
+class Watchers:
+    """Tells all watchers; more may join until the bot serves."""
+
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers = list(watchers)
+
+    def join(self, watchers: Iterable[Watcher]) -> None:
+        """Add watchers behind the others."""
+        self._watchers += watchers
+
+    def observe(self, event: Event) -> None:
+        """Tell of one step."""
+        for each in self._watchers:
+            each.observe(event)
+
+    def model_called(self, report: CallReport) -> None:
+        """Tell of one call to a model that has ended."""
+        for each in self._watchers:
+            each.model_called(report)
+
+
+@contextmanager
+def reporting_errors(settings: Settings) -> Iterator[None]:
+    """Report what the log calls an error while the block lasts, and an error that ends it."""
+    if settings.sentry_dsn is None:
+        yield
+        return
+    try:
+        from bot.metrics.error_reports import ErrorReports  # noqa: PLC0415 - takes time and memory
+    except ImportError:
+        log.warning("no error reports", advice=how_to_install(REPORTS_NEED))
+        yield
+        return
+    reports = ErrorReports(settings.sentry_dsn.get_secret_value())
+    logging.getLogger().addHandler(reports)
+    try:
+        yield
+    except Exception as error:
+        reports.report(error, __name__)
+        raise
+    finally:
+        logging.getLogger().removeHandler(reports)
+        reports.stop()
+
+
+def how_to_install(packages: str) -> str:
+    """Return what to do if packages are missing."""
+    return (
+        f"install {packages}: pip install --require-hashes -r requirements-traces.txt "
+        "(a container: docker build --build-arg REQUIREMENTS=requirements-traces.txt .)"
+    )

@@ -17,14 +17,16 @@ import httpx2
 import structlog
 
 from bot.model.call import (
+    CHARS_PER_TOKEN,
     NO_LABELS,
     CallLabels,
+    ModelObserver,
     ModelReply,
+    ObservedCall,
     PromptMessage,
     Usage,
     live_observer,
 )
-from bot.model.call_report import CHARS_PER_TOKEN, ModelObserver, ObservedCall
 from bot.model.dialects import PROMPT, Accumulator, Dialect, Effort, Options, Verbosity, less
 from bot.model.model_errors import (
     CUT_SHORT,

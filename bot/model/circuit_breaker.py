@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport
 from bot.model.model_errors import ModelError, ModelRefused, account_fault
 
 _FIRST_REST_S = 2.0

@@ -11,8 +11,7 @@ import numpy as np
 import orjson
 import structlog
 
-from bot.model.call import Usage
-from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.call import ModelObserver, ObservedCall, Usage
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,

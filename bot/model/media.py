@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from bot.model.call import Usage
-from bot.model.call_report import CallKind, ModelObserver, ObservedCall, WhichModel
+from bot.model.call import CallKind, ModelObserver, ObservedCall, Usage, WhichModel
 
 
 class Posts(Protocol):

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.model.call import ChatModel
-from bot.model.call_report import ModelObserver
+from bot.model.call import ChatModel, ModelObserver
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
 from bot.model.embedder import OpenAIEmbedder

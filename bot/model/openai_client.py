@@ -23,7 +23,7 @@ import httpx2
 from httpx2 import ByteStream
 
 from bot.http_client import trusted
-from bot.model.call_report import WhichModel, current_call
+from bot.model.call import WhichModel, current_call
 from bot.model.model_errors import (
     UNREADABLE,
     ContentRefused,

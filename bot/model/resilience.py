@@ -14,8 +14,15 @@ from typing import Generic, Literal, TypeVar
 
 import structlog
 
-from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
-from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.call import (
+    NO_LABELS,
+    CallLabels,
+    ChatModel,
+    ModelObserver,
+    ModelReply,
+    ObservedCall,
+    PromptMessage,
+)
 from bot.model.circuit_breaker import Attempt, CircuitBreaker, ModelCondition, Part
 from bot.model.model_errors import (
     CUT_SHORT,

@@ -16,8 +16,7 @@ from time import monotonic
 
 import structlog
 
-from bot.model.call import PromptMessage, Usage
-from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.call import ModelObserver, ObservedCall, PromptMessage, Usage
 from bot.model.dialects import PROMPT, Dialect, Effort, Options, WrittenAnswer, less
 from bot.model.model_errors import (
     CUT_SHORT,

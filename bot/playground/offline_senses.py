@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from bot.model.call_report import WhichModel
+from bot.model.call import WhichModel
 from memory.message import Picture
 
 _MAX_SOUNDS = 20

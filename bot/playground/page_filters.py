@@ -9,7 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from bot.reply.parts import Entity
-from memory.text.dates import dated
+from memory.text.message_lines import dated
 
 _WORD = re.compile(r"\w+")
 _TAGS = {

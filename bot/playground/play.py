@@ -18,7 +18,7 @@ from threading import Thread
 from pydantic import SecretStr
 
 from bot.app import App, Outside
-from bot.model.call_report import ModelObserver
+from bot.model.call import ModelObserver
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models, OpenModels, open_models
 from bot.playground.inspector import Inspector

@@ -15,8 +15,7 @@ from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import Later, SearchResult
 from memory.search.question import asks_for_all, is_question
 from memory.search.words import asked_terms, asked_words_of, words_of
-from memory.text.dates import calendar_day, dated
-from memory.text.message_lines import memory_line
+from memory.text.message_lines import calendar_day, dated, memory_line
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped, one_line
 

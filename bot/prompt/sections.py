@@ -12,8 +12,7 @@ from bot.model.call import PromptMessage
 from memory.behaviors.context import AgentContext
 from memory.message import Message, RepliedTo
 from memory.search.message_search import SearchResult
-from memory.text.dates import dated
-from memory.text.message_lines import Speakers, indented, memory_line, origin_of, unseen_note
+from memory.text.message_lines import Speakers, dated, indented, memory_line, origin_of, unseen_note
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped
 

@@ -8,10 +8,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bot.reply.fences import CodeBlock, code_blocks
 from bot.reply.parts import Entity, Part
 from bot.reply.render import SHORT_CHARS, parsed
-from bot.reply.split import split
+from bot.reply.split import CodeBlock, code_blocks, split
 from bot.reply.utf16 import utf16_length
 from memory.text.sentences import character_start
 

@@ -4,14 +4,15 @@ A code block beyond one message becomes a file, and its name and length stand in
 that still takes more than `MAX_PARTS` messages becomes one file, and the chat shows how it begins.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
-from bot.reply.fences import CodeBlock, code_blocks
 from bot.reply.parts import Part
-from bot.reply.placeholders import clean
 from bot.reply.render import render, rendered
-from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, split, with_line
+from bot.reply.source import FORMULA_MARKS, TOKEN, clean, formula_in
+from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, CodeBlock, code_blocks, split, with_line
 from bot.reply.utf16 import utf16_length
 from memory.behaviors.tool_output import OutgoingFile
 
@@ -91,3 +92,50 @@ def _with_files(parts: tuple[Part, ...], files: list[OutgoingFile]) -> tuple[Par
         first, *files = files
         parts = (*before, replace(last, file=first))
     return (*parts, *(Part("", file=file) for file in files))
+
+
+_MAX_COLUMNS = 20
+_MAX_LINES = 240
+"""Telegram takes 500 blocks, and a line is at most two: an entry of a list, and its text."""
+
+_NOT_RAW = re.compile(r"!\[|\]\(|\]\[|\]:|<[A-Za-z/!?]|tg:", re.IGNORECASE)
+_RULE = frozenset("|-: \t")
+
+
+def is_worth_rich(markdown: str, parts: Sequence[Part]) -> bool:
+    """Return whether a reply has a table or a block formula, and nothing that must not be sent raw.
+
+    `parts` show the reply without a rich message. A reply with a file stays as it is.
+    """
+    if not ("|" in markdown or "$$" in markdown or "\\[" in markdown):
+        return False
+    if any(part.file for part in parts) or markdown.count("\n") >= _MAX_LINES:
+        return False
+    text = TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
+    columns = _columns(text.split("\n"))
+    blocks = (t for t in TOKEN.finditer(markdown) if FORMULA_MARKS.get(t.lastgroup or "") == "$$")
+    is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(markdown)
+    return is_fit and (any(map(formula_in, blocks)) or bool(columns))
+
+
+def rich_markdown(markdown: str) -> str:
+    """Return the Markdown with dollars around all formulas, and with all other dollars escaped."""
+    return TOKEN.sub(_with_dollars, markdown)
+
+
+def _with_dollars(token: re.Match[str]) -> str:
+    if formula := formula_in(token):
+        mark = FORMULA_MARKS[token.lastgroup or ""]
+        return f"{mark}{formula.strip()}{mark}"
+    is_money = token.lastgroup in ("literal", "dollar", "dollars")
+    return token[0].replace("$", "\\$") if is_money else token[0]
+
+
+def _columns(lines: Sequence[str]) -> list[int]:
+    """Return the number of columns of each table: its second line is a rule."""
+    rules = [
+        rule.strip().strip("|")
+        for row, rule in pairwise(lines)
+        if "|" in row and "-" in rule and "|" in rule and _RULE.issuperset(rule)
+    ]
+    return [rule.count("|") + 1 for rule in rules]

@@ -22,8 +22,7 @@ from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
 from bot.reply.parts import Entity, Part
-from bot.reply.placeholders import bounded, clean, restore
-from bot.reply.source import protect
+from bot.reply.source import bounded, clean, protect, restore
 from bot.reply.split import MAX_UTF16, split
 from bot.reply.utf16 import Edit, edited, text_of
 

@@ -144,3 +144,81 @@ def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:
     moved = (replace(entity, offset=entity.offset + shift) for entity in line.entities)
     buttons = last.buttons or line.buttons
     return (*before, replace(last, text=text, entities=(*last.entities, *moved), buttons=buttons))
+
+
+_LIST = r"(?:[ \t>]|[-*+][ \t]|\d+[.)][ \t])*"
+_OPENING = re.compile(rf"^({_LIST})(`{{3,}}|~{{3,}})([^\n]*)", re.MULTILINE)
+_CLOSING = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """One block: `text[start:end]` with its fences, `text[code_start:code_end]` without them.
+
+    `before` is what stands before the opening fence in its line: indentation, list and quote marks.
+    `info` is what stands behind the fence, as a rule the language. A block that is not closed ends
+    with the text.
+    """
+
+    start: int
+    end: int
+    code_start: int
+    code_end: int
+    before: str
+    info: str
+    is_closed: bool
+
+
+def code_blocks(text: str) -> Iterator[CodeBlock]:
+    """Yield the code blocks in order."""
+    at = 0
+    while opening := _OPENING.search(text, at):
+        closings = _CLOSING.finditer(text, opening.end())
+        closing = next((each for each in closings if each[1].startswith(opening[2])), None)
+        at = closing.end() if closing else len(text)
+        yield CodeBlock(
+            start=opening.start(),
+            end=at,
+            code_start=min(opening.end() + 1, len(text)),
+            code_end=closing.start() if closing else len(text),
+            before=opening[1],
+            info=opening[3].strip(),
+            is_closed=closing is not None,
+        )
+        if closing is None:
+            return
+
+
+_MARKS = {"photo": "picture", "voice": "voice message"}
+
+
+def with_attached(
+    parts: tuple[Part, ...], attached: Sequence[Part], *, as_caption: bool
+) -> tuple[Part, ...]:
+    """Return the files before the text; a short text becomes the caption of the last file.
+
+    Each part of `attached` has a file and no text. Without `as_caption` the text stays a message of
+    its own, which can be edited later.
+    """
+    if not attached:
+        return parts
+    fits = len(parts) == 1 and utf16_length(parts[0].text) <= MAX_CAPTION_UTF16
+    if not (as_caption and fits) or parts[0].file:
+        return (*attached, *parts)
+    *before, last = attached
+    return (*before, replace(parts[0], file=last.file, instead=last.instead))
+
+
+def without_file(part: Part) -> tuple[Part, ...]:
+    """Return what is left of a part without its file: its caption, and what stands instead."""
+    rest = replace(part, file=None, instead="")
+    if part.instead:
+        return with_line((rest,), Part(part.instead))
+    return (rest,) if part.text else ()
+
+
+def said_with(text: str, attached: Sequence[Part]) -> str:
+    """Return a reply as the history keeps it, with a line for each file that was sent with it."""
+    files = [part.file for part in attached if part.file]
+    lines = (f"[sent {_MARKS.get(file.kind, 'file')}: {file.name}]" for file in files)
+    return "\n".join(filter(None, (text, *lines)))

@@ -14,9 +14,9 @@ from memory.learning.progress import learner_in
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
+from memory.scopes.fact_lists import known_facts
 from memory.scopes.fields import ClaimsChecked
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.topic_facts import known_facts
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

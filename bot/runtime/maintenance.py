@@ -13,7 +13,7 @@ import structlog
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.periodic import Step, repeat
 from bot.telegram.errors import FloodWait, TelegramError
-from memory.behaviors.call_context import CallContext, Person
+from memory.behaviors.context import CallContext, Person
 from memory.erasure.jobs import FinishedJob, JobBusy
 from memory.memory import Memory
 from memory.queue.ready_queue import WakeUp

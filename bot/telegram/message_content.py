@@ -14,7 +14,6 @@ from bot.parsing.pictures import MAX_PIXELS
 from bot.reply.utf16 import utf16_slice, well_formed
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.descriptions import RICH_MESSAGE, spelled
-from bot.telegram.senders import clean_name
 from bot.telegram.updates import (
     ASK,
     NEW,
@@ -26,6 +25,7 @@ from bot.telegram.updates import (
     Sender,
     SentFile,
     TopicNamed,
+    clean_name,
 )
 
 # Content beside text and documents, by Telegram's own field names. Some of it is read by

@@ -31,7 +31,6 @@ from bot.telegram.message_content import (
     topic_id,
 )
 from bot.telegram.readable import NONSENSE, readable, readable_press
-from bot.telegram.senders import clean_name, read_person, read_sender
 from bot.telegram.updates import (
     ASK,
     AlbumPart,
@@ -46,6 +45,9 @@ from bot.telegram.updates import (
     ThumbsDown,
     TopicNamed,
     Update,
+    clean_name,
+    read_person,
+    read_sender,
 )
 
 _MAX_ID = 2**63

@@ -11,24 +11,22 @@ from bot.commands.consent import cards, confirmations, questions, with_nonces
 from bot.commands.sentences import Sentences
 from bot.commands.tool_questions import answers, tool_question
 from bot.model.model_errors import summary
-from bot.reply.attached import said_with, with_attached
-from bot.reply.long_reply import MAX_CHARS, reply_parts
+from bot.reply.long_reply import MAX_CHARS, is_worth_rich, reply_parts
 from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
-from bot.reply.rich import is_worth_rich
-from bot.reply.split import with_line
+from bot.reply.split import said_with, with_attached, with_line
+from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.notes import QUESTION_ALONE
 from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from bot.turn.save_claims import NOTHING_KEPT, CheckedAgent
-from bot.turn.typing_indicator import TypingIndicator
 from memory.behaviors.context import AgentContext
-from memory.behaviors.fact_review import question_for
 from memory.behaviors.steps import digest
 from memory.behaviors.tool_output import OutgoingFile
 from memory.behaviors.trust import is_answer_untrusted
+from memory.behaviors.user_facts import question_for
 from memory.message import CLAIM
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, StillTrue, ToolWrite, to_json

@@ -13,10 +13,10 @@ from typing import Literal, TypeVar
 
 import structlog
 
-from bot.reply.attached import without_file
+from bot.reply.long_reply import rich_markdown
 from bot.reply.parts import Part
 from bot.reply.render import plain
-from bot.reply.rich import rich_markdown
+from bot.reply.split import without_file
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import (
     BadToken,

@@ -17,8 +17,7 @@ from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ReplyTarget
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext
 from memory.message import Message, RepliedTo
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector

@@ -8,8 +8,8 @@ from itertools import chain
 
 import orjson
 
-from bot.reply.attached import without_file
 from bot.reply.parts import Part, contents_of, from_json, to_json
+from bot.reply.split import without_file
 from bot.telegram.chat import Destination
 from memory.queue.stored_version import stamped, unstamped
 

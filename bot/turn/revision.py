@@ -19,7 +19,7 @@ from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender, to_by
 from bot.turn.answer import QuotaStep
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
-from memory.behaviors.call_context import may_change
+from memory.behaviors.context import may_change
 from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.message import Message

@@ -1,30 +1,105 @@
 """One turn, from what was sent to its commit: answer, write the outbox, deliver, commit.
 
 If the outbox exists, even from another worker, the model is not asked again: the turn is only
-delivered and committed.
+delivered and committed. After the commit, learning begins and the behaviors hear of the turn.
 """
 
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 
 import structlog
 
+from bot.commands.access import call_context_of
 from bot.turn.answer import Answerer
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.give_up import is_given_up
-from bot.turn.hooks import AfterTurn
+from bot.turn.observers import Observer, Step, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, unpack, with_words
+from memory.behaviors.behavior import AIContextBehavior
 from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.queue.turns import TurnStore
 from memory.scopes.history import ChatHistory, HistoryParts
-from memory.store.errors import StoreFull
+from memory.store.errors import LeaseLost, StoreFull
+from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem, due_task
 
 log = structlog.get_logger(__name__)
+
+
+class AfterTurn:
+    """`learn` begins to learn from a conversation, in the background, and returns at once."""
+
+    def __init__(
+        self, behaviors: AIContextBehavior, learn: Callable[[Scope], None], observe: Observer
+    ) -> None:
+        self._behaviors = behaviors
+        self._learn = learn
+        self._observe = observe
+
+    @contextmanager
+    def observed(self, opened: OpenTurn) -> Iterator[Callable[[Step], None]]:
+        """Tell observers that a turn begins, how long the block took and how it ended.
+
+        The block calls what it is given whenever it begins a step after the first one.
+        """
+        self._observe(TurnBegan(opened))
+        began, outcome = time.monotonic(), "closed"
+
+        def begin(step: Step) -> None:
+            self._observe(StepBegan(step))
+
+        begin("answer")
+        try:
+            yield begin
+        except BaseException as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self._observe(TurnEnded(outcome, time.monotonic() - began))
+
+    @asynccontextmanager
+    async def suspended(self, request: Request, conversation: Scope) -> AsyncIterator[None]:
+        """Call `on_suspend` if the block fails or parks the turn; otherwise `closed` calls it.
+
+        It is not called if the lease is lost, because another process may run the turn already.
+        """
+        try:
+            yield
+        except LeaseLost:
+            raise
+        except Exception:
+            if not request.is_off_record and request.last.kind != "command":
+                await self._behaviors.on_suspend(call_context_of(request.last, conversation))
+            raise
+
+    async def closed(
+        self,
+        request: Request,
+        conversation: Scope,
+        outbox: Outbox,
+        messages: Sequence[Message],
+    ) -> None:
+        """Learn from a committed turn, and call the hooks of its reply and of its end.
+
+        A command that ends the session is a turn without messages: it resumes and ends here. With
+        words behind the command its messages belong to the next session.
+        """
+        if request.is_off_record or not (messages or outbox.ends_session):
+            return
+        self._learn(conversation)
+        call_context = call_context_of(request.last, conversation)
+        if outbox.ends_session:
+            if not messages:
+                await self._behaviors.on_resume(call_context)
+            await self._behaviors.on_conversation_checkpoint(call_context)
+        for message in messages:
+            if message.role == "assistant":
+                await self._behaviors.on_new_message(call_context, message)
+        await self._behaviors.on_suspend(call_context)
 
 
 class TurnRunner:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.tool import Tool
 from memory.message import Message
 from memory.search.message_search import EVERYTHING, SearchFilter

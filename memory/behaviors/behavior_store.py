@@ -13,7 +13,7 @@ from typing import Self
 
 import orjson
 
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.domain import DomainRefused
 from memory.behaviors.knowledge_base import KnowledgeBase, merged_domain
 from memory.behaviors.tool import ToolError

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Self, get_args
 
-from memory.scopes.amendments import Ended
 from memory.scopes.changes import Revision
-from memory.scopes.entries import Fact, ScopeEntry
+from memory.scopes.entries import Ended, Fact, ScopeEntry
+from memory.scopes.fact_lists import known_facts
 from memory.scopes.field import Field, stays
 from memory.scopes.fields import UNASKED, Question
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.topic_facts import known_facts
 from memory.scopes.writes import Remember
 from memory.store.keys import Scope
 

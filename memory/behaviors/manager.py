@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from memory.behaviors.behavior import EVERYWHERE, AIContextBehavior
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.tool import Tool
 from memory.message import Message
 from memory.store.keys import Scope

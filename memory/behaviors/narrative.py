@@ -17,8 +17,8 @@ import structlog
 from memory.scopes.entries import Synopsis
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
-from memory.text.dates import dated
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.message_lines import dated
 from memory.text.untrusted_text import escaped
 
 log = structlog.get_logger(__name__)

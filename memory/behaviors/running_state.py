@@ -11,7 +11,7 @@ import orjson
 import structlog
 from pydantic import BaseModel
 
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.domain import DomainRefused
 from memory.behaviors.knowledge_base import (
     UNKNOWN,

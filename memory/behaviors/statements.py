@@ -13,16 +13,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from memory.behaviors.call_context import is_first_party
+from memory.behaviors.context import is_first_party
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
-from memory.scopes.amendments import Again, Ended, Pinned
-from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, Pinned, ScopeEntry
+from memory.scopes.fact_lists import known_facts
 from memory.scopes.provenance import senders_of
 from memory.scopes.sources import Source
-from memory.scopes.topic_facts import known_facts
 from memory.search.words import words_of
-from memory.text.dates import days_of
+from memory.text.message_lines import days_of
 from memory.text.untrusted_text import one_line, shown
 
 MAX_CHARS = 200

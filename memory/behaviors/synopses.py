@@ -17,7 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.learning_behavior import (
     Batch,
     Learned,
@@ -33,8 +33,8 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Trust
 from memory.search.message_search import SESSION_PAUSE_S
 from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
-from memory.text.dates import dated
 from memory.text.internal_model import InternalModel
+from memory.text.message_lines import dated
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK, cut, one_line
 

@@ -14,8 +14,7 @@ from itertools import chain, islice
 from pydantic import Field
 
 from memory.behaviors.behavior import AIContextBehavior, Reach
-from memory.behaviors.call_context import CallContext
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.documents.library import documents
 from memory.message import Message

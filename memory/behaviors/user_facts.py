@@ -5,14 +5,14 @@ people have pinned and those that fit what is being said. A contradicted fact is
 and not shown any more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
+from secrets import token_urlsafe
 
 import orjson
 from pydantic import BaseModel
 
-from memory.behaviors.call_context import CallContext
-from memory.behaviors.fact_review import is_on_its_way, to_confirm
+from memory.behaviors.context import CallContext
 from memory.behaviors.fact_tools import fact_tools
 from memory.behaviors.learning_behavior import (
     Batch,
@@ -22,15 +22,23 @@ from memory.behaviors.learning_behavior import (
     PartRejected,
 )
 from memory.behaviors.learning_mode import due_cards
-from memory.behaviors.statements import Statements, entries_of
+from memory.behaviors.statements import Statements, entries_of, stems
 from memory.message import Message
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import listed, named_kinds, of_kinds, when_of
+from memory.scopes.fact_lists import (
+    fact_scopes,
+    known_facts,
+    listed,
+    named_kinds,
+    of_kinds,
+    shown,
+    when_of,
+)
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.topic_facts import fact_scopes, known_facts, shown
+from memory.scopes.writes import StillTrue, ToolWrite
 from memory.search.question import asks_for_all
-from memory.text.dates import dated
+from memory.text.message_lines import dated
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import one_line
 
@@ -202,3 +210,54 @@ def _current(facts: ScopeMemory, here: ScopeMemory) -> list[Fact]:
 def _as_json(fact: Fact) -> str:
     day = datetime.fromtimestamp(fact.said_at, UTC).strftime("%Y-%m-%d")
     return orjson.dumps({"id": fact.id, "since": day, "fact": fact.text}).decode()
+
+
+_DAY_S = 86_400
+_OLD_S = 180 * _DAY_S
+_AGAIN_S = 30 * _DAY_S
+"""After this time a question that nobody answered may be asked once more."""
+_NONCE_BYTES = 12
+
+
+def is_on_its_way(here: ScopeMemory) -> bool:
+    """Return whether such a question was sent in this conversation and is not stored yet."""
+    return any(isinstance(write, StillTrue) for write in here.waiting_writes)
+
+
+def to_confirm(facts: ScopeMemory, sender_id: int, now: float) -> list[StillTrue]:
+    """Return a question for each fact that has aged, oldest first; none within a day of another."""
+    if any(fact.asked_at > now - _DAY_S for fact in facts.facts):
+        return []
+    aged = [fact for fact in facts.facts if _has_aged(fact, now)]
+    return [
+        StillTrue(
+            fact.id, sender_id=sender_id, nonce=token_urlsafe(_NONCE_BYTES), old_text=fact.text
+        )
+        for fact in sorted(aged, key=_known_since)
+    ]
+
+
+def question_for(writes: Iterable[ToolWrite], used: Collection[str], said: str) -> list[StillTrue]:
+    """Return at most one of the questions: about a fact that stood in the prompt.
+
+    `used` has the codes of what stood there (`CallContext.used`). `said` is the message with its
+    answer, which has a word of the fact. Few facts are all shown, so being shown is not enough.
+    """
+    words = stems(said)
+    asked = [
+        write
+        for write in writes
+        if isinstance(write, StillTrue)
+        and f"f{write.record_id}" in used
+        and not words.isdisjoint(stems(write.old_text))
+    ]
+    return asked[:1]
+
+
+def _has_aged(fact: Fact, now: float) -> bool:
+    is_old = _known_since(fact) < now - _OLD_S
+    return fact.is_current and fact.changes and is_old and fact.asked_at < now - _AGAIN_S
+
+
+def _known_since(fact: Fact) -> float:
+    return max(fact.said_at, fact.confirmed_at)

@@ -10,16 +10,15 @@ from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.statements import stems
-from memory.scopes.amendments import Pinned
 from memory.scopes.changes import Revision, Write
-from memory.scopes.entries import Fact, Hidden, Synopsis
+from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
+from memory.scopes.fact_lists import place_of
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import seq_of
 from memory.scopes.provenance import chain_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
-from memory.scopes.topic_facts import place_of
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -32,7 +31,7 @@ _MAX_WORDINGS = 10
 class Correcting:
     """Deletes facts, synopses and the running state of one conversation, and edits facts.
 
-    A `fact_id` is a shown id (`memory/scopes/topic_facts.py`). `fact_leaves` is called before a
+    A `fact_id` is a shown id (`memory/scopes/fact_lists.py`). `fact_leaves` is called before a
     fact is deleted or gets other words, so that what follows from it can go first.
     """
 

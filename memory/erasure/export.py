@@ -14,11 +14,11 @@ from memory.behaviors.behavior_store import states_of_behaviors, stored_by_behav
 from memory.documents.library import documents
 from memory.message import Message
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import fact_scopes, shown
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.topic_facts import fact_scopes, shown
 from memory.store.keys import Scope
 from memory.store.store import Store
 

@@ -7,10 +7,10 @@ from memory.behaviors.statements import same_fact
 from memory.erasure.correcting import Correcting, wordings_of
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import place_of
 from memory.scopes.provenance import chain_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.topic_facts import place_of
 from memory.store.keys import Scope
 
 

@@ -30,10 +30,10 @@ from memory.learning.progress import Progress, progress_after
 from memory.learning.waiting_questions import new_cards
 from memory.message import Message
 from memory.scopes.changes import NotWritten, Write, together
+from memory.scopes.fact_lists import split_by_place
 from memory.scopes.log import message_of, seq_of, version_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.topic_facts import split_by_place
 from memory.store.store import Store
 from memory.text.internal_model import InputRefused, InternalModel
 from memory.text.message_lines import NAMELESS, speaker_name

@@ -9,20 +9,19 @@ from dataclasses import replace
 from time import time
 from typing import Literal, get_args
 
-from memory.behaviors.call_context import Asker, may_change
+from memory.behaviors.context import Asker, may_change
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting, present_fact
 from memory.learning.waiting_questions import remembered
-from memory.scopes.amendments import Checked
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.entries import Fact, ScopeEntry
+from memory.scopes.entries import Checked, Fact, ScopeEntry
+from memory.scopes.fact_lists import known_facts, split_by_place
 from memory.scopes.field import Field
 from memory.scopes.fields import UNASKED, Question, State
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
-from memory.scopes.topic_facts import known_facts, split_by_place
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, StillTrue, ToolWrite
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope

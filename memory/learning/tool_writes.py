@@ -11,15 +11,14 @@ from memory.erasure.correcting import Correcting
 from memory.learning.consent import WithDomain
 from memory.learning.progress import Progress, progress_after, progress_of
 from memory.learning.waiting_questions import expired, questions, remembered
-from memory.scopes.amendments import Checked
 from memory.scopes.changes import Write
-from memory.scopes.entries import ScopeEntry
+from memory.scopes.entries import Checked, ScopeEntry
+from memory.scopes.fact_lists import known_facts, split_by_place
 from memory.scopes.field import Field
 from memory.scopes.fields import State, ToolWrites, Written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
-from memory.scopes.topic_facts import known_facts, split_by_place
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 from memory.store.store import Store
 

@@ -9,8 +9,7 @@ from itertools import zip_longest
 from math import inf
 from secrets import token_urlsafe
 
-from memory.scopes.amendments import Ended
-from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
 from memory.scopes.fields import QUESTION_WAITS_S, UNASKED, Question
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Source

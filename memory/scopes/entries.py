@@ -1,7 +1,7 @@
 """The entries of a scope besides messages: facts, synopses, hidden messages.
 
-Entries are only appended or erased. A repetition or an end of a fact is an entry of its own
-(`amendments.py`). Each kind is a class that says how it is indexed and what is left of it after an
+Entries are only appended or erased. A repetition or an end of a fact is an entry of its own, an
+amendment. Each kind is a class that says how it is indexed and what is left of it after an
 erasure. A kind without that rule cannot be defined.
 """
 
@@ -245,3 +245,94 @@ def read(entry_id: int, kind: str, content: bytes) -> ScopeEntry | None:
 @cache
 def _reader(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(ScopeEntry.KINDS[kind])
+
+
+class Amendment(ScopeEntry):
+    """An entry that amends the fact `fact_id`. A subclass also defines `amended`."""
+
+    __slots__ = ()
+
+    fact_id: int
+
+    def amended(self, fact: Fact) -> Fact:
+        """Return the fact as it is with this amendment."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Again(Amendment):
+    """A fact was said again in another message, at `at` (Unix seconds; 0 in older entries)."""
+
+    KIND = "again"
+    fact_id: int
+    source: Source
+    at: float = 0
+
+    def without(self, erased: Erased) -> Self | None:
+        """Erase it with its source."""
+        return None if erased.takes_source(self.source) else self
+
+    def amended(self, fact: Fact) -> Fact:
+        """Return the fact with it."""
+        sources = (*fact.sources, replace(self.source, at=self.at))
+        if self.source in fact.sources:
+            return fact
+        return replace(fact, sources=sources, confirmed_at=max(self.at, fact.confirmed_at))
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Amendment):
+    """A fact is no longer true since `at`; the record `by` replaces it (0: none does).
+
+    Written with `THE_ONE_BEFORE`, it is read with that record's id.
+    """
+
+    KIND = "ended"
+    fact_id: int
+    at: float
+    by: int = 0
+
+    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
+        """Keep it. If the fact that replaced another is erased, `provenance` restores the other."""
+        return self
+
+    def amended(self, fact: Fact) -> Fact:
+        """Return the fact with it."""
+        return replace(fact, ended_at=self.at, replaced_by=self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned(Amendment):
+    """A fact was pinned, so the model always sees it; if not `is_pinned`, it was unpinned."""
+
+    KIND = "pinned"
+    fact_id: int
+    is_pinned: bool = True
+
+    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
+        """Keep it: it holds no text."""
+        return self
+
+    def amended(self, fact: Fact) -> Fact:
+        """Return the fact with it."""
+        return replace(fact, is_pinned=self.is_pinned, was_unpinned=not self.is_pinned)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(Amendment):
+    """A person was asked at `at` whether a fact still holds; if `is_confirmed`, they said yes."""
+
+    KIND = "checked"
+    fact_id: int
+    at: float
+    is_confirmed: bool = False
+
+    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
+        """Keep it: it holds no text."""
+        return self
+
+    def amended(self, fact: Fact) -> Fact:
+        """Return the fact with it."""
+        if self.is_confirmed:
+            return replace(fact, confirmed_at=self.at)
+        return replace(fact, asked_at=self.at)

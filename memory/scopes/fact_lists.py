@@ -8,14 +8,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from functools import cache
+from itertools import zip_longest
 
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Again, Ended, Fact, ScopeEntry
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.topic_facts import known_facts
 from memory.search.languages import LANGUAGES
 from memory.search.message_search import Later, SearchResult
 from memory.search.words import CLAIMED_BY, FUNCTION_WORDS, fold, languages_of, terms_of, words_of
-from memory.text.dates import calendar_day, days_of, written_day
+from memory.store.keys import Scope
+from memory.text.message_lines import calendar_day, days_of, written_day
 from memory.text.untrusted_text import escaped, one_line
 
 _ENGLISH = {"latin": "en"}
@@ -178,3 +179,48 @@ def _later(fact: Fact, by_id: dict[int, Fact]) -> Later:
         last = by_id[last.replaced_by]
         seen = [*seen, last.id]
     return Later(fact.ended_at, "" if last is fact else last.text, 0 if last is fact else last.id)
+
+
+def fact_scopes(facts: ScopeMemory, here: ScopeMemory) -> list[ScopeMemory]:
+    """Return the scopes whose facts count in a conversation, the topic's own one last.
+
+    `facts` is the scope of `Scope.facts_scope`, `here` the conversation. In groups both are one.
+    """
+    return [facts] if facts.scope == here.scope else [facts, here]
+
+
+def known_facts(facts: ScopeMemory, here: ScopeMemory) -> list[Fact]:
+    """Return all facts that count in a conversation, also ended ones, with their shown ids."""
+    return [shown(each.scope, fact) for each in fact_scopes(facts, here) for fact in each.facts]
+
+
+def shown(scope: Scope, fact: Fact) -> Fact:
+    """Return a fact of a scope with its shown id."""
+    if not scope.is_private:
+        return fact
+    return replace(fact, id=-fact.id, replaced_by=-fact.replaced_by)
+
+
+def place_of(conversation: Scope, fact_id: int) -> tuple[Scope, int]:
+    """Return the scope of a fact and its stored id; `fact_id` is its shown id."""
+    if fact_id < 0 and conversation.is_private:
+        return conversation, -fact_id
+    return conversation.facts_scope, fact_id
+
+
+def split_by_place(entries: Sequence[ScopeEntry]) -> tuple[list[ScopeEntry], list[ScopeEntry]]:
+    """Return what to write to the scope of facts, and what to the topic, with stored ids.
+
+    A fact that replaces a fact of the topic goes there, too.
+    """
+    general: list[ScopeEntry] = []
+    topic: list[ScopeEntry] = []
+    for entry, following in zip_longest(entries, entries[1:]):
+        amends = following if isinstance(entry, Fact) and isinstance(following, Ended) else entry
+        if not isinstance(amends, Again | Ended) or amends.fact_id > 0:
+            general.append(entry)
+        elif isinstance(entry, Again | Ended):
+            topic.append(replace(entry, fact_id=-entry.fact_id))
+        else:
+            topic.append(entry)
+    return general, topic

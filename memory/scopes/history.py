@@ -10,7 +10,7 @@ from secrets import token_hex
 from time import time
 
 from memory.message import Message
-from memory.scopes.fact_lists import is_of_kind, with_facts
+from memory.scopes.fact_lists import is_of_kind, known_facts, with_facts
 from memory.scopes.history_search import HistorySearch
 from memory.scopes.log import Cursor, Delta, generation_of, stored_fields
 from memory.scopes.message_reading import read_conversation, read_messages
@@ -18,7 +18,6 @@ from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
-from memory.scopes.topic_facts import known_facts
 from memory.search.embeddings import QuestionVectors
 from memory.search.hybrid import Hit
 from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult

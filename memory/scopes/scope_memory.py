@@ -11,8 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from memory.scopes.amendments import Amendment
-from memory.scopes.entries import Fact, Hidden, Record, ScopeEntry, Synopsis, read
+from memory.scopes.entries import Amendment, Fact, Hidden, Record, ScopeEntry, Synopsis, read
 from memory.scopes.field import F, fields_of, name_of
 from memory.scopes.fields import State, StateUntrusted, ToolWrites, Watermark
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta

@@ -9,7 +9,7 @@ from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.telegram.updates import IncomingMessage
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.message import Message
 from memory.store.keys import Scope

@@ -13,8 +13,7 @@ import orjson
 from pydantic import Field
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.message import Message
 

@@ -10,8 +10,7 @@ from bot.agent.agent import Agent
 from bot.feature import Feature, Replacements, Services
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
-from memory.behaviors.call_context import CallContext
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.learning_behavior import Batch, Cadence, Learned, LearningBehavior
 from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import Arguments, Tool

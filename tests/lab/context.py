@@ -37,8 +37,7 @@ from bot.behaviors import behaviors_of
 from bot.prompt import memory_context, recalled
 from bot.prompt.assemble import recall_tokens
 from bot.prompt.recalled import RecallPacker
-from memory.behaviors.call_context import CallContext, Person
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.synopses import HEADING as SYNOPSES
 from memory.behaviors.user_facts import HEADING as FACTS
@@ -48,7 +47,7 @@ from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult
 from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
 from memory.store.client import RedisClient
-from memory.text.dates import dated
+from memory.text.message_lines import dated
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import Labelled, Question, read_folder
 from tests.lab.recall import OPTIONS, ReadyVectors, percent, stored

@@ -37,7 +37,7 @@ from bot.costs.budget import Prices, shown
 from bot.feature import Services
 from bot.features import all_settings, open_features
 from bot.language.catalogue import Catalogue
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport
 from bot.model.model_errors import ModelError
 from bot.model.models import Models, open_models
 from bot.model.structured import StructuredModel

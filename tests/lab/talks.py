@@ -37,9 +37,8 @@ from bot.turn.load import ContextLoader
 from bot.turn.request import Request
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.amendments import Ended
 from memory.scopes.changes import Write
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Ended, Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
 from memory.scopes.sources import Source

@@ -17,7 +17,7 @@ from bot.telegram.updates import IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
-from memory.behaviors.call_context import is_first_party
+from memory.behaviors.context import is_first_party
 from memory.documents.chunking import Section, passages
 from memory.documents.library import Library, Origin, PutResult, documents, key_of, room_of
 from memory.memory import Memory

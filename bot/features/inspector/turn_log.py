@@ -19,7 +19,7 @@ from typing import NoReturn
 import orjson
 import structlog
 
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport
 from bot.model.circuit_breaker import ModelCondition
 from bot.turn.observers import (
     AgentRan,

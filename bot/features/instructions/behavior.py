@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.field import Field

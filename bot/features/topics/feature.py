@@ -13,7 +13,7 @@ from bot.feature import Feature, Services
 from bot.features.topics.other_topics import OtherTopics, recalls_topics, set_recall_topics
 from bot.telegram.chat import Chat
 from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreachable
-from bot.telegram.senders import clean_name
+from bot.telegram.updates import clean_name
 from memory.memory import Memory
 from memory.scopes.entries import Synopsis
 from memory.scopes.scope_memory import ScopeMemory

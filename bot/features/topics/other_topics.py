@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Self
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
@@ -30,8 +30,7 @@ from memory.search.question import QUESTION_MARKS
 from memory.store.commands import ScriptCall
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.text.dates import dated
-from memory.text.message_lines import memory_line
+from memory.text.message_lines import dated, memory_line
 from memory.text.untrusted_text import cut, escaped, one_line
 
 HEADING = "Said in other topics of this chat:"

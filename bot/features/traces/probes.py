@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from bot.features.traces.feature import TRACES_NEED, share_variables
 from bot.features.traces.settings import TraceSettings
-from bot.metrics.monitoring import how_to_install
+from bot.metrics.metrics import how_to_install
 from bot.probe import Probe, Row, Rows
 
 _WHAT = "Traces"

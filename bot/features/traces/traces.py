@@ -30,7 +30,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport
 from bot.telegram.trace_context import TraceParent, trace_of_update
 from bot.telegram.updates import from_bytes
 from bot.turn.observers import (

@@ -11,8 +11,7 @@ from math import ceil
 
 import orjson
 
-from bot.model.call import Usage
-from bot.model.call_report import ModelObserver
+from bot.model.call import ModelObserver, Usage
 from bot.model.media import MediaModel, Posts
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
 from bot.model.wire import count_of, object_of

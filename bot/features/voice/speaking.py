@@ -17,9 +17,9 @@ from bot.features.voice.servers import MAX_SPOKEN_CHARS, Speaker, Transcriber, e
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.model_errors import ContentRefused, ModelError, ModelRefused, NotAModel, reason_of
 from bot.parsing.answers import NotRead
-from bot.reply.attached import with_attached
 from bot.reply.parts import Part
 from bot.reply.render import rendered
+from bot.reply.split import with_attached
 from bot.telegram.chat import Chat
 from bot.telegram.updates import SentFile
 from bot.turn.answer import download

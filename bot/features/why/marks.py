@@ -18,9 +18,9 @@ from memory.erasure.correcting import present_fact
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import known_facts, place_of, shown
 from memory.scopes.log import message_of
 from memory.scopes.provenance import chain_of
-from memory.scopes.topic_facts import known_facts, place_of, shown
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

@@ -12,9 +12,8 @@ from bot.agent.tools.search_memory import SearchMemoryArguments, search_memory_t
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.amendments import Ended
 from memory.scopes.changes import Write
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Ended, Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.sources import Source
 from memory.search.embeddings import QuestionVectors

@@ -12,7 +12,7 @@ from bot.language.catalogue import Catalogue
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope

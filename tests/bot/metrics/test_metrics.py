@@ -7,8 +7,7 @@ from starlette.routing import Router
 from bot.behaviors import behaviors_of
 from bot.feature import Feature, Replacements
 from bot.metrics.metrics import Metrics, metrics_route
-from bot.model.call import Usage
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport, Usage
 from bot.model.model_errors import ModelUnavailable
 from bot.turn.observers import PartSent
 from memory.behaviors.running_state import RunningState

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.metrics.monitoring import reporting_errors
+from bot.metrics.metrics import reporting_errors
 from bot.telegram.trace_context import TraceParent
 from bot.telegram.updates import from_bytes, to_bytes
 from tests.bot.telegram import raw

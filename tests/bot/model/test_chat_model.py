@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx2
 import pytest
 
-from bot.model.call import ModelReply, PromptMessage, Usage, watching
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport, ModelReply, PromptMessage, Usage, watching
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.dialects import Effort
 from bot.model.model_errors import (

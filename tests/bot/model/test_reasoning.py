@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.call import PromptMessage
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client

@@ -28,9 +28,8 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool_output import OutgoingFile
 from memory.message import Message
-from memory.scopes.amendments import Checked, Ended
 from memory.scopes.changes import Write
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Checked, Ended, Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
 from memory.scopes.sources import Source, Wording

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.placeholders import clean, restore
-from bot.reply.source import protect
+from bot.reply.source import clean, protect, restore
 
 MARKUP = st.lists(
     st.sampled_from(

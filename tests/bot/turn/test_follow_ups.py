@@ -8,7 +8,7 @@ import pytest
 from bot.turn.load import ContextLoader
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector

@@ -21,14 +21,13 @@ from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.deliver import Deliverer, Parked
-from bot.turn.hooks import AfterTurn
 from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.request import Request
-from bot.turn.turn import TurnRunner
+from bot.turn.turn import AfterTurn, TurnRunner
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, OpenTurn

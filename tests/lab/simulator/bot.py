@@ -25,13 +25,12 @@ from bot.telegram.updates import Rewording, Update
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import CommandStep, QuotaStep
 from bot.turn.conversation_worker import ConversationWorker, TurnWorker
-from bot.turn.hooks import AfterTurn
+from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
-from bot.turn.turn import TurnRunner
-from bot.turn.typing_indicator import TypingIndicator
+from bot.turn.turn import AfterTurn, TurnRunner
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
 from memory.memory import Memory, MemoryOptions

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext, Person
+from memory.behaviors.context import CallContext, Person
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.scopes.changes import Write

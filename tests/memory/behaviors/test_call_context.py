@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.behaviors.call_context import Asker, is_first_party, may_change
+from memory.behaviors.context import Asker, is_first_party, may_change
 
 ANN, BOB = 7, 8
 

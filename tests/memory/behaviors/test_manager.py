@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from memory.behaviors.behavior import AIContextBehavior, reaches_of
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.message import Message
 from memory.store.keys import Scope

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, field_validator, model_validator
 from structlog.testing import capture_logs
 
-from memory.behaviors.call_context import Person
+from memory.behaviors.context import Person
 from memory.behaviors.domain import DomainRefused, updated_fields
 from memory.behaviors.knowledge_base import (
     MAX_BYTES,

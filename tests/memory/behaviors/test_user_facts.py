@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory.behaviors.call_context import CallContext
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.learning_behavior import Batch
 from memory.behaviors.statements import Statement, Statements
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
@@ -13,8 +12,7 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.user_facts import HEADING, LISTED, UserFacts
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.amendments import Again, Ended, Pinned
-from memory.scopes.entries import Fact, ScopeEntry
+from memory.scopes.entries import Again, Ended, Fact, Pinned, ScopeEntry
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

@@ -9,8 +9,7 @@ import pytest
 from bot.feature import Replacements
 from bot.features.documents.feature import feature
 from memory.behaviors.behavior import reaches_of
-from memory.behaviors.call_context import CallContext, Person
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.text_rag import HEADING, SearchDocumentsArguments, TextRag, TextRagOptions
 from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin, key_of

@@ -9,15 +9,14 @@ from functools import partial
 import orjson
 import pytest
 
-from memory.behaviors.call_context import Asker
+from memory.behaviors.context import Asker
 from memory.erasure.confirmations import NotConfirmed
 from memory.learning.consent import ConsentAnswer
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.amendments import Again
 from memory.scopes.changes import Write
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Again, Fact
 from memory.scopes.fields import STATE_LEARNER, Question, State, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.sources import Source

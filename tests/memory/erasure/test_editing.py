@@ -5,14 +5,13 @@ from functools import partial
 import orjson
 import pytest
 
-from memory.behaviors.call_context import CallContext, Person
+from memory.behaviors.context import CallContext, Person
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.amendments import Ended
 from memory.scopes.changes import Write
-from memory.scopes.entries import THE_ONE_BEFORE, Fact, Synopsis
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, Synopsis
 from memory.scopes.fields import State, Watermark
 from memory.scopes.sources import Source
 from memory.scopes.writes import Remember, to_json

@@ -13,9 +13,8 @@ from memory.learning.learner import LearningConfig
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.amendments import Again, Ended
 from memory.scopes.changes import Receipt, Write
-from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry, Synopsis
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.fact_lists import listed
 from memory.scopes.field import Field
 from memory.scopes.fields import STATE_LEARNER, Digest, Question, State, Watermark

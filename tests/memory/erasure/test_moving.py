@@ -9,9 +9,8 @@ from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.amendments import Ended
 from memory.scopes.changes import Write
-from memory.scopes.entries import THE_ONE_BEFORE, Fact
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact
 from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.keys import Scope

@@ -5,16 +5,14 @@ from time import time
 
 import pytest
 
-from memory.behaviors.call_context import Asker
-from memory.behaviors.fact_review import is_on_its_way, question_for, to_confirm
-from memory.behaviors.user_facts import UserFacts
+from memory.behaviors.context import Asker
+from memory.behaviors.user_facts import UserFacts, is_on_its_way, question_for, to_confirm
 from memory.erasure.confirmations import NotConfirmed
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.amendments import Again, Checked
 from memory.scopes.changes import Write
-from memory.scopes.entries import Fact, ScopeEntry
+from memory.scopes.entries import Again, Checked, Fact, ScopeEntry
 from memory.scopes.fields import Question
 from memory.scopes.sources import Source
 from memory.scopes.writes import StillTrue, to_json

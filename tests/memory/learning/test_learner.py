@@ -8,7 +8,7 @@ import pytest
 from bot.runtime.background_learner import BackgroundLearner
 from memory.behaviors.behavior import Reach
 from memory.behaviors.behavior_store import BehaviorState
-from memory.behaviors.call_context import Asker
+from memory.behaviors.context import Asker
 from memory.behaviors.learning_behavior import Unlearned
 from memory.learning.learner import LearnerBusy, LearningConfig
 from memory.memory import Memory

@@ -6,7 +6,7 @@ from time import time
 
 import pytest
 
-from memory.behaviors.call_context import Asker
+from memory.behaviors.context import Asker
 from memory.behaviors.learning_mode import LearningModes, due_cards, mode_in
 from memory.behaviors.user_facts import UserFacts
 from memory.erasure.confirmations import NotConfirmed

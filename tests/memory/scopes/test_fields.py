@@ -9,9 +9,20 @@ from memory.behaviors.behavior_store import BehaviorState, Kept
 from memory.behaviors.learning_mode import LearningMode
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.amendments import Again, Checked, Ended, Pinned
 from memory.scopes.changes import Write
-from memory.scopes.entries import THE_ONE_BEFORE, Fact, Hidden, ScopeEntry, Synopsis, read, written
+from memory.scopes.entries import (
+    THE_ONE_BEFORE,
+    Again,
+    Checked,
+    Ended,
+    Fact,
+    Hidden,
+    Pinned,
+    ScopeEntry,
+    Synopsis,
+    read,
+    written,
+)
 from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
     ClaimsChecked,

@@ -1,7 +1,6 @@
 """Recalled messages say what came after them."""
 
-from memory.scopes.amendments import Again, Ended
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Again, Ended, Fact
 from memory.scopes.fact_lists import with_facts
 from memory.scopes.provenance import without
 from memory.scopes.sources import Erased, Source

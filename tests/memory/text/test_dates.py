@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.text.dates import dated
+from memory.text.message_lines import dated
 
 NOW = datetime(2025, 11, 12, 14, 5, tzinfo=UTC)
 DAYS = {"days": 1, "weeks": 7, "months": 30, "years": 365}

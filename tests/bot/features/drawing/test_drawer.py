@@ -4,8 +4,7 @@ import pytest
 
 from bot.features.drawing import feature
 from bot.features.drawing.feature import Drawer, DrawPictureArguments, draw_picture_tool
-from bot.model.call import Usage
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport, Usage
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.openai_client import ModelClient
 from memory.behaviors.context import AgentContext

@@ -21,7 +21,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.errors import OutcomeUnknown
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
-from memory.behaviors.call_context import CallContext, Person
+from memory.behaviors.context import CallContext, Person
 from memory.behaviors.text_rag import TextRag, TextRagOptions
 from memory.documents import library as stored
 from memory.documents.chunking import Section

@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from bot.features.inspector.turn_log import TurnLog
-from bot.metrics.monitoring import ConversationNames
-from bot.model.call_report import CallReport
+from bot.metrics.metrics import ConversationNames
+from bot.model.call import CallReport
 from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import ModelUnavailable
 from bot.turn.observers import AgentRan, GaveUp, NotAnswered, PartSent, StepBegan, TurnEnded

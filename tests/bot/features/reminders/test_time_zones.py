@@ -11,7 +11,7 @@ from bot.features.reminders import place_names
 from bot.features.reminders.feature import feature
 from bot.features.reminders.time_zone import PersonsZone, TimeZones
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import CallContext
 from memory.erasure.confirmations import NotConfirmed
 from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.memory import Memory

@@ -12,8 +12,7 @@ from bot.features.reminders.own_words import is_own_wish
 from bot.features.reminders.time_zone import TimeZones
 from bot.features.reminders.tools import MAX_OPEN, ReminderTools
 from bot.language.catalogue import Catalogue
-from memory.behaviors.call_context import CallContext, Person
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
 from memory.memory import Memory

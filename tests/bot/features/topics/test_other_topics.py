@@ -13,8 +13,7 @@ from bot.features.topics.other_topics import (
     recalls_topics,
     set_recall_topics,
 )
-from memory.behaviors.call_context import CallContext, Person
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.trust import must_ask
 from memory.memory import Memory
 from memory.message import Message

@@ -4,8 +4,7 @@ import pytest
 
 from bot.features.voice import servers
 from bot.features.voice.servers import Speaker, Transcriber
-from bot.model.call import Usage
-from bot.model.call_report import CallReport
+from bot.model.call import CallReport, Usage
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable, NotAModel
 from bot.model.openai_client import ModelClient
 from tests.bot.model.conftest import client, script, server

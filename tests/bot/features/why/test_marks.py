@@ -10,9 +10,8 @@ import pytest
 from bot.features.why.marks import LearnedMarks
 from bot.runtime.background_learner import BackgroundLearner
 from memory.memory import Memory
-from memory.scopes.amendments import Ended
 from memory.scopes.changes import Write
-from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
