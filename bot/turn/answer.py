@@ -315,7 +315,7 @@ class FileSteps:
             log.info("file refused", reason=refusal.reason)
             return self._refused(request, refusal.reason)
         finally:
-            await self._permits.end_upload(history.conversation)
+            await self._permits.end_upload(request.run)
         if request.message.text or request.pictures:
             return request
         if request.run.notes:

@@ -146,7 +146,7 @@ class ConversationWorker:
                     log.exception("turn failed", exc_info=error)
                 return NoTurn("failed")
             finally:
-                await self._permits.end(conversation)
+                await self._permits.end(opened.run)
 
     async def _defer(self, opened: OpenTurn) -> NoTurn:
         """Leave a turn for later, or one of a newer release to another worker."""

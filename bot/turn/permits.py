@@ -15,8 +15,7 @@ from typing import Literal
 
 from bot.telegram.updates import IncomingMessage, from_bytes
 from bot.turn.give_up import is_given_up
-from memory.queue.mailbox import Entry
-from memory.queue.open_turn import OpenTurn
+from memory.queue.open_turn import OpenTurn, Run
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 
@@ -62,7 +61,7 @@ class Permits:
     limits: PersonLimits
     wake: Callable[[Scope], Awaitable[None]]
     _under_way: Counter[_Permit] = field(default_factory=Counter)
-    _held: dict[Scope, list[_Permit]] = field(default_factory=dict)
+    _held: dict[Run, list[_Permit]] = field(default_factory=dict)
     _waiting: dict[_Permit, dict[Scope, None]] = field(default_factory=dict)
 
     def take(self, opened: OpenTurn) -> bool:
@@ -78,18 +77,21 @@ class Permits:
                     waiting[conversation] = None
                 return False
         self._under_way.update(needed)
-        self._held[conversation] = needed
+        self._held[opened.run] = needed
         return True
 
-    async def end(self, conversation: Scope) -> None:
-        """Take back the permits of a conversation's turn and wake conversations that wait."""
-        await self._take_back(self._held.pop(conversation, []))
+    async def end(self, run: Run) -> None:
+        """Take back the permits of a run and wake conversations that wait.
 
-    async def end_upload(self, conversation: Scope) -> None:
+        A process may have two runs of one turn: one that has lost the lease and has not ended yet.
+        """
+        await self._take_back(self._held.pop(run, []))
+
+    async def end_upload(self, run: Run) -> None:
         """Take back the permits that a turn needed only to read its files."""
-        held = self._held.get(conversation, [])
+        held = self._held.get(run, [])
         done = [permit for permit in held if permit[0] == "uploads"]
-        self._held[conversation] = [permit for permit in held if permit not in done]
+        self._held[run] = [permit for permit in held if permit not in done]
         await self._take_back(done)
 
     async def _take_back(self, done: list[_Permit]) -> None:
@@ -119,18 +121,18 @@ def _needed(opened: OpenTurn) -> list[_Permit]:
         return []
     person = first.sender_id
     needed: list[_Permit] = [("turns", person)]
-    sent = [from_bytes(each.body) for each in opened.entries if _may_need_permit(each)]
+    # An entry that is answered alone can be a command or a file.
+    sent = [
+        from_bytes(each.body)
+        for each in opened.entries
+        if each.is_command or b'"photo"' in each.body or b'"voice"' in each.body
+    ]
     if first.is_command and sent[0].kind == "command":
         return []
     photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
     if photos or any(map(_is_large, sent)):
         needed += [("uploads", person), ("uploads", 0)]
     return needed + [("pictures", 0)] * len(photos)
-
-
-def _may_need_permit(entry: Entry) -> bool:
-    """Return whether to unpack an entry. One that is answered alone can be a command or a file."""
-    return entry.is_command or b'"photo"' in entry.body or b'"voice"' in entry.body
 
 
 def _is_large(sent: IncomingMessage) -> bool:

@@ -14,7 +14,7 @@ from bot.turn.request import Request, unpack
 from memory.memory import Memory
 from memory.message import ImageDetail
 from memory.queue.mailbox import Entry
-from memory.queue.open_turn import Lease, OpenTurn
+from memory.queue.open_turn import Lease, OpenTurn, Run
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Delta
 from memory.store.keys import Scope
@@ -104,17 +104,28 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
 
     permits, album = Permits(PersonLimits(), wake), photos(*[1] * 10)
     words = raw.inbound(raw.message("a photo"))
-    assert permits.take(turn(1, 1, *album))
+    first = turn(1, 1, *album)
+    assert permits.take(first)
     assert not permits.take(turn(2, 1, *album))  # one person reads one at a time
     assert permits.take(turn(3, 1, words))
     assert permits.take(turn(4, 2, *album))
     assert not permits.take(turn(5, 3, album[0]))  # the process reads at most so many
     assert MAX_UPLOADS == 2
-    await permits.end_upload(Scope.of_chat(1))
+    await permits.end_upload(first.run)
     assert not permits.take(turn(5, 3, album[0]))  # and models look at twenty
-    await permits.end(Scope.of_chat(1))
+    await permits.end(first.run)
     assert permits.take(turn(5, 3, album[0]))
     assert Scope.of_chat(2) in woken
+
+
+async def test_a_run_that_has_lost_its_lease_gives_its_permit_back() -> None:
+    """It may end after the next run of its turn has begun here; until November 2026 it lost it."""
+    words = raw.inbound(raw.message("a photo"))
+    permits, lost = Permits(PersonLimits(max_turns=1), no_wake), turn(1, 1, words)
+    for each in (lost, replace(lost, outbox=b"a reply", run=Run())):
+        assert permits.take(each)
+    await permits.end(lost.run)
+    assert permits.take(turn(2, 1, words))
 
 
 def sound(nbytes: int) -> IncomingMessage:
@@ -127,7 +138,8 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
 ) -> None:
     """Before the fix, twenty sounds of 20 MB were in memory at once."""
     permits, steps = Permits(PersonLimits(), no_wake), list[str]()
-    request = unpack(turn(1, 1, sound(SHORT_SOUND_BYTES + 1)), tokens)
+    opened = turn(1, 1, sound(SHORT_SOUND_BYTES + 1))
+    request = unpack(opened, tokens)
 
     async def listen(given: Request, _: ChatHistory) -> Request:
         steps.append("heard")
@@ -138,7 +150,7 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
         assert not permits.take(turn(2, 1, sound(0)))
         steps.append("read")
 
-    assert permits.take(turn(1, 1, sound(SHORT_SOUND_BYTES + 1)))
+    assert permits.take(opened)
     for chat in range(3, 5):
         assert permits.take(turn(chat, 1, *[sound(SHORT_SOUND_BYTES)] * 3))
     here = await ChatHistory.read(memory.histories, Scope.of_chat(1))
