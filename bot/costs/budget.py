@@ -7,9 +7,8 @@ from time import time
 
 from config.settings import Settings
 from config.values import Price
-from memory.limits.billed import DRAWN, HEARD, SPOKEN, BillingSource, BySource, Tokens
 from memory.limits.quotas import Quota, Quotas
-from memory.limits.usage import UsageStore
+from memory.limits.usage import DRAWN, HEARD, SPOKEN, BillingSource, BySource, Tokens, UsageStore
 
 _PER_TOKENS = 1_000_000
 _UNITS = {

@@ -1,10 +1,11 @@
 """Counts every billed call in Redis exactly once; no turn waits for it.
 
 The call that gave the reply is counted in the round trip that stores the reply. A writer in the
-background counts all other calls at once. A call is lost only if the process dies before the call
-is written. Servers report the tokens of a stream in its last chunk. If a server has taken a prompt
-and the end of its answer never came, whoever broke it off, the call counts an estimate. A prompt
-that a server refused, or that it hung up on, counts nothing.
+background stores all other calls at once. It counts them; but an embedding, of which a turn has
+several, is only noted, and counted with the next call of its conversation. A call is lost only if
+the process dies before the call is written. Servers report the tokens of a stream in its last
+chunk. If a server has taken a prompt and the end of its answer never came, whoever broke it off,
+the call counts an estimate. A prompt that a server refused, or that it hung up on, counts nothing.
 """
 
 import asyncio
@@ -17,9 +18,17 @@ from time import monotonic
 import structlog
 
 from bot.model.call import CallReport, Usage
-from memory.limits.billed import DRAWN, HEARD, SPOKEN, BilledCall, BillingSource, Tokens
-from memory.limits.usage import NO_PERSON, UsageStore
-from memory.store.errors import StoreError
+from memory.limits.usage import (
+    DRAWN,
+    HEARD,
+    NO_PERSON,
+    SPOKEN,
+    BilledCall,
+    BillingSource,
+    Tokens,
+    UsageStore,
+)
+from memory.store.errors import StoreError, StoreFull
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
 
@@ -31,6 +40,9 @@ _GRACE_S = 2.0
 _REPEATS_S = 300
 _HELD_S = 0.5
 """How long the call of a reply waits to be counted together with the reply."""
+NOTED_S = 300.0
+"""How long a noted call waits to be counted together with another one."""
+_NOTED = "embedding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,7 @@ class UsageRecorder:
         call = BilledCall.now(source, tokens, payer.person, payer.conversation)
         if is_last and self._store is not None:
             self._store.hold(call)
-            asyncio.get_running_loop().call_later(_HELD_S, self._release, call.conversation)
+            asyncio.get_running_loop().call_later(_HELD_S, self._release, call)
         else:
             self._waiting.put_nowait(call)
 
@@ -111,9 +123,10 @@ class UsageRecorder:
                 log.warning("calls not counted", calls=self._waiting.qsize())
             await end_tasks([writer])
 
-    def _release(self, *conversations: str) -> None:
-        """Write the held calls of these conversations, else of all: no reply followed in time."""
-        if self._store is not None:
+    def _release(self, held: BilledCall | None = None) -> None:
+        """Write the held calls of this one's conversation, else of all: no reply came in time."""
+        if self._store is not None and (held is None or self._store.holds(held)):
+            conversations = [held.conversation] if held else []
             for call in self._store.release(*conversations):
                 self._waiting.put_nowait(call)
 
@@ -122,21 +135,28 @@ class UsageRecorder:
             calls = [await self._waiting.get()]
             while len(calls) < _MAX_BATCH and not self._waiting.empty():
                 calls.append(self._waiting.get_nowait())
-            await _write(store, calls)
+            await self._write(store, calls)
             for _ in calls:
                 self._waiting.task_done()
 
-
-async def _write(store: UsageStore, calls: list[BilledCall]) -> None:
-    """Write calls, and repeat failed writes for a while: the store recognizes a repeated call."""
-    until = monotonic() + _REPEATS_S
-    while True:
-        try:
-            await store.count(calls)
-        except StoreError as error:
-            if monotonic() > until:
-                log.warning("calls not counted", calls=len(calls), reason=type(error).__name__)
-                return
-            await asyncio.sleep(_PAUSE_S)
-        else:
-            return
+    async def _write(self, store: UsageStore, calls: list[BilledCall]) -> None:
+        """Write calls, and repeat failed writes: the store recognizes a repeated call."""
+        noted = [call for call in calls if call.source.kind == _NOTED and not call.is_noted]
+        counted = [call for call in calls if call not in noted]
+        counted += store.release(*{call.conversation for call in counted}) if counted else []
+        until = monotonic() + _REPEATS_S
+        while True:
+            try:
+                await store.count(counted, noted)
+            except StoreError as error:
+                if noted and isinstance(error, StoreFull):
+                    counted, noted = [*counted, *noted], []  # a count needs no more memory
+                    continue
+                if monotonic() > until:
+                    log.warning("calls not counted", calls=len(calls), reason=type(error).__name__)
+                    return
+                await asyncio.sleep(_PAUSE_S)
+            else:
+                break
+        for call in noted:
+            asyncio.get_running_loop().call_later(NOTED_S, self._release, call)

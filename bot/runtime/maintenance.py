@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import structlog
 
+from bot.costs.usage_counter import NOTED_S
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.periodic import Step, repeat
 from bot.telegram.errors import FloodWait, TelegramError
@@ -106,6 +107,7 @@ class Maintenance:
             return
         woken = await self._memory.sweep.wake_waiting(everything=everything)
         await self._memory.sweep.prune()
+        await self._memory.usage.count_noted(2 * NOTED_S)  # of processes that died
         if time.monotonic() >= self._people_due:
             self._people_due = time.monotonic() + _PEOPLE_EVERY_S
             if expired := await self._memory.sweep.prune_people():

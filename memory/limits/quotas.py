@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from time import time
 
-from memory.limits.billed import day_number
+from memory.limits.usage import day_number
 from memory.store.store import Store
 
 _WINDOW_MS = 60_000

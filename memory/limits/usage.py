@@ -6,25 +6,139 @@ one script counts calls in all sums, and counts each once for its id.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
+from secrets import token_hex
 from time import time
 
-from memory.limits.billed import (
-    MONTHS,
-    BilledCall,
-    BillingSource,
-    BotUsage,
-    BySource,
-    Tokens,
-    day_number,
-    expires_at,
-    month_of,
-)
+import orjson
+
 from memory.store.client import RedisClient
 from memory.store.commands import Reply, ScriptCall
 from memory.store.keys import Keys, Scope
 from memory.store.store import Scripts
+
+MONTHS = 3
+"""How many months' sums exist at a time."""
+
+HEARD, SPOKEN, DRAWN = "heard_s", "spoken_chars", "drawn_images"
+"""Kinds of sources with another unit: seconds of sound, characters, and images."""
+
+
+@dataclass(frozen=True, slots=True)
+class BillingSource:
+    """What was billed: `kind` is that of the call, such as `answer` or `internal`.
+
+    `kind` may also be `HEARD`, `SPOKEN` or `DRAWN`, which are not billed by tokens. `is_second`
+    says that it was the second model.
+    """
+
+    kind: str
+    model: str
+    is_second: bool = False
+
+    @classmethod
+    def of(cls, name: str) -> "BillingSource":
+        """Read the name of a field."""
+        kind, number, model = name.split("|", 2)
+        return cls(kind, model, number == "2")
+
+    def __str__(self) -> str:
+        """Return the name of its field."""
+        return f"{self.kind}|{2 if self.is_second else 1}|{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Billed tokens; `reasoning` is a part of `output`, `fresh` is the input without `cached`.
+
+    Of a source that is not billed by tokens, `reasoning` is the amount in its unit. So it is in no
+    sum of tokens, and processes of older versions can read it.
+    """
+
+    fresh: int = 0
+    cached: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+    @property
+    def total(self) -> int:
+        """Return all tokens, each once."""
+        return self.fresh + self.cached + self.output
+
+    def __add__(self, other: "Tokens") -> "Tokens":
+        """Return the sum."""
+        return Tokens(
+            self.fresh + other.fresh,
+            self.cached + other.cached,
+            self.output + other.output,
+            self.reasoning + other.reasoning,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BilledCall:
+    """One call of a model; `at` is in Unix seconds, `conversation` a tag, "" without one.
+
+    `is_noted`: it is stored, so that no kill loses it, but is in no sum yet.
+    """
+
+    source: BillingSource
+    tokens: Tokens
+    person: int
+    conversation: str
+    at: float
+    id: str = ""
+    is_noted: bool = False
+
+    @classmethod
+    def now(
+        cls, source: BillingSource, tokens: Tokens, person: int, conversation: str
+    ) -> "BilledCall":
+        """Return a call that has just been billed, with an id of its own."""
+        return cls(source, tokens, person, conversation, time(), token_hex(8))
+
+    @classmethod
+    def of_note(cls, note: bytes) -> "BilledCall":
+        """Read a noted call; `orjson` writes it."""
+        fields = orjson.loads(note)
+        source, tokens = BillingSource(**fields["source"]), Tokens(**fields["tokens"])
+        return cls(**{**fields, "source": source, "tokens": tokens})
+
+
+BySource = Mapping[BillingSource, Tokens]
+
+
+@dataclass(frozen=True, slots=True)
+class BotUsage:
+    """A month of the whole bot: sums, days (ascending), people with the most tokens first."""
+
+    sums: BySource
+    days: Mapping[int, BySource]
+    people: tuple[tuple[int, int], ...]
+
+
+def together(sums: BySource) -> Tokens:
+    """Return the sum over all sources."""
+    return sum(sums.values(), Tokens())
+
+
+def day_number(at: float) -> int:
+    """Return the day in UTC, counted from 1970."""
+    return int(at) // 86_400
+
+
+def month_of(at: float) -> str:
+    """Return the month in UTC, such as `2026-11`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
+
+
+def expires_at(month: str) -> int:
+    """Return when a month's sums expire, in Unix seconds: when the month after the next ends."""
+    year, number = map(int, month.split("-"))
+    months = year * 12 + number - 1 + MONTHS
+    return int(datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC).timestamp())
+
 
 _KNOWN_CALLS = 32
 """A repeated call counts once, unless this many others of its conversation were counted since."""
@@ -49,6 +163,10 @@ class UsageStore:
         """Keep a call for the next write about its conversation, or until it is released."""
         self._held.setdefault(call.conversation, []).append(call)
 
+    def holds(self, call: BilledCall) -> bool:
+        """Return whether a call still waits to be counted."""
+        return any(call.id == held.id for held in self._held.get(call.conversation, ()))
+
     def release(self, *conversations: str) -> list[BilledCall]:
         """Return the calls that are held for these conversations, else for all.
 
@@ -72,12 +190,27 @@ class UsageStore:
             raise
         return reply
 
-    async def count(self, calls: Iterable[BilledCall]) -> None:
-        """Count calls, in one round trip; raise `StoreError` when some may not be counted."""
-        await self._client.pipeline(self._counting(calls))
+    async def count(self, calls: Iterable[BilledCall], noted: Iterable[BilledCall] = ()) -> None:
+        """Count calls, in one round trip; raise `StoreError` when some may not be counted.
+
+        `noted` are only stored, in one command, and held: they are counted with what comes next of
+        their conversation.
+        """
+        noted = [replace(call, is_noted=True) for call in noted]
+        notes = [each for call in noted for each in (call.id, orjson.dumps(call))]
+        note = [("HSET", self._keys.noted_calls, *notes)] if notes else []
+        await self._client.pipeline([*self._counting(calls), *note])
+        for call in noted:
+            self.hold(call)
+
+    async def count_noted(self, older_s: float = 0) -> None:
+        """Count the calls that any process noted at least so long ago; one may have died."""
+        notes = await self._client.call("HVALS", self._keys.noted_calls)
+        await self.count(call for call in map(BilledCall.of_note, notes) if _age_s(call) >= older_s)
 
     async def of_bot(self, at: float, people: int) -> BotUsage:
         """Return the month of the whole bot, with the `people` who used the most tokens."""
+        await self.count_noted()
         month = month_of(at)
         stored, largest = await self._client.pipeline(
             [
@@ -87,18 +220,23 @@ class UsageStore:
         )
         days = _by_day(stored)
         return BotUsage(
-            _over_days(days),
+            _summed(days.values()),
             dict(sorted(days.items())),
             tuple((int(person), int(tokens)) for person, tokens in largest),
         )
 
     async def sums(self, at: float) -> BySource:
         """Return the month's sums of the whole bot."""
-        stored = await self._client.call("HGETALL", self._keys.usage(month_of(at), "days"))
-        return _over_days(_by_day(stored))
+        month = month_of(at)
+        stored, notes = await self._client.pipeline(
+            [("HGETALL", self._keys.usage(month, "days")), ("HVALS", self._keys.noted_calls)]
+        )
+        noted = (call for call in map(BilledCall.of_note, notes) if month_of(call.at) == month)
+        return _summed([*_by_day(stored).values(), *({call.source: call.tokens} for call in noted)])
 
     async def of_person(self, person: int, at: float) -> Mapping[int, BySource]:
         """Return the month of one person by its days."""
+        await self.count_noted()
         key = self._keys.usage(month_of(at), f"u:{person}")
         return _by_day(await self._client.call("HGETALL", key))
 
@@ -106,13 +244,15 @@ class UsageStore:
         """Return the month's tokens of each of these people, in their order."""
         if not people:
             return []
+        await self.count_noted()
         key = self._keys.usage(month_of(at), "people")
         return [int(tokens or 0) for tokens in await self._client.call("ZMSCORE", key, *people)]
 
     async def of_conversation(self, conversation: Scope, at: float) -> BySource:
         """Return the month's sums of one conversation; of a private one, those of its person."""
         if conversation.is_private:
-            return _over_days(await self.of_person(conversation.chat_id, at))
+            return _summed((await self.of_person(conversation.chat_id, at)).values())
+        await self.count_noted()
         key = self._keys.usage(month_of(at), conversation.tag)
         fields = await self._client.call("HGETALL", key)
         sums = ((name.decode(), sum_) for name, sum_ in fields.items() if name != _COUNTED)
@@ -123,6 +263,7 @@ class UsageStore:
 
         The sums of the whole bot stay, and so do the tokens of today's quota. Safe to repeat.
         """
+        await self.count_noted()
         tags = [conversation.tag for conversation in conversations]
         for month in _living_months(time()):
             names = ("people", f"u:{person}", *tags)
@@ -163,7 +304,7 @@ class UsageStore:
         is_private = person > NO_PERSON and Scope(conversation).chat_id == person
         own = f"u:{person}"
         names = [own if is_private else conversation or "none", "days", "people"]
-        keys = [self._keys.usage(month, name) for name in names]
+        keys = [*(self._keys.usage(month, name) for name in names), self._keys.noted_calls]
         if person != NO_PERSON:
             keys.append(self._keys.spent_of(person, day))
             if not is_private:
@@ -187,6 +328,7 @@ class UsageStore:
             "expires_at": expires_at(month),
             "known": _KNOWN_CALLS,
             "quota_s": _QUOTA_S,
+            "noted": [call.id for call in calls if call.is_noted],
         }
         return self._scripts["count_usage"].command(keys, request)
 
@@ -197,10 +339,14 @@ def _living_months(at: float) -> list[str]:
     return [f"{number // 12}-{number % 12 + 1:02d}" for number in months]
 
 
-def _over_days(days: Mapping[int, BySource]) -> BySource:
+def _age_s(call: BilledCall) -> float:
+    return time() - call.at
+
+
+def _summed(several: Iterable[BySource]) -> BySource:
     sums: dict[BillingSource, Tokens] = {}
-    for of_day in days.values():
-        for source, tokens in of_day.items():
+    for each in several:
+        for source, tokens in each.items():
             sums[source] = sums.get(source, Tokens()) + tokens
     return sums
 

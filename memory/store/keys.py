@@ -177,6 +177,7 @@ class Keys:
         self.reloads = self.prefix + "reloads"
         self.layout = self.prefix + "layout"
         self._usage = self.prefix + "{usage}:"
+        self.noted_calls = self._usage + "noted"
         self._access = self.prefix + "{access}:"
 
     def scope(self, scope: Scope) -> ScopeKeys:

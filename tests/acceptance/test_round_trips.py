@@ -11,7 +11,7 @@ from tests.valkey import ValkeyServer
 
 INTAKE = ["ZADD+intake", "XADD"]
 TURN = [
-    *("XREADGROUP", "acquire+read_scope", "count_usage"),
+    *("XREADGROUP", "acquire+read_scope", "HSET"),
     *("count_usage+outbox", "ZADD+commit", "ack"),
 ]
 
@@ -19,12 +19,7 @@ TURN = [
 async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_acknowledgement(
     valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    """The person's facts come with the lease.
-
-    The reply does not wait for the third: it counts usage while the model works.
-
-    Only the last turn is typical: the second one loads the first vectors of the conversation.
-    """
+    """The reply does not wait for the third, `HSET`. Only the last turn is typical."""
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
         anna, chat = rig.anna()
@@ -51,7 +46,7 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
         # The model waits for these four, and once a second for the length of the ready queue.
         trips = [trip for trip in (*traffic.intake, *traffic.turn) if id(trip) in before]
         names = ["+".join(trip.names) for trip in trips]
-        assert [each for each in names if each != "count_usage"] == INTAKE + TURN[:2]
+        assert [each for each in names if each != "HSET"] == INTAKE + TURN[:2]
 
 
 async def test_a_process_without_work_sends_four_commands_a_second_at_most(

@@ -45,7 +45,7 @@ from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.load import ContextLoader
 from bot.turn.request import Request
 from config.settings import Settings
-from memory.limits.billed import BillingSource, Tokens
+from memory.limits.usage import BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.log import stored_fields

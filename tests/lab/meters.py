@@ -80,11 +80,6 @@ class Reading:
         return self.machine_s / self.at > 0.92 * CORES
 
 
-def open_files(pid: int) -> int:
-    """Return how many file descriptors a process has."""
-    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
-
-
 def _machine_s() -> float:
     """Return the CPU time of all cores since the machine's start in seconds, without idle time."""
     fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]

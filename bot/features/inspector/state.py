@@ -25,9 +25,9 @@ from bot.features.inspector.turn_log import (
     SeenError,
 )
 from config.settings import Settings
-from memory.limits.billed import together
 from memory.limits.capacity import FillLevel
 from memory.limits.stats import BotStats, QueueStats, count_all, read_queue_stats
+from memory.limits.usage import together
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.dead_letters import DeadLetter

@@ -14,18 +14,19 @@ from bot.reply.parts import Part
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
 from config.settings import Settings
-from memory.limits.billed import (
+from memory.limits.quotas import DAY_S, Quotas
+from memory.limits.usage import (
     DRAWN,
     HEARD,
+    NO_PERSON,
     SPOKEN,
     BillingSource,
     BotUsage,
     BySource,
     Tokens,
+    UsageStore,
     together,
 )
-from memory.limits.quotas import DAY_S, Quotas
-from memory.limits.usage import NO_PERSON, UsageStore
 from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
 

@@ -1,12 +1,14 @@
 -- KEYS, all in the slot of usage: the conversation's sums, or in a person's private chat the person's days; the month's
--- days; its people by tokens; for a person also what their quota of today has spent; then the person's days, unless they
--- are the first key.
+-- days; its people by tokens; the calls that are only noted so far; for a person also what their quota of today has spent;
+-- then the person's days, unless they are the first key.
 -- ARGV[1], a JSON object: `calls`, each with its id, the number of its source, its tokens (fresh, cached, output,
 -- reasoning) and whether it counts for the quota; `sources`; `person`; `day` of the month; `is_private`, whether the first
 -- key has days; `expires_at`, when the month's sums expire; `known`, how many ids of earlier calls the first key remembers;
--- `quota_s`, how long the quota's sum is kept. A call that is remembered is not counted again.
+-- `quota_s`, how long the quota's sum is kept; `noted`, the ids of those calls that are noted. A call that is remembered is
+-- not counted again.
 -- A sum of tokens is stored as 'fresh,cached,output,reasoning'.
 local request = cjson.decode(ARGV[1])
+if #request.noted > 0 then redis.call('HDEL', KEYS[4], unpack(request.noted)) end
 local of_day = request.day .. '|'
 local prefix = request.is_private and of_day or ''
 local fields_of_first = {}
@@ -54,8 +56,8 @@ add(KEYS[2], of_day)
 local sum_of_person = redis.call('ZINCRBY', KEYS[3], total, request.person)
 if tonumber(sum_of_person) == total then redis.call('EXPIREAT', KEYS[3], request.expires_at) end
 if quota > 0 then
-  local sum = redis.call('HINCRBY', KEYS[4], 'sum', quota)
-  if sum == quota then redis.call('EXPIRE', KEYS[4], request.quota_s) end
+  local sum = redis.call('HINCRBY', KEYS[5], 'sum', quota)
+  if sum == quota then redis.call('EXPIRE', KEYS[5], request.quota_s) end
 end
-if KEYS[5] then add(KEYS[5], of_day) end
+if KEYS[6] then add(KEYS[6], of_day) end
 return 1

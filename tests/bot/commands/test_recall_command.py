@@ -15,8 +15,8 @@ from bot.reply.parts import Part, Quote, from_json, to_json
 from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.answer import QuotaStep
 from config.values import Price
-from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota
+from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.store.client import RedisClient

@@ -7,7 +7,7 @@ from bot.commands.notices import AdminNotices
 from bot.costs.budget import Budget
 from bot.runtime.periodic import BudgetWatch
 from config.values import Price
-from memory.limits.billed import BilledCall, BillingSource, Tokens
+from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from tests.memory.conftest import memory
 from tests.settings import Settings

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from bot.costs.budget import Prices, shown
 from config.values import Price
-from memory.limits.billed import DRAWN, HEARD, SPOKEN, BillingSource, Tokens
+from memory.limits.usage import DRAWN, HEARD, SPOKEN, BillingSource, Tokens
 
 PRICES = Prices(
     [

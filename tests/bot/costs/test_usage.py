@@ -2,11 +2,22 @@
 
 import asyncio
 from collections.abc import Iterable
+from time import time
+
+import pytest
 
 from bot.costs.usage_counter import UsageRecorder, billed_to
 from bot.model.call import Usage
-from memory.limits.billed import DRAWN, HEARD, SPOKEN, BilledCall, BillingSource, Tokens, together
-from memory.limits.usage import NO_PERSON, UsageStore
+from memory.limits.usage import (
+    DRAWN,
+    HEARD,
+    NO_PERSON,
+    SPOKEN,
+    BilledCall,
+    BillingSource,
+    Tokens,
+    together,
+)
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
@@ -14,20 +25,8 @@ from tests.memory.conftest import memory
 
 __all__ = ["memory"]
 
-ANSWER = BillingSource("answer", "m")
+ANSWER, EMBEDDING = BillingSource("answer", "m"), BillingSource("embedding", "e")
 CHAT = Scope("c:7:0")
-
-
-class LosesOneAnswer(UsageStore):
-    """Counts the first calls, then fails as if the answer of Redis were lost."""
-
-    failures = 1
-
-    async def count(self, calls: Iterable[BilledCall]) -> None:
-        await super().count(calls)
-        if self.failures:
-            self.failures -= 1
-            raise StoreUnavailable
 
 
 async def test_a_call_is_counted_for_the_person_it_is_billed_to(memory: Memory) -> None:
@@ -42,7 +41,7 @@ async def test_a_call_is_counted_for_the_person_it_is_billed_to(memory: Memory) 
             begun = asyncio.create_task(learn())
         await begun
         recorder.note(ANSWER, Usage(5))
-    month = await memory.usage.of_bot(_now(), 10)
+    month = await memory.usage.of_bot(time(), 10)
     assert month.sums == {ANSWER: Tokens(55, 60, 8, 3)}
     assert month.people == ((7, 118), (NO_PERSON, 5))
 
@@ -57,7 +56,8 @@ async def test_sounds_are_counted_in_units_of_their_own_and_in_no_sum_of_tokens(
             recorder.note(ear, Usage(heard_s=40))
             recorder.note(BillingSource("speech", "mouth"), Usage(spoken_chars=500))
             recorder.note(BillingSource("drawing", "pen"), Usage(drawn_images=2))
-    month = await memory.usage.of_bot(_now(), 10)
+            recorder.note(ANSWER, Usage())  # it was billed nothing
+    month = await memory.usage.of_bot(time(), 10)
     assert month.sums == {
         ear: Tokens(14, 0, 3),
         BillingSource(HEARD, "ear"): Tokens(reasoning=60),
@@ -65,13 +65,6 @@ async def test_sounds_are_counted_in_units_of_their_own_and_in_no_sum_of_tokens(
         BillingSource(DRAWN, "pen"): Tokens(reasoning=2),
     }
     assert month.people == ((7, 17),)
-
-
-async def test_a_call_without_billed_tokens_is_not_counted(memory: Memory) -> None:
-    recorder = UsageRecorder()
-    async with recorder.writing(memory.usage):
-        recorder.note(ANSWER, Usage())
-    assert await memory.client.call("DBSIZE") == 0
 
 
 async def test_the_call_of_a_reply_that_was_never_stored_is_counted_at_the_end(
@@ -82,17 +75,50 @@ async def test_the_call_of_a_reply_that_was_never_stored_is_counted_at_the_end(
         with billed_to(CHAT, 7):
             recorder.note(ANSWER, Usage(5), is_last=True)
         assert memory.client.round_trips == trips
-    assert together(await memory.usage.sums(_now())).total == 5
+    assert together(await memory.usage.sums(time())).total == 5
 
 
-async def test_a_write_whose_answer_was_lost_counts_only_once(memory: Memory) -> None:
-    losing = LosesOneAnswer(memory.client, memory.keys, memory.scripts)
-    recorder = UsageRecorder()
-    async with recorder.writing(losing):
+async def test_a_write_whose_answer_was_lost_counts_only_once(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, losses = memory.usage.count, iter([StoreUnavailable])
+
+    async def lossy(*calls: Iterable[BilledCall]) -> None:
+        await count(*calls)
+        for each in losses:
+            raise each
+
+    monkeypatch.setattr(memory.usage, "count", lossy)
+    async with (recorder := UsageRecorder()).writing(memory.usage):
         recorder.note(ANSWER, Usage(5))
-    assert losing.failures == 0
-    assert together(await memory.usage.sums(_now())).total == 5
+    assert not list(losses)
+    assert together(await memory.usage.sums(time())).total == 5
 
 
-def _now() -> float:
-    return BilledCall.now(ANSWER, Tokens(), 0, "").at
+async def test_an_embedding_is_noted_and_counted_once_later(memory: Memory) -> None:
+    """With the next call of its conversation, or when somebody asks for sums."""
+    key = memory.keys.noted_calls
+    async with (recorder := UsageRecorder()).writing(memory.usage):
+        with billed_to(CHAT, 7):
+            for source, noted in ((EMBEDDING, 1), (ANSWER, 0), (EMBEDDING, 1)):
+                recorder.note(source, Usage(3))
+                await recorder._waiting.join()
+                await memory.usage.count_noted(60)
+                assert await memory.client.call("EXISTS", key) == noted
+            assert await memory.usage.sums(time()) == {EMBEDDING: Tokens(6), ANSWER: Tokens(3)}
+            assert (await memory.usage.of_bot(time(), 10)).people == ((7, 9),)
+            assert not await memory.client.call("EXISTS", key)
+    assert together(await memory.usage.sums(time())).total == 9
+
+
+async def test_a_full_redis_still_counts(memory: Memory) -> None:
+    if memory.client.is_cluster:
+        pytest.skip("one node is enough")
+    await memory.client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        async with (recorder := UsageRecorder()).writing(memory.usage):
+            recorder.note(ANSWER, Usage(5))
+            recorder.note(EMBEDDING, Usage(3))
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    assert await memory.usage.sums(time()) == {EMBEDDING: Tokens(3), ANSWER: Tokens(5)}

@@ -18,8 +18,8 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext
-from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota
+from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn

@@ -14,8 +14,8 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request, unpack
 from bot.turn.revision import RevisionStep
 from config.values import Price
-from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota
+from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry

@@ -1,7 +1,7 @@
 """Quotas are counted for each person, once for each turn, and expire."""
 
-from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota, Verdict
+from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from tests.memory.turns import ANN, BOB
 

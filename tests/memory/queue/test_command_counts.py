@@ -2,8 +2,7 @@
 
 from collections.abc import Awaitable
 
-from memory.limits.billed import BilledCall, BillingSource, Tokens
-from memory.limits.usage import NO_PERSON
+from memory.limits.usage import NO_PERSON, BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from tests.memory.turns import ANN, HERE, close, put, take
 
