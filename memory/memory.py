@@ -194,4 +194,4 @@ class Memory:
 
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
         """
-        return await self._learner.learn(conversation)
+        return await self._learner.learn(conversation, self.turns.noted.pop(conversation, None))

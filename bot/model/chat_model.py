@@ -188,13 +188,15 @@ class OpenAIChatModel:
         Otherwise a person could stop each answer shortly before its end for free.
         """
         max_tokens = _READ_FACTOR * (self._parameters.reply_tokens or 0)
+        is_quick = self._parameters.reasoning in (None, "none", "minimal", "low")
+        silence_s = None if is_quick else self._timeout_s  # who reasons a lot is silent at first
         is_second_try = False
         while True:
             answer = dialect.accumulator(max_tokens * CHARS_PER_TOKEN or None, self._served.origin)
             events = EventReader(_MAX_BYTES + max_tokens * _BYTES_PER_TOKEN)
             began = monotonic()
             try:
-                response = await self._client.post(dialect.path, merged(chosen), self._silence_s())
+                response = await self._client.post(dialect.path, merged(chosen), silence_s)
                 await read_answer(response, events, answer)
                 call.answered()
                 return answer.reply()
@@ -210,11 +212,6 @@ class OpenAIChatModel:
                 log.warning("answer broke off", reason=str(error))
             is_second_try = True
             await asyncio.sleep(_PAUSE_S)
-
-    def _silence_s(self) -> float | None:
-        """Return how long nothing may come; a model that reasons a lot is silent at first."""
-        reasons = self._parameters.reasoning not in (None, "none", "minimal", "low")
-        return self._timeout_s if reasons else None
 
 
 def _without_pictures(messages: Sequence[PromptMessage]) -> list[PromptMessage]:

@@ -10,7 +10,8 @@ import structlog
 from bot.costs.usage_counter import billed_to
 from bot.model.model_errors import reason_of
 from bot.turn.observers import LearningBegan, LearningEnded, Observer
-from memory.learning.learner import LearnerBusy, LearningRound
+from memory.learning.learner import LearningRound
+from memory.learning.progress import LearnerBusy
 from memory.limits.usage import NO_PERSON
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError

@@ -89,10 +89,16 @@ class SendRateLimiter:
         """
         is_settled = not self.is_on
         while not is_settled:
-            chat_wait_s = await self._take_of_chat(chat_id)
+            permit = await self._chats.take(chat_id, _pace(chat_id))
+            chat_wait_s = permit.wait_s
+            if not permit.is_taken:
+                raise FloodWait(chat_wait_s)
             if chat_wait_s > _NOTHING_S:
                 yield chat_wait_s
-            bot_wait_s = self._take_of_bot()
+            bot_wait_s = self._all.wait_s(self._now())
+            if bot_wait_s > MAX_WAIT_S:
+                raise FloodWait(bot_wait_s)
+            self._all.take(self._now())
             if bot_wait_s > _NOTHING_S:
                 yield bot_wait_s
             has_waited = max(chat_wait_s, bot_wait_s) > _NOTHING_S
@@ -141,19 +147,6 @@ class SendRateLimiter:
         if self.is_on:
             with suppress(StoreError):
                 await self._chats.ban(chat_id, _pace(chat_id), for_s)
-
-    async def _take_of_chat(self, chat_id: int) -> float:
-        place = await self._chats.take(chat_id, _pace(chat_id))
-        if not place.is_taken:
-            raise FloodWait(place.wait_s)
-        return place.wait_s
-
-    def _take_of_bot(self) -> float:
-        wait_s = self._all.wait_s(self._now())
-        if wait_s > MAX_WAIT_S:
-            raise FloodWait(wait_s)
-        self._all.take(self._now())
-        return wait_s
 
 
 async def share_with_workers(

@@ -21,7 +21,7 @@ from bot.turn.permits import Permits
 from memory.queue import stored_version
 from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.turns import TurnStore
+from memory.queue.turns import RENEWALS, TurnStore
 from memory.scopes.history import HistoryParts
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
@@ -37,8 +37,6 @@ _GIVEN_BACK_MS = 2_000
 """When a turn comes again that a newer release has to serve, to whichever worker is free."""
 _MAX_UNREADABLE = 1_000
 """Conversations for which the log says so once."""
-RENEWALS = 3
-"""How often a lease and its wake-up are renewed within the time of one lease."""
 
 Next = OpenTurn | NoTurn
 RunTurn = Callable[[OpenTurn], Awaitable[Committed]]

@@ -114,6 +114,10 @@ class BatchLearner:
             learned = (part for _, part in parts.values() if isinstance(part, Learned))
             entries += sum(len(each.entries) for each in learned)
 
+    async def is_due(self, progress: Progress) -> bool:
+        """Return whether a model has to be asked now; raise `NotWritten`."""
+        return bool(due(progress, await self._waiting(progress)))
+
     async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
         """Return what each behavior has not learned yet; those that are up to date are left out."""
         watermarks = {each: progress.watermark(each) for each in self._within(progress)}

@@ -88,29 +88,15 @@ class LearningBackoff:
             return cls(LearningPause(task, model=model), stored is not None)
         return cls(stored, is_stored=True)
 
-    @property
-    def failures(self) -> int:
-        """Failures in a row."""
-        return self.field.failures
-
-    @property
-    def again_at(self) -> float:
-        """When to try again, in Unix seconds."""
-        return self.field.again_at
-
     def is_over(self, now: float) -> bool:
         """Return whether to try now."""
-        return self.again_at <= now
+        return self.field.again_at <= now
 
     def after_failure(self, now: float) -> tuple[float, list[LearningPause]]:
         """Return how many seconds to wait now, and the field to write."""
-        pause_s = float(min(_FIRST_PAUSE_S * 2**self.failures, _MAX_PAUSE_S))
-        more = replace(self.field, failures=self.failures + 1, again_at=now + pause_s)
+        pause_s = float(min(_FIRST_PAUSE_S * 2**self.field.failures, _MAX_PAUSE_S))
+        more = replace(self.field, failures=self.field.failures + 1, again_at=now + pause_s)
         return pause_s, [more]
-
-    def after_success(self) -> list[LearningPause]:
-        """Return the field that ends the wait; empty if none is stored."""
-        return [LearningPause(self.field.task)] if self.is_stored else []
 
 
 def _due(progress: Progress, waiting: Backlog) -> list[LearningBehavior]:

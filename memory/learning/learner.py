@@ -18,15 +18,16 @@ from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.batch_learner import BatchLearner
 from memory.learning.consent import WithDomain
 from memory.learning.due import LearningBackoff
-from memory.learning.progress import Progress, progress_of
+from memory.learning.progress import LearnerBusy, Progress, held_progress, progress_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.learning.waiting_questions import expire_in
 from memory.scopes.changes import NotWritten, Write
+from memory.scopes.fields import LearningPause
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.commands import Command, ScriptCall
-from memory.store.errors import MemoryFailure, StoreError
+from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.store.tasks import end_tasks
@@ -38,16 +39,13 @@ log = structlog.get_logger(__name__)
 _LEASE_MS = 15_000
 _RENEW_S = 5
 _BUSY_AGAIN_S = 10
+_HARDLY_LATER_S = 2
 _REFUSED_AGAIN_S = 5
 _LOOK_AGAIN_S = 60
 """A process that dies right after a write has not set the ✍. The next look sets it."""
 
 ModelTrouble = EmbeddingsUnavailable | InternalModelUnavailable
 """A model gives no answer now."""
-
-
-class LearnerBusy(MemoryFailure):
-    """Raised if another process learns from the conversation, or died while it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,42 +92,68 @@ class ConversationLearner:
         self._writer = ToolWriter(store, scopes, config.with_domain)
         self._batches = BatchLearner(store, scopes, tokens, self._behaviors)
 
-    async def learn(self, conversation: Scope) -> LearningRound:
+    async def learn(self, conversation: Scope, noted: float | None = None) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
 
-        Raise `InternalModelUnavailable` or `EmbeddingsUnavailable` after all that needs no such
-        model is done. What was written stays. A due time is stored for the next attempt; each
-        failure of the conversation doubles the wait.
+        `noted`: the due time that this process has just stored with a turn, after which it had all
+        that the conversation has. Raise `InternalModelUnavailable` or `EmbeddingsUnavailable` after
+        all that needs no such model is done. What was written stays. A due time is stored for the
+        next attempt; each failure of the conversation doubles the wait.
         """
         scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
         lease = [self._store.keys.learner(conversation)]
         finish: list[Command | ScriptCall] = [scripts["unlease"].command(lease, {"token": token})]
         renewing = asyncio.create_task(self._renew(lease, token))
         try:
-            progress, (is_held, noted) = await progress_of(
-                self._store,
-                self._scopes,
-                conversation,
-                scripts["lease"].command(lease, {"token": token, "ttl_ms": _LEASE_MS}),
-                ("ZSCORE", learning, conversation.tag),
-            )
-            if not is_held:
-                # The process that holds the lease may be dead, so look again soon.
-                due = time() + _BUSY_AGAIN_S
-                finish = [("ZADD", learning, "LT", due, conversation.tag)]
-                raise LearnerBusy(conversation.tag)
+            progress, noted = await self._begin(conversation, token, noted)
             done, due_in_s, failures = await self._learn(progress)
             if noted is not None:
-                finish.insert(0, self._scheduling(conversation, repr(noted), due_in_s))
+                finish = [*self._scheduling(conversation, noted, time() + due_in_s), *finish]
             if progress.facts is not progress.here and progress.facts.newest:
                 # A turn renews only the expiry of the conversation.
                 finish = [*self._scopes.renewal(progress.facts), *finish]
-            if failures:
-                raise failures[0]
-            return done
+            if not failures:
+                return done
+            raise failures[0]
+        except LearnerBusy:
+            # The process that holds the lease may be dead, so look again soon.
+            finish = [("ZADD", learning, "LT", time() + _BUSY_AGAIN_S, conversation.tag)]
+            raise
         finally:
             await end_tasks([renewing])
             await asyncio.shield(self._store.client.pipeline(finish))
+
+    async def _begin(
+        self, conversation: Scope, token: str, noted: float | None
+    ) -> tuple[Progress, float | None]:
+        """Take the lease; return what there is to learn from, and the due time that is stored.
+
+        Right after a turn nothing is read if only vectors are missing. Then what others have
+        written to the person's facts since the turn began may be missing here.
+        """
+        store, key = self._store, self._store.keys.learner(conversation)
+        if noted is not None and (progress := await self._held(conversation)):
+            taking = ("SET", key, token, "PX", _LEASE_MS, "NX")
+            if (await store.client.pipeline([taking]))[0] is None:
+                raise LearnerBusy(conversation.tag)
+            return progress, noted
+        reading_due = ("ZSCORE", store.keys.learning, conversation.tag)
+        lease = {"token": token, "lease_ms": _LEASE_MS}
+        progress, [due] = await progress_of(
+            store, self._scopes, conversation, reading_due, lease=lease
+        )
+        return progress, due
+
+    async def _held(self, conversation: Scope) -> Progress | None:
+        """Return a conversation as it is in memory; None if it has to be read first."""
+        progress = held_progress(self._scopes, conversation)
+        if progress is None or progress.here.waiting_writes:
+            return None
+        if self._model and self._behaviors:
+            with suppress(NotWritten):
+                return None if await self._batches.is_due(progress) else progress
+            return None
+        return progress
 
     async def _renew(self, lease: Sequence[str], token: str) -> None:
         while True:
@@ -137,13 +161,21 @@ class ConversationLearner:
             with suppress(StoreError):
                 await self._store.scripts["lease"](lease, {"token": token, "ttl_ms": _LEASE_MS})
 
-    def _scheduling(self, conversation: Scope, score: str, due_in_s: float) -> ScriptCall:
-        """Return what stores when more is due, unless the due time has changed from `score`."""
-        learning, known = [self._store.keys.learning], {"member": conversation.tag, "score": score}
-        if isfinite(due_in_s):
-            request = known | {"next": time() + due_in_s}
-            return self._store.scripts["postpone"].command(learning, request)
-        return self._store.scripts["take_due"].command(learning, known)
+    def _scheduling(
+        self, conversation: Scope, noted: float, due: float
+    ) -> list[Command | ScriptCall]:
+        """Return what stores when more is due, unless the due time has changed from `noted`.
+
+        Nothing, if `noted` is hardly later. An earlier time does no harm, whoever stored the other.
+        """
+        key, known = self._store.keys.learning, {"member": conversation.tag, "score": repr(noted)}
+        if due <= noted <= due + _HARDLY_LATER_S:
+            return []
+        if due <= noted:
+            return [("ZADD", key, "LT", due, conversation.tag)]
+        if isfinite(due):
+            return [self._store.scripts["postpone"].command([key], known | {"next": due})]
+        return [self._store.scripts["take_due"].command([key], known)]
 
     async def _learn(
         self, progress: Progress
@@ -165,7 +197,7 @@ class ConversationLearner:
             if model is not None and self._behaviors and not is_off:
                 with _collected(no_answer):
                     progress, calls, entries, due_in_s = await self._batches.learn(
-                        model, progress, asking.failures
+                        model, progress, asking.field.failures
                     )
                     done = replace(done, calls=calls, entries=entries)
             await self._drop_unwanted_digests(progress)
@@ -200,11 +232,11 @@ class ConversationLearner:
     ) -> float:
         """Store the outcome; return in how many seconds to try again, infinity after a success."""
         if not backoff.is_over(progress.now):
-            return backoff.again_at - progress.now
+            return backoff.field.again_at - progress.now
         rests_s = max((error.rests_s for error in failures), default=0.0)
         if rests_s:  # the model failed for everybody, which does not count for this conversation
             return rests_s
-        pause_s, fields = inf, backoff.after_success()
+        pause_s, fields = inf, [LearningPause(backoff.field.task)] if backoff.is_stored else []
         if failures:
             pause_s, fields = backoff.after_failure(progress.now)
         if fields:

@@ -16,7 +16,8 @@ from memory.scopes.fields import STATE_LEARNER, Digest, Failures, State, StateUn
 from memory.scopes.log import Delta, message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.store.commands import Command, Reply, ScriptCall
+from memory.store.commands import Command, Reply
+from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -24,6 +25,10 @@ _FIRST_PAUSE_S = 60
 _MAX_PAUSE_S = 86_400
 _MAX_NEW = 1_000
 _MAX_SAID = 200
+
+
+class LearnerBusy(MemoryFailure):
+    """Raised if another process learns from the conversation, or died while it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +126,45 @@ class Progress:
         return replace(writing, learned_from=self.here)
 
 
+def held_progress(scopes: Scopes, conversation: Scope) -> Progress | None:
+    """Return a conversation as this process has it after a turn; None if something is missing."""
+    here, facts = scopes.held(conversation), scopes.held(conversation.facts_scope)
+    if not (here and facts and here.is_whole and facts.is_whole and here.messages.is_whole):
+        return None
+    said = here.messages
+    embedded = Embedded(said.vectors.newest, said.fingerprint)
+    newest = said.messages[-_MAX_SAID:]
+    return Progress(conversation, here, facts, said.session, time(), newest, embedded)
+
+
 async def progress_of(
-    store: Store, scopes: Scopes, conversation: Scope, *first: Command | ScriptCall
+    store: Store,
+    scopes: Scopes,
+    conversation: Scope,
+    *first: Command,
+    lease: Mapping[str, object] | None = None,
 ) -> tuple[Progress, Sequence[Reply]]:
     """Send commands and read a conversation in one round trip; return also the replies to `first`.
+
+    `lease` has `token` and `lease_ms` if the caller has to hold the lease of the learner. Raise
+    `LearnerBusy` if another process holds it.
 
     The facts are read before the messages, and an erasure takes the messages first. So nothing that
     rests on an erased message is written to the facts, because their version has changed.
     """
     keys, replies = store.keys.scope(conversation), None
     others = [scope for scope in [conversation.facts_scope] if scope != conversation]
+    wanted = (*keys.of_records, keys.log, keys.vectors, store.keys.learner(conversation))
     while True:
         held = scopes.cursor(conversation)
         after = {"after": held.message} if held.message else {}
-        request = {"cursor": held.of_records, "max": _MAX_NEW, **after}
-        wanted = (*keys.of_records, keys.log, keys.vectors)
+        request = {"cursor": held.of_records, "max": _MAX_NEW, **after, **(lease or {})}
         reading = store.scripts["read_unlearned"].command(wanted, request)
         *read, unlearned = await store.client.pipeline(
             [*first, *map(scopes.reading, others), reading]
         )
+        if not unlearned:
+            raise LearnerBusy(conversation.tag)
         replies = read[: len(first)] if replies is None else replies
         answers = zip((*others, conversation), (*read[len(first) :], unlearned[0]), strict=True)
         deltas = {scope: Delta.of(answer) for scope, answer in answers}

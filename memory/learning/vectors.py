@@ -114,11 +114,13 @@ class VectorLearner:
             answer = await learn((keys.meta, rows_key), request, *vectors)
             if answer == b"refused":
                 raise NotWritten(stream.of.scope.tag)
+            stored = list(zip(ids, vectors, strict=True))
             if answer:  # the revision of the records; messages have none
-                stored = list(zip(ids, vectors, strict=True))
                 stream.of.take_over(
                     answer, StreamDelta(fingerprint=stream.fingerprint, vectors=stored)
                 )
+            else:
+                stream.of.messages.add_stored_vectors(stream.fingerprint, stream.last, stored)
             if replaces:
                 self._replaced[replaced] = monotonic()
             stream.before, stream.last = stream.fingerprint, ids[-1]

@@ -24,19 +24,15 @@ class Rate:
     every_s: float
 
     @property
-    def every_ms(self) -> int:
-        """After how long one permit is free again."""
-        return ceil(self.every_s * 1000)
-
-    @property
-    def burst_ms(self) -> int:
-        """How far ahead of their time permits may be taken."""
-        return (self.at_once - 1) * self.every_ms
-
-    @property
-    def max_ms(self) -> int:
-        """After how long all permits are free, at the latest."""
-        return self.burst_ms + self.every_ms + _MAX_WAIT_MS
+    def in_ms(self) -> dict[str, int]:
+        """What scripts take; `take_permit` explains each of them."""
+        every_ms = ceil(self.every_s * 1000)
+        burst_ms = (self.at_once - 1) * every_ms
+        return {
+            "every_ms": every_ms,
+            "burst_ms": burst_ms,
+            "max_ms": burst_ms + every_ms + _MAX_WAIT_MS,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +71,13 @@ class SendRates:
         """Give no permits for so long, and one at a time afterwards; permits taken are void."""
         await self._scripts["ban_chat"](
             [self._keys.send_rate(chat_id)],
-            {"ban_ms": ceil(for_s * 1000), "burst_ms": rate.burst_ms, "max_ms": rate.max_ms},
+            {"ban_ms": ceil(for_s * 1000), **rate.in_ms},
         )
 
     async def _take(
         self, chat_id: int, rate: Rate, max_wait_ms: int | None, spare: int = 0
     ) -> Permit:
-        request = {
-            "every_ms": rate.every_ms,
-            "burst_ms": rate.burst_ms,
-            "max_ms": rate.max_ms,
-            "spare": spare,
-        }
+        request = {"spare": spare, **rate.in_ms}
         if max_wait_ms is not None:
             request["max_wait_ms"] = max_wait_ms
         taken, wait_ms, ban_ms = await self._scripts["take_permit"](

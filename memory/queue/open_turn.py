@@ -53,7 +53,8 @@ class Run:
     messages, by the id of the message, and `seen` is what photos show. `before` is the Markdown
     that is shown above the reply, such as a quote of these words. `notes` are shown below it, such
     as why a photo could not be seen. `ends_at` is when its slow steps have to be over, in the time
-    of the event loop; 0 until the first of them begins.
+    of the event loop; 0 until the first of them begins. `renewed_at` is when its lease was extended
+    last, in the same time.
     """
 
     shown: str | None = None
@@ -64,6 +65,7 @@ class Run:
     before: str = ""
     notes: tuple[str, ...] = ()
     ends_at: float = 0.0
+    renewed_at: float = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +189,17 @@ def check(answer: bytes, lease: Lease) -> None:
             raise LeaseLost(lease.conversation.tag)
 
 
-def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | NoTurn:
-    """Read the answer of `begin` in the scripts `acquire` and `commit`."""
+def begun_turn(conversation: Scope, answer: Sequence[Reply], asked_at: float) -> OpenTurn | NoTurn:
+    """Read the answer of `begin` in the scripts `acquire` and `commit`.
+
+    They extend the lease, for which they were asked at a time of the event loop.
+    """
     head = orjson.loads(answer[0])
     match head["outcome"]:
         case "turn":
             *turn, said = answer[1:]
             opened = _open_turn(conversation, head, *turn)
+            opened.run.renewed_at = asked_at
             if "off_record" not in head:
                 return opened
             return replace(opened, off_record=OffRecord.of(head["off_record"], said))

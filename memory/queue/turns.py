@@ -4,6 +4,7 @@ Every step names its lease and the versions under which the conversation was loa
 refused, its sender drops the turn and does not acknowledge the wake-up.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
@@ -21,8 +22,14 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.work.items import first_looks
 
-LEARN_LATE_S = 60
-"""If learning has not followed a commit after so many seconds, any process takes it up."""
+RENEWALS = 3
+"""How often a lease and its wake-up are renewed within the time of one lease."""
+LEARN_LATE_S = 31
+"""If learning has not followed a commit after so many seconds, any process takes it up.
+
+This is a second after the behaviors want to learn by default (`LEARN_AFTER_S`). So a round that
+follows at once and finds nothing due leaves the note as it is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,8 @@ class TurnStore:
     """Runs the steps of turns. A turn writes only through these.
 
     `signals` tell at once what `renew` and `write_outbox` would find out later. `room` returns how
-    many bytes an outbox with files may have.
+    many bytes an outbox with files may have. `noted` is when learning is due after a commit, if
+    this process has all that the conversation has; the next learning takes it out.
     """
 
     def __init__(self, store: Store, times: TurnTimes, tail: int, usage: UsageStore) -> None:
@@ -50,6 +58,7 @@ class TurnStore:
         self._times = times
         self._tail = tail
         self._usage = usage
+        self.noted: dict[Scope, float] = {}
         self.room: Callable[[], int] = lambda: 2**24
         self.signals = Signals(store.client, store.keys.signals)
 
@@ -71,8 +80,9 @@ class TurnStore:
             request["token"] = token
         acquire = self._script("acquire", conversation, request)
         facts_calls = self._read_facts(conversation, cursor.facts or Cursor())
+        asked_at = asyncio.get_running_loop().time()
         answer, *facts = await self._store.client.pipeline([acquire, *facts_calls])
-        begun = begun_turn(conversation, answer)
+        begun = begun_turn(conversation, answer, asked_at)
         if isinstance(begun, NoTurn) and begun.why == "parked":
             # The process that woke us up too early has a clock that runs ahead.
             await self._wake_in(conversation, begun.wait_ms)
@@ -82,8 +92,10 @@ class TurnStore:
 
     async def renew(self, turn: OpenTurn) -> None:
         """Extend the lease; raise `LeaseLost`, or `Interrupted` if the run has to end."""
+        asked_at = asyncio.get_running_loop().time()
         [answer] = await self._store.client.pipeline([self._run_step("renew", turn)])
         check(answer, turn.lease)
+        turn.run.renewed_at = asked_at
 
     async def write_outbox(self, turn: OpenTurn, outbox: bytes) -> None:
         """Store the reply, with its first part marked as being sent.
@@ -163,11 +175,16 @@ class TurnStore:
         }
         commit = self._script("commit", lease.conversation, request, closing.writes)
         turn.run.is_committing = True
-        noted = self._note_learning(lease, messages, closing)
+        due = time() + LEARN_LATE_S
+        noted: list[Command] = []
+        if (messages or closing.ends_session) and not closing.is_off_record:
+            # Before the commit: a needless note is safe.
+            noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
         looks = first_looks(self._store.keys.work, lease.conversation, closing.work)
         _, cancelled = orjson.loads(closing.work or "[[], []]")
         for id_ in cancelled:
             await self._store.journal.note_work(lease.conversation, id_)
+        asked_at = asyncio.get_running_loop().time()
         answers = await self._store.client.pipeline([*noted, *looks, commit, *looks])
         if cancelled:
             self._store.erased.set()
@@ -175,7 +192,9 @@ class TurnStore:
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":
             check(answer["outcome"].encode(), lease)
-        then = begun_turn(lease.conversation, *begun)
+        if noted and "is_known" in answer:
+            self.noted[lease.conversation] = due
+        then = begun_turn(lease.conversation, begun[0], asked_at)
         return Committed(answer["exchange"], answer["first_seq"], then)
 
     async def _wake_in(self, conversation: Scope, pause_ms: int) -> None:
@@ -190,15 +209,6 @@ class TurnStore:
         keys = self._store.keys.scope(scope).of_records
         request = {"cursor": cursor.of_records, "max": self._tail}
         return [self._store.scripts["read_scope"].command(keys, request)]
-
-    def _note_learning(
-        self, lease: Lease, messages: Sequence[Message], closing: Closing
-    ) -> list[Command]:
-        """Note before the commit that there is something to learn; a needless note is safe."""
-        if closing.is_off_record or not (messages or closing.ends_session):
-            return []
-        due = time() + LEARN_LATE_S
-        return [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
 
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""
@@ -228,6 +238,8 @@ class TurnStore:
             request["is_shown"] = True
         if turn.is_stopped:
             request["is_stopped"] = True
+        if asyncio.get_running_loop().time() - turn.run.renewed_at < self.lease_s / RENEWALS:
+            request["is_fresh"] = True
         keys = self._store.keys.scope(turn.lease.conversation).run_keys
         return self._store.scripts[name].command(keys, request, *opaque)
 

@@ -188,8 +188,8 @@ class Cursor:
 class StreamDelta:
     """What is new in one stream: entries and packed vectors by their ids, ascending.
 
-    `length` and `vectors_length` count all stored entries and vectors. `fingerprint` is that of the
-    embeddings, "" if there are no vectors.
+    `length` and `vectors_length` count all stored entries and vectors; -1: as the reader knows
+    them. `fingerprint` is that of the embeddings, "" if there are no vectors.
     """
 
     entries: Sequence[tuple[int, Columns]] = ()

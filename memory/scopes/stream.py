@@ -144,13 +144,24 @@ class EmbeddedStream:
     def add(self, delta: StreamDelta) -> None:
         """Add entries for which `joins` is true, except those that are here already."""
         self.fingerprint = delta.fingerprint
-        self.length, self.vectors_length = delta.length, delta.vectors_length
+        if delta.length >= 0:
+            self.length, self.vectors_length = delta.length, delta.vectors_length
         for entry_id, columns in delta.entries:
             if entry_id > self.newest:
                 self._text_bytes += self._take(entry_id, columns)
                 self.newest = entry_id
                 self.count += 1
         self.vectors.extend(delta.vectors)
+
+    def add_stored_vectors(
+        self, fingerprint: str, after: int, rows: Sequence[tuple[int, bytes]]
+    ) -> None:
+        """Add vectors that this process has stored after `after`, if nothing is missing here."""
+        delta = StreamDelta(length=-1, fingerprint=fingerprint, vectors=rows)
+        has_entries = self.newest >= rows[-1][0]
+        if has_entries and self.vectors.newest == after and self.joins(delta):
+            self.vectors_length += len(rows)
+            self.add(delta)
 
     def _take(self, entry_id: int, columns: Columns) -> int:
         """Keep one stored entry; return roughly how many bytes it takes."""

@@ -16,7 +16,7 @@ from bot.playground.scene import PageChat, Scene
 from bot.playground.year import DOCUMENT, Year, read_year
 from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin
-from memory.learning.learner import LearnerBusy
+from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory

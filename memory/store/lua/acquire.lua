@@ -6,8 +6,8 @@
 -- the ms until it is due, 'lost'.
 -- If the answer of a call was lost, its repeat finds its own nonce in the lease and goes on.
 local request = cjson.decode(ARGV[1])
-local holder = redis.call('GET', LEASE)
 if request.token then
+  local holder = redis.call('GET', LEASE)
   if holder ~= request.token then return no_turn('lost') end
   local outbox, taken = unpack(redis.call('HMGET', TURN, 'outbox', 'taken'))
   local ids = not outbox and with_followers(request, taken)
@@ -18,6 +18,21 @@ if request.token then
   end
   return begin(holder, request, {})
 end
+local meta = {read_meta('fence', unpack(DELTA_FIELDS))}
+local moved_from, fence = meta[3], table.remove(meta, 5)
+local open = open_turn()
+local members = not open[2] and waiting() or nil
+local is_empty = members and #members == 0 or not members and redis.call('ZCARD', MAILBOX) == 0
+local due, pause = open[11], open[12]
+local wait_ms = due and due - now_ms() or 0
+local is_parked = wait_ms > 0 and wait_ms <= tonumber(pause or wait_ms)
+fence = whole((tonumber(fence) or 0) + 1)
+local token = fence .. ':' .. request.nonce
+if not (moved_from or is_empty or is_parked) and redis.call('SET', LEASE, token, 'PX', request.lease_ms, 'NX') then
+  redis.call('HSET', META, 'fence', fence, 'wake_up', request.wake_up)
+  return begin(token, request, {open = open, waiting = members, meta = meta, is_leased = true})
+end
+local holder = redis.call('GET', LEASE)
 if holder then
   if string.sub(holder, -#request.nonce) == request.nonce then return begin(holder, request, {}) end
   if is_from_the_future(LEASE, request.lease_ms) then
@@ -29,20 +44,7 @@ if holder then
   end
   return no_turn('held', {wake_up = redis.call('HGET', META, 'wake_up') or ''})
 end
-local meta = {read_meta('fence', unpack(DELTA_FIELDS))}
-local moved_from, fence = meta[3], table.remove(meta, 5)
 if moved_from then return no_turn('moved') end
-local open = open_turn()
-local members = not open[2] and waiting() or nil
-if members and #members == 0 or not members and redis.call('ZCARD', MAILBOX) == 0 then
-  redis.call('DEL', TURN)
-  return no_turn('empty')
-end
-local due, pause = open[11], open[12]
-local wait_ms = due and due - now_ms() or 0
-if wait_ms > 0 and wait_ms <= tonumber(pause or wait_ms) then return no_turn('parked', {wait_ms = wait_ms}) end
-fence = whole((tonumber(fence) or 0) + 1)
-local token = fence .. ':' .. request.nonce
-redis.call('HSET', META, 'fence', fence, 'wake_up', request.wake_up)
-redis.call('SET', LEASE, token, 'PX', request.lease_ms)
-return begin(token, request, {open = open, waiting = members, meta = meta, is_leased = true})
+if is_parked and not is_empty then return no_turn('parked', {wait_ms = wait_ms}) end
+redis.call('DEL', TURN)
+return no_turn('empty')

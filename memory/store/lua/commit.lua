@@ -6,7 +6,8 @@
 -- ARGV[2]: what tools want written.
 -- With `ends_session` the session ends before `messages`. With `is_off_record` as well, the words of the session off
 -- the record are erased before they are kept, and the session of the conversation does not end.
--- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.
+-- Answers a JSON object with `outcome`, `exchange`, `first_seq` and `is_known`, if the caller has all that was learned
+-- here and all messages but these; then the answer of `begin`.
 -- If the answer of a call was lost, its repeat appends nothing and answers the same, or that the lease was lost
 -- meanwhile.
 
@@ -29,15 +30,16 @@ local function only_forgets(writes)
   return #found > 0 and '[' .. table.concat(found, ',') .. ']' or ''
 end
 
-local function committed(exchange, first_seq, begun)
-  return {cjson.encode({outcome = 'committed', exchange = tonumber(exchange), first_seq = tonumber(first_seq)}), begun}
+local function committed(exchange, first_seq, begun, is_known)
+  return {cjson.encode({outcome = 'committed', exchange = tonumber(exchange), first_seq = tonumber(first_seq),
+    is_known = is_known or nil}), begun}
 end
 
 local request, writes = cjson.decode(ARGV[1]), ARGV[2]
 local this_commit = request.turn .. '|' .. request.token
 local turn_and_fence = request.turn .. '|' .. string.match(request.token, '^%d+') .. ','
-local epoch, erasure, _, _, last, last_exchange, last_first, closed, off_at, exchanges, newest = read_meta(
-  'committed', 'committed_exchange', 'committed_first', 'closed', 'off_at', 'exchanges', 'next_seq')
+local epoch, erasure, _, _, last, last_exchange, last_first, closed, off_at, exchanges, newest, revision = read_meta(
+  'committed', 'committed_exchange', 'committed_first', 'closed', 'off_at', 'exchanges', 'next_seq', 'revision')
 closed, exchanges, newest = closed or ',', tonumber(exchanges or 0), tonumber(newest or 0)
 if last == this_commit then
   -- The first call may have begun the next turn, so without the lease this call cannot say that nothing waits.
@@ -47,12 +49,26 @@ if last == this_commit then
 end
 -- `closed` has turn and fence of the eight turns that were closed last.
 if string.find(closed, ',' .. turn_and_fence, 1, true) then return {cjson.encode({outcome = 'superseded'})} end
-if refused(request, epoch or '0', erasure or '0') then
+epoch, erasure = epoch or '0', erasure or '0'
+if refused(request, epoch, erasure) then
   -- If another holder closed the turn, it has sent the part in doubt again. Then ours does not count.
   local is_closed = string.find(closed, ',' .. request.turn .. '|', 1, true)
   return {cjson.encode({outcome = is_closed and 'refused' or refusal(request, '')})}
 end
-for _, id in ipairs(request.taken) do redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id) end
+local taken, left, members = {}, 0, waiting()
+for _, id in ipairs(request.taken) do taken[id] = true end
+for _, member in ipairs(members) do left = left + (taken[read_entry(member)] and 0 or 1) end
+-- Nothing else waits: what this turn leaves is deleted before anything is written, which also frees memory.
+local is_last = left == 0 and #members < MAX_ENTRIES
+if is_last then
+  redis.call('DEL', MAILBOX, TURN, LEASE)
+else
+  for id in pairs(taken) do redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id) end
+end
+local cursor = request.cursor
+local is_known = not (off_at or request.ends_session or request.is_off_record)
+  and (cursor.epoch or '0') == epoch and (cursor.erasure or '0') == erasure
+  and cursor.message == newest and (cursor.revision or 0) == tonumber(revision or 0)
 local exchange, first, count, written = 0, 0, #request.messages, {META}
 if request.ends_session and request.is_off_record then
   redis.call('UNLINK', OFF_RECORD)
@@ -67,8 +83,10 @@ elseif count > 0 then
   written[1] = LOG
 end
 closed = string.match(closed .. turn_and_fence, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. turn_and_fence
-redis.call('HSET', META, 'committed', this_commit, 'committed_exchange', exchange, 'committed_first', first,
-  'closed', closed, 'exchanges', whole(math.max(exchange, exchanges)), 'next_seq', whole(newest))
+local noted = {'committed', this_commit, 'committed_exchange', exchange, 'committed_first', first, 'closed', closed,
+  'exchanges', whole(math.max(exchange, exchanges)), 'next_seq', whole(newest)}
+if is_last then noted[#noted + 1], noted[#noted + 2] = 'wake_up', NO_LEASE end
+redis.call('HSET', META, unpack(noted))
 -- Learning needs these beside the messages, and removes them afterwards.
 if request.digest and count > 1 and not off_at then
   redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, request.digest)
@@ -85,8 +103,12 @@ for _, item in ipairs(added) do
   redis.call('HSET', WORK, id, table.concat({whole(person), first, whole(due), 0, 0, '', body}, '|'))
 end
 for _, id in ipairs(cancelled) do redis.call('HDEL', WORK, id) end
-if written[#written] == LEARNED then count_revision() end
+if written[#written] == LEARNED then
+  count_revision()
+  is_known = false
+end
 if off_at then forget_beyond_window(off_at, request.tail) end
 if not have_expiry(written) then touch(request.ttl_s) end -- the intake of the messages has renewed those that exist
-request.cursor.message = whole(newest)
-return committed(exchange, first, begin(request.token, request, {open = {request.turn}}))
+cursor.message = whole(newest)
+local begun = is_last and no_turn('empty') or begin(request.token, request, {open = {request.turn}})
+return committed(exchange, first, begun, is_known)

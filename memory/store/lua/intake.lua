@@ -10,14 +10,15 @@ local request, member = cjson.decode(ARGV[1]), ARGV[2]
 local update_id, sender, kind = read_entry(member)
 if kind == 'f' then kind = 't' end
 local counter = 'sent:' .. kind .. ':' .. sender
-local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent, newest =
-  read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter, 'newest:' .. sender)
+local _, erasure, moved_to, _, met, cut_update, cut_at, senders_cut, sent, newest, wake_up =
+  read_meta('met:' .. sender, 'cut_update', 'cut_at', 'cut:' .. sender, counter, 'newest:' .. sender, 'wake_up')
 erasure = erasure or '0'
 if moved_to then return cjson.encode({outcome = 'moved', storage = moved_to}) end
 -- The holder of a lease from the future may be dead, and then nobody hears a signal. No lease is longer than this.
 local MAX_LEASE_MS = 300000
 local now = now_ms()
-local is_held = redis.call('EXISTS', LEASE) == 1 and not is_from_the_future(LEASE, MAX_LEASE_MS) or nil
+local is_held = wake_up ~= NO_LEASE and redis.call('EXISTS', LEASE) == 1
+  and not is_from_the_future(LEASE, MAX_LEASE_MS) or nil
 local function outcome(name, details)
   local answer = details or {}
   answer.outcome, answer.is_held = name, is_held

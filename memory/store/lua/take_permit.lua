@@ -6,14 +6,25 @@
 -- Takes a permit unless the wait would be too long, or, if the caller does not wait, the chat is banned.
 -- Answers {1 if it was taken, the wait, how long the ban still lasts}.
 local request = cjson.decode(ARGV[1])
-local ban, taken = state(request.max_ms)
-local wait = math.max(taken + request.spare * request.every_ms - request.burst_ms, 0)
+local function wait_after(taken) return math.max(taken + request.spare * request.every_ms - request.burst_ms, 0) end
+-- Who needs a spare permit mostly finds a quiet chat, which has no key.
+if request.spare > 0 and wait_after(0) <= request.max_wait_ms then
+  local set = redis.pcall('SET', KEYS[1], '', 'PX', request.every_ms, 'NX')
+  if set and set.ok then return {1, wait_after(0), 0} end
+end
+local ban, taken, is_known = state(request.max_ms, request.burst_ms)
+local wait = wait_after(taken)
 if request.max_wait_ms then
   if wait > request.max_wait_ms then return {0, wait, ban} end
 elseif ban > 0 then
   return {0, wait, ban}
 end
 local ttl_ms = math.min(taken + request.every_ms, ban + request.max_ms)
--- A full Redis refuses SET as a script's first write, but not as its second one.
-if redis.call('PEXPIRE', KEYS[1], ttl_ms) == 0 then redis.call('SET', KEYS[1], '', 'PX', ttl_ms) end
+if is_known then
+  redis.call('PEXPIRE', KEYS[1], ttl_ms)
+elseif redis.pcall('SET', KEYS[1], '', 'PX', ttl_ms).err then
+  -- A full Redis refuses SET as a script's first write, but not as its second one.
+  redis.call('PEXPIRE', KEYS[1], ttl_ms)
+  redis.call('SET', KEYS[1], '', 'PX', ttl_ms)
+end
 return {1, wait, ban}

@@ -10,7 +10,8 @@ from memory.behaviors.behavior import Reach
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.context import Asker
 from memory.behaviors.learning_behavior import Unlearned
-from memory.learning.learner import LearnerBusy, LearningConfig
+from memory.learning.learner import LearningConfig
+from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import Fact

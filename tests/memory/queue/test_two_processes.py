@@ -9,7 +9,7 @@ import pytest
 
 from memory.behaviors.context import AgentContext
 from memory.erasure.jobs import Job, JobKind
-from memory.learning.learner import LearnerBusy
+from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory

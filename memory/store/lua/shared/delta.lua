@@ -5,7 +5,7 @@
 -- each stream are read. `meta` lists what `read_meta` has answered for `DELTA_FIELDS`, if the caller has read them.
 -- Answers a list: a JSON object with the versions and the lengths, without those that are 0; then the fields, the
 -- records and their vectors (oldest first); then the messages (newest first) and their vectors. If nothing was learned
--- since the caller's revision, the object has no `records`.
+-- since the caller's revision, the object has no `records`. The lengths are -1 if the caller has all messages and vectors.
 -- Returns also the session off the record, as `off_record` takes it.
 local DELTA_FIELDS = {'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at',
   'off_record', 'revision', 'next_seq', 'next_record'}
@@ -35,7 +35,10 @@ local function read_delta(cursor, max, meta)
     answer[3] = newer(RECORDS, known('record'), next_record)
     answer[4] = newer(RVEC, known('record_vector'), next_record)
   end
-  if cursor.message then
+  if cursor.message and next_seq > 0 and math.min(known('message'), known('message_vector')) == next_seq then
+    head.messages = {length = -1, vectors_length = -1, fingerprint = of_messages or nil}
+    answer[5], answer[6] = {}, {}
+  elseif cursor.message then
     head.messages = sizes(LOG, next_seq, VEC, of_messages)
     answer[5] = known('message') < next_seq
       and redis.call('XREVRANGE', LOG, '+', '(' .. known('message') .. '-0', 'COUNT', max) or {}

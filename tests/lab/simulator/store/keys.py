@@ -37,9 +37,11 @@ def persist(space: Keyspace, args: Args) -> Reply:
 
 
 def set_(space: Keyspace, args: Args) -> Reply:
-    """Set a string, perhaps with `PX`; other options are not simulated."""
-    if args[2:] and args[2].upper() != b"PX":
-        raise NotSimulatedError("SET with other options than PX")
+    """Set a string, perhaps with `PX` and then `NX`; other options are not simulated."""
+    if [each.upper() for each in args[2::2]] not in ([], [b"PX"], [b"PX", b"NX"]):
+        raise NotSimulatedError("SET with other options than PX and NX")
+    if args[4:] and space.exists(args[0]):
+        return None
     space.put(args[0], args[1])
     if args[2:]:
         space.expire_at(args[0], space.now_ms() + integer(args[3]))

@@ -1,0 +1,17 @@
+-- Takes a lease by name if it is free, and extends it if the caller has it. Returns whether the caller has it.
+local function hold_lease(key, token, ttl_ms)
+  local taken = redis.pcall('SET', key, token, 'PX', ttl_ms, 'NX')
+  if taken and not taken.err then return true end
+  local holder = redis.call('GET', key)
+  if holder and holder ~= token then
+    -- Written before the clock went back; its holder may be dead.
+    if is_from_the_future(key, ttl_ms) then redis.call('PEXPIRE', key, ttl_ms) end
+    return false
+  end
+  if not holder then
+    redis.call('DEL', key) -- a script that deletes first may write afterwards, even when Redis is full
+    redis.call('SET', key, token)
+  end
+  redis.call('PEXPIRE', key, ttl_ms)
+  return true
+end
