@@ -6,7 +6,7 @@ refused, its sender drops the turn and does not acknowledge the wake-up.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from secrets import token_hex
 from time import time
 
@@ -125,7 +125,8 @@ class TurnStore:
         The wake-up is scheduled first, because a wake-up without a parked turn does no harm.
         """
         await self._wake_in(lease.conversation, pause_ms)
-        await self._step("park", lease, {"pause_ms": pause_ms})
+        step = self._step_call("park", lease, {"pause_ms": pause_ms})
+        check((await self._store.client.pipeline([step]))[0], lease)
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
         """Count a failure by this class of error, and give the lease back.
@@ -213,27 +214,15 @@ class TurnStore:
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""
         return {
-            **self._times_fields(),
+            **asdict(self._times),
             "ttl_s": self._store.ttl_s,
             "tail": self._tail,
             "cursor": cursor.request,
         }
 
-    def _times_fields(self) -> dict[str, object]:
-        times = self._times
-        return {
-            "lease_ms": times.lease_ms,
-            "coalesce_ms": times.coalesce_ms,
-            "max_coalesce_ms": times.max_coalesce_ms,
-        }
-
-    async def _step(self, name: str, lease: Lease, request: dict[str, object]) -> None:
-        [answer] = await self._store.client.pipeline([self._step_call(name, lease, request)])
-        check(answer, lease)
-
     def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes) -> ScriptCall:
         """Return a step that also answers whether the run has to end."""
-        request = {**turn.lease.named, "turn": turn.id, **self._times_fields()}
+        request = {**turn.lease.named, "turn": turn.id, **asdict(self._times)}
         if turn.run.shown is not None:
             request["is_shown"] = True
         if turn.is_stopped:
