@@ -286,7 +286,7 @@ MUTANTS = (
             often=("pause",),
             alone=True,
         ),
-        since=495,
+        since=310,
     ),
     Mutant(
         "a lease is handed over by a former holder",
