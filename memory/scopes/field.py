@@ -7,7 +7,8 @@ unnoticed.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, Self, TypeVar
+from dataclasses import fields
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from memory.scopes.sources import Erased
 
@@ -15,8 +16,9 @@ from memory.scopes.sources import Erased
 class Field:
     """One field of a scope.
 
-    A subclass sets `PREFIX` and defines `without`, `_stored` and `_read`. `KEY` names the attribute
-    that distinguishes fields of one kind, "" if there is only one.
+    A subclass sets `PREFIX` and defines `without`. `KEY` names the attribute that distinguishes
+    fields of one kind, "" if there is only one. The other attributes are stored in their order,
+    with `|` between them; one that is no text, number or bool needs `_stored` and `_read`.
     """
 
     __slots__ = ()
@@ -27,7 +29,7 @@ class Field:
 
     def __init_subclass__(cls) -> None:
         """Register the class; raise `TypeError` if it has no rule or its prefix is taken."""
-        for required in ("PREFIX", "without", "_stored", "_read"):
+        for required in ("PREFIX", "without"):
             if required not in cls.__dict__:
                 raise TypeError(f"{cls.__name__} does not define `{required}`")
         known = Field.KINDS.get(cls.PREFIX)
@@ -60,11 +62,27 @@ class Field:
         raise NotImplementedError
 
     def _stored(self) -> str:
-        raise NotImplementedError
+        values = (getattr(self, name) for name in _types(type(self)) if name != self.KEY)
+        return "|".join(map(_text, values))
 
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
-        raise NotImplementedError
+        types = _types(cls)
+        names = [name for name in types if name != cls.KEY]
+        values = dict(zip(names, stored.split("|", len(names) - 1), strict=True))
+        if cls.KEY:
+            values[cls.KEY] = key
+        return cls(**{name: types[name](value) for name, value in values.items()})
+
+
+def _types(kind: Any) -> dict[str, Any]:
+    return {each.name: each.type for each in fields(kind)}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "1" if value else ""
+    return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
 F = TypeVar("F", bound=Field)

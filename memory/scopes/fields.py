@@ -22,13 +22,6 @@ class State(Field):
 
     without = goes
 
-    def _stored(self) -> str:
-        return self.json
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        return cls(stored)
-
 
 @dataclass(frozen=True, slots=True)
 class StateUntrusted(Field):
@@ -38,13 +31,6 @@ class StateUntrusted(Field):
     is_untrusted: bool
 
     without = goes
-
-    def _stored(self) -> str:
-        return "1" if self.is_untrusted else ""
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        return cls(bool(stored))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +47,6 @@ class Watermark(Field):
     seq: int
 
     without = stays
-
-    def _stored(self) -> str:
-        return str(self.seq)
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        return cls(key, int(stored))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +96,6 @@ class LearningPause(Field):
     def _stored(self) -> str:
         return f"{self.failures}|{self.again_at:.0f}|{self.model}" if self.failures else ""
 
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        failures, again_at, model = stored.split("|", 2)
-        return cls(key, int(failures), float(again_at), model)
-
 
 @dataclass(frozen=True, slots=True)
 class Digest(Field):
@@ -133,13 +107,6 @@ class Digest(Field):
     text: str
 
     without = goes_with_message
-
-    def _stored(self) -> str:
-        return self.text
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        return cls(int(key), stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +143,6 @@ class Written(Field):
     turn: str
 
     without = stays
-
-    def _stored(self) -> str:
-        return self.turn
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        return cls(key, stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +197,6 @@ class Looked(Field):
 
     without = stays
 
-    def _stored(self) -> str:
-        return f"{self.update_id}|{self.before}|{self.newest}"
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        return cls(*map(int, stored.split("|")))
-
 
 @dataclass(frozen=True, slots=True)
 class ClaimsChecked(Field):
@@ -253,10 +206,3 @@ class ClaimsChecked(Field):
     seq: int
 
     without = stays
-
-    def _stored(self) -> str:
-        return str(self.seq)
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        return cls(int(stored))

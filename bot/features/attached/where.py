@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
 
 from memory.behaviors.behavior import AIContextBehavior, Reach
 from memory.behaviors.learning_behavior import LearningBehavior
@@ -26,13 +25,6 @@ class Attached(Field):
     is_on: bool = True
 
     without = stays
-
-    def _stored(self) -> str:
-        return "1" if self.is_on else ""
-
-    @classmethod
-    def _read(cls, key: str, _: str) -> Self:
-        return cls(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,9 +33,9 @@ class Instructions(Field):
     """The instructions of a conversation; `set_at` is in Unix seconds."""
 
     PREFIX = "instructions"
-    text: str
     sender_id: int
     set_at: float
+    text: str
 
     def without(self, erased: Erased) -> Self | None:
         """Erase them together with the person who set them."""
@@ -43,11 +43,6 @@ class Instructions(Field):
 
     def _stored(self) -> str:
         return f"{self.sender_id}|{self.set_at:.0f}|{self.text}" if self.text else ""
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        sender_id, set_at, text = stored.split("|", 2)
-        return cls(text, int(sender_id), float(set_at))
 
 
 def instructions_in(here: ScopeMemory) -> str:
@@ -81,7 +76,7 @@ class ChatInstructions(AIContextBehavior):
 
     async def store(self, conversation: Scope, text: str, sender_id: int) -> None:
         """Set the instructions, at most `MAX_CHARS`, or remove them with ""; raise `StoreError`."""
-        wanted = Instructions(text, sender_id, time.time())
+        wanted = Instructions(sender_id, time.time(), text)
 
         async def decide(here: ScopeMemory) -> Write | None:
             return None if instructions_in(here) == text else Write(fields=[wanted])

@@ -7,7 +7,6 @@ import asyncio
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Self
 from zoneinfo import available_timezones
 
 from bot.features.reminders.place_names import AMBIGUOUS, folded, zone_of_name
@@ -34,13 +33,6 @@ class PersonsZone(Field):
     zone: str
 
     without = stays
-
-    def _stored(self) -> str:
-        return self.zone
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        return cls(stored)
 
 
 def find_zone(said: str) -> str:

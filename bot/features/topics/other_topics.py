@@ -60,13 +60,6 @@ class RecallTopics(Field):
 
     without = stays
 
-    def _stored(self) -> str:
-        return "1" if self.is_on else ""
-
-    @classmethod
-    def _read(cls, _: str, stored: str) -> Self:
-        return cls(stored == "1")
-
 
 @dataclass(frozen=True, slots=True)
 class SharedTopic(Field):

@@ -16,9 +16,9 @@ TEXT = "Be brief.\nNo | emoji."
 
 
 def test_instructions_are_read_as_they_were_written() -> None:
-    written = Instructions(TEXT, ANN, 1_000)
+    written = Instructions(ANN, 1_000, TEXT)
     assert read_field(written.name, written.stored) == written
-    assert Instructions("", ANN, 1_000).stored == ""
+    assert Instructions(ANN, 1_000, "").stored == ""
 
 
 @pytest.mark.parametrize(("person", "left"), [(ANN, ""), (BEN, TEXT)])
