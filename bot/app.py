@@ -239,7 +239,7 @@ class App:
         turns = TurnBuilder(services, observe, running.features)
         worker = turns.worker(assistant, commands.answer)
         resolve = memory.mailbox.resolve
-        buttons = Buttons(commands.buttons, memory.confirmations, resolve, chat, sentences)
+        buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
         tasks = _start_watches(services)
         running_on = [reloading.run(), services.models.load()]
         if self._duty.works:

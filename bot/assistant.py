@@ -18,8 +18,8 @@ from bot.model.models import secret_of
 from bot.operator_classes import agents_of, replaced_by, selector_of
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
 from bot.prompt.system_prompt import load_system_prompt
-from bot.turn.agreed_run import RunTools
 from bot.turn.save_claims import RunAgent
+from bot.turn.tool_questions import RunTools
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext

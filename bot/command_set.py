@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bot.commands import tool_questions
 from bot.commands.access import Access
 from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler, Handler, when
-from bot.commands.consent import ConsentButtons
-from bot.commands.erasing import ClearCommand, ClearMemoryCommand, Deleting, ForgetCommand, Receipts
+from bot.commands.erasing import Deleting, ErasingCommands, Receipts
 from bot.commands.export import ExportCommand
 from bot.commands.fact_edits import COMMAND as EDITED
 from bot.commands.fact_edits import FactEdits
@@ -41,6 +39,7 @@ from bot.feature import Feature, Services
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage
+from bot.turn.tool_questions import ToolButtons
 from config.settings import Settings
 from memory.memory import Memory
 from memory.store.keys import Scope
@@ -88,6 +87,7 @@ def build_commands(services: Services, running: Running) -> CommandSet:
     settings, memory, chat = services.settings, services.memory, services.chat
     sentences, access = services.sentences, services.access
     receipts = Receipts(memory.jobs, chat, sentences)
+    erasing = ErasingCommands(memory, running.deleting, receipts, sentences)
     edits = FactEdits(memory, access, chat, sentences)
     ways = [way for feature in running.features for way in feature.ways]
     around = Surroundings(tuple(ways))
@@ -95,10 +95,10 @@ def build_commands(services: Services, running: Running) -> CommandSet:
         *_talk_commands(memory, access, around, sentences, running.me),
         *_memory_commands(services, edits, running.features),
         *_recall_commands(settings, memory, sentences),
-        *_data_commands(memory, receipts, sentences, running.deleting),
+        *_data_commands(memory, erasing, sentences),
         _mute_command(memory, sentences, running.features),
         _privacy_command(services, running.features),
-        *_operators_commands(services, receipts, running),
+        *_operators_commands(services, erasing, running),
         BotCommand("reload", ReloadCommand(running.reload_all, sentences).answer, "operators"),
         *(command for feature in running.features for command in feature.commands),
     ]
@@ -106,8 +106,7 @@ def build_commands(services: Services, running: Running) -> CommandSet:
     arguments = CommandWords(services.operators, sentences)
     commands = tuple(access.guarded(arguments.checked(each)) for each in listed)
     buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
-    consent = ConsentButtons(memory.consent, access, chat, sentences)
-    buttons |= {**consent.handlers, **edits.buttons, **tool_questions.buttons(memory, sentences)}
+    buttons |= {**edits.buttons, **ToolButtons(memory, sentences).handlers}
     for feature in running.features:
         buttons |= feature.buttons
     return CommandSet(commands, arguments.unknown(commands), buttons, edits, around)
@@ -170,23 +169,21 @@ def _recall_commands(
 
 
 def _data_commands(
-    memory: Memory, receipts: Receipts, sentences: Sentences, deleting: Deleting
+    memory: Memory, erasing: ErasingCommands, sentences: Sentences
 ) -> tuple[BotCommand, ...]:
     """Return what shows or erases all that is stored of a conversation or of a person."""
     export = ExportCommand(memory.exporter, sentences)
-    clear = ClearCommand(memory, deleting, sentences)
-    forget = ForgetCommand(memory, receipts, sentences)
-    forgets = {"forget": forget.forget, "delete_message": forget.delete_message}
+    forgets = {"forget": erasing.forget, "delete_message": erasing.delete_message}
     return (
         BotCommand("export", export.answer, group_admins_only=True, section="data"),
         BotCommand(
             "clear",
-            clear.ask,
-            buttons={"clear": clear.clear},
+            erasing.ask_to_clear,
+            buttons={"clear": erasing.clear},
             group_admins_only=True,
             section="data",
         ),
-        BotCommand("forget", forget.ask, buttons=forgets, section="data"),
+        BotCommand("forget", erasing.ask_to_forget, buttons=forgets, section="data"),
     )
 
 
@@ -212,15 +209,15 @@ def _privacy_command(services: Services, features: Sequence[Feature]) -> BotComm
 
 
 def _operators_commands(
-    services: Services, receipts: Receipts, running: Running
+    services: Services, erasing: ErasingCommands, running: Running
 ) -> tuple[BotCommand, ...]:
     """Return what is for the operators of the bot alone."""
     settings, memory, sentences = services.settings, services.memory, services.sentences
     models = ModelsInUse(settings.openai_model, settings.fallback_model or "", running.breaker)
     stats = StatsCommands(memory, models, sentences, services.name_of)
-    clear = ClearMemoryCommand(memory.confirmations, receipts, sentences)
+    erases = {"admin": erasing.erase_for_operator}
     return (
         BotCommand("stats", stats.stats, "operators"),
         BotCommand("inspect", stats.inspect, "operators", takes=ANYTHING),
-        BotCommand("clear_memory", clear.ask, "operators", {"admin": clear.start}, takes=ANYTHING),
+        BotCommand("clear_memory", erasing.ask_for_operator, "operators", erases, takes=ANYTHING),
     )

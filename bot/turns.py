@@ -9,7 +9,6 @@ from bot.commands.export import export_file
 from bot.feature import Feature, Services
 from bot.runtime.work import WorkLoop
 from bot.turn.agent_step import AgentStep
-from bot.turn.agreed_run import AgreedRun
 from bot.turn.answer import Answerer, AnswerStep, CommandStep, FileSteps, QuotaStep
 from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.deliver import Deliverer
@@ -19,9 +18,9 @@ from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
+from bot.turn.tool_questions import AgreedRun
 from bot.turn.turn import AfterTurn, TurnRunner
 from memory.behaviors.learning_mode import LearningModes
-from memory.erasure.tool_runs import ToolRuns
 
 _MAX_SEND_S = 10.0
 
@@ -55,12 +54,11 @@ class TurnBuilder:
         """Return the runner of a single turn, without leases."""
         memory, observe = self._memory, self._observe
         steps = self._steps(assistant, commands)
-        letters, confirmations = memory.dead_letters, memory.confirmations
-        give_up = GiveUp(letters, confirmations, self._sentences, observe).give_up
+        give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
         return TurnRunner(
             memory.turns,
             memory.histories,
-            Answerer(steps, give_up, self._sentences, confirmations, observe),
+            Answerer(steps, give_up, self._sentences, observe),
             self._deliverer(),
             AfterTurn(assistant.behaviors, self._services.learn, observe),
         )
@@ -92,7 +90,7 @@ class TurnBuilder:
         agent = CheckedAgent(
             assistant.run,
             LearningModes(memory.scopes).mode,
-            AgreedRun(ToolRuns(memory.store), assistant.run_tools),
+            AgreedRun(memory.questions, assistant.run_tools),
             [note for feature in self._features for note in feature.notes],
             [finish for feature in self._features for finish in feature.finishes],
         )

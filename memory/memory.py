@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from memory.erasure.confirmations import Confirmations
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting, Rewriting
@@ -15,6 +14,7 @@ from memory.erasure.jobs import Jobs
 from memory.erasure.moving import Moving
 from memory.erasure.operator_look import OperatorLook
 from memory.erasure.pause import MemorySwitch
+from memory.erasure.questions import Questions
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
 from memory.learning.vectors import VectorLearner
@@ -94,7 +94,7 @@ class Memory:
         self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
         self.turns.room = self.capacity.room
         self.stopping = Stopping(self.store, self.mailbox)
-        self.confirmations = Confirmations(self.store)
+        self.questions = Questions(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.off_record = OffRecordSessions(self.store, self.mailbox)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
@@ -134,7 +134,7 @@ class Memory:
         self._learner = ConversationLearner(
             self.store, self.scopes, self.tokens, self._vectors, config
         )
-        self.consent = Consent(self.store, self.scopes, self.correcting, config.with_domain)
+        self.consent = Consent(self.scopes, self.correcting, config.with_domain)
 
     async def take_layout(self) -> None:
         """Return if this version can read what is stored; raise `OtherLayout` or `StoreError`."""

@@ -24,7 +24,7 @@ from memory.behaviors.context import (
     may_change,
     not_an_admin,
 )
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 from memory.store.store import Store
 

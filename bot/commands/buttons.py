@@ -21,8 +21,9 @@ from bot.telegram.chat import Chat
 from bot.telegram.connection import Pause
 from bot.telegram.errors import FloodWait, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage, to_bytes
-from memory.erasure.confirmations import Confirmations, NotConfirmed
+from memory.erasure.questions import NotConfirmed, Questions
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull
+from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
 
@@ -124,6 +125,8 @@ async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> 
     return True
 
 
+_TRIES = 20
+_PAUSE_S = 0.25
 _CANCEL = "cancel"
 _ALERTS: Mapping[str, str] = {"not_yours": "clear.not_yours", "off_record": "off.no_memory"}
 """What is shown on top of the chat for a press that changes nothing; the message stays."""
@@ -138,13 +141,13 @@ class Buttons:
     def __init__(
         self,
         handlers: Mapping[str, ButtonHandler],
-        confirmations: Confirmations,
+        questions: Questions,
         resolve: Resolve,
         chat: Chat,
         sentences: Sentences,
     ) -> None:
         self._handlers = {**handlers, _CANCEL: self._cancel}
-        self._confirmations = confirmations
+        self._questions = questions
         self._resolve = resolve
         self._chat = chat
         self._sentences = sentences
@@ -158,7 +161,7 @@ class Buttons:
         here = await self._resolve(Scope.of_chat(pressed.chat_id, pressed.topic_id))
         verb, _, rest = pressed.callback_data.partition(":")
         try:
-            shown = await self._act(pressed, here, verb, rest)
+            shown = await self._act_when_stored(pressed, here, verb, rest)
         except ShownOnTop as answer:
             await self._quietly(self._alert(pressed, answer.key))
             return
@@ -178,6 +181,22 @@ class Buttons:
         """Give up what is still to be shown; pressing again shows it."""
         await self._late_edits.stop()
 
+    async def _act_when_stored(
+        self, pressed: ButtonPress, here: Scope, verb: str, rest: str
+    ) -> tuple[Part, ...]:
+        """Act; wait if the turn that shows the button is about to store what it is about."""
+        is_last = False
+        for _ in range(_TRIES):
+            try:
+                return await self._act(pressed, here, verb, rest)
+            except NotConfirmed as refusal:
+                if is_last or str(refusal) != "unknown":
+                    raise
+            # If the turn was closed since, it is stored now.
+            is_last = not await self._questions.is_on_its_way(here, pressed.callback_data)
+            await asyncio.sleep(0 if is_last else _PAUSE_S)
+        raise StoreUnavailable("what a button is about is not stored yet")
+
     async def _act(
         self, pressed: ButtonPress, here: Scope, verb: str, rest: str
     ) -> tuple[Part, ...]:
@@ -188,7 +207,7 @@ class Buttons:
     async def _cancel(self, pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
         """Withdraw a question; one that was confirmed is confirmed again, which finishes it."""
         nonce, _, action = rest.partition(":")
-        if await self._confirmations.cancel(here, nonce, pressed.sender.id):
+        if await self._questions.withdraw(here, nonce, pressed.sender.id):
             return self._sentences.say(pressed.sender.language, "clear.cancelled")
         verb, _, detail = action.partition(":")
         if verb == _CANCEL:

@@ -19,8 +19,8 @@ from bot.telegram.edits import is_about
 from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import CallContext, is_first_party
-from memory.erasure.confirmations import Confirmations, NotConfirmed
 from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
+from memory.erasure.questions import NotConfirmed, Question
 from memory.limits.stats import count_conversation
 from memory.memory import Memory
 from memory.scopes.changes import Receipt
@@ -92,95 +92,6 @@ def all_in_order(hooks: Sequence[Deleting]) -> Deleting:
     return tell_all
 
 
-class ClearCommand:
-    """Asks, and erases at once when the question is confirmed, without waiting for a turn."""
-
-    def __init__(self, memory: Memory, deleting: Deleting, sentences: Sentences) -> None:
-        self._memory = memory
-        self._confirmations = memory.confirmations
-        self._deleting = deleting
-        self._sentences = sentences
-
-    async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Ask before this conversation is erased."""
-        counted = await count_conversation(self._memory.client, self._memory.keys, conversation)
-        stored = counted.messages
-        nonce = await self._confirmations.ask(conversation, "clear", asked.sender.id)
-        key = "clear.ask_group" if asked.is_group else "clear.ask"
-        language = asked.sender.language
-        return Answer(self._sentences.ask(language, key, f"clear:{nonce}", messages=stored))
-
-    async def clear(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
-        """Erase the conversation; in a group any of its admins may confirm."""
-        as_admin = pressed.is_group
-        asker = None if as_admin else pressed.sender.id
-        await self._confirmations.check(here, nonce, "clear", asker)
-        await self._deleting(call_context_of(pressed, here))
-        receipt = await self._memory.forgetting.clear(
-            here, nonce, pressed.sender.id, pressed.update_id, as_admin=as_admin
-        )
-        values = {**counts(receipt), "waiting": receipt.waiting}
-        return self._sentences.say(pressed.sender.language, "clear.done", **values)
-
-
-class ForgetCommand:
-    """Asks, and erases when the question is confirmed."""
-
-    def __init__(self, memory: Memory, receipts: Receipts, sentences: Sentences) -> None:
-        self._confirmations = memory.confirmations
-        self._forgetting = memory.forgetting
-        self._mailbox = memory.mailbox
-        self._receipts = receipts
-        self._sentences = sentences
-
-    async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Ask before a person is erased everywhere; as a reply, before that message is."""
-        if asked.replied_to:
-            return await self._ask_for_message(asked, conversation)
-        nonce = await self._confirmations.ask(conversation, "forget", asked.sender.id)
-        return Answer(self._sentences.ask(asked.sender.language, "forget.ask", f"forget:{nonce}"))
-
-    async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
-        """Begin to erase the person; the receipt follows when all conversations are done."""
-        await self._confirmations.check(here, nonce, "forget", pressed.sender.id)
-        return await self._receipts.start(pressed, nonce, "forget", pressed.sender.id, "forget.")
-
-    async def delete_message(
-        self, pressed: ButtonPress, here: Scope, nonce: str
-    ) -> tuple[Part, ...]:
-        """Erase one message and what was learned from it."""
-        about = await self._confirmations.check(here, nonce, "messages", pressed.sender.id)
-        asked_about, _, message_id = about.partition("@")
-        seqs = {int(seq) for seq in asked_about.split(",") if seq}
-        if message_id:
-            # Since the question was asked, the message may have been edited and stored again.
-            id_ = int(message_id)
-            await self._mailbox.drop(here, lambda entry: is_about(id_, entry.body))
-            found = await self._forgetting.find_exchange(here, id_, with_tasks=True)
-            seqs.update(message.seq for message in found)
-        receipt = await self._forgetting.erase_messages(here, seqs, nonce)
-        if receipt.left:
-            await self._mailbox.wake(here)
-        language = pressed.sender.language
-        return self._sentences.say(language, "forget.message_done", **counts(receipt))
-
-    async def _ask_for_message(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Ask before one message is erased: one's own, in private also one of ours."""
-        language = asked.sender.language
-        replied_to = asked.replied_to
-        found = await self._forgetting.find_exchange(conversation, replied_to, with_tasks=True)
-        if not found:
-            return Answer(self._sentences.say(language, "forget.message_unknown"))
-        if asked.is_group and not is_first_party(asked.sender.id, [found[0].sender_id]):
-            log.info("message of another person not forgotten", user=asked.sender.id)
-            return Answer(self._sentences.say(language, "forget.message_not_yours"))
-        seqs = ",".join(str(message.seq) for message in found)
-        about = f"{seqs}@{asked.replied_to}"
-        nonce = await self._confirmations.ask(conversation, "messages", asked.sender.id, about)
-        key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
-        return Answer(self._sentences.ask(language, key, f"delete_message:{nonce}"))
-
-
 _JOBS: dict[str, JobKind] = {"user": "forget", "chat": "chat", "all": "all"}
 
 
@@ -211,32 +122,101 @@ class ErasureTarget:
         return self.kind if self.kind == "all" else f"{self.kind} {self.id}"
 
 
-class ClearMemoryCommand:
-    """Asks, and starts the erasure when the question is confirmed."""
+class ErasingCommands:
+    """`/clear`, `/forget` and `/clear_memory`: each asks, and its button erases."""
 
     def __init__(
-        self, confirmations: Confirmations, receipts: Receipts, sentences: Sentences
+        self, memory: Memory, deleting: Deleting, receipts: Receipts, sentences: Sentences
     ) -> None:
-        self._confirmations = confirmations
+        self._memory = memory
+        self._questions = memory.questions
+        self._forgetting = memory.forgetting
+        self._deleting = deleting
         self._receipts = receipts
         self._sentences = sentences
 
-    async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+    async def ask_to_clear(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Ask before this conversation is erased."""
+        counted = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        question, language = Question("clear", asked.sender.id), asked.sender.language
+        key = "clear.ask_group" if asked.is_group else "clear.ask"
+        asking = (language, key, question, "clear")
+        return Answer(self._sentences.ask_to_erase(*asking, messages=counted.messages))
+
+    async def clear(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Erase the conversation; in a group any of its admins may confirm."""
+        as_admin = pressed.is_group
+        asker = None if as_admin else pressed.sender.id
+        await self._questions.check(here, nonce, "clear", asker)
+        await self._deleting(call_context_of(pressed, here))
+        receipt = await self._forgetting.clear(
+            here, nonce, pressed.sender.id, pressed.update_id, as_admin=as_admin
+        )
+        values = {**counts(receipt), "waiting": receipt.waiting}
+        return self._sentences.say(pressed.sender.language, "clear.done", **values)
+
+    async def ask_to_forget(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Ask before a person is erased everywhere; as a reply, before that message is."""
+        if asked.replied_to:
+            return await self._ask_for_message(asked, conversation)
+        question, language = Question("forget", asked.sender.id), asked.sender.language
+        return Answer(self._sentences.ask_to_erase(language, "forget.ask", question, "forget"))
+
+    async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Begin to erase the person; the receipt follows when all conversations are done."""
+        await self._questions.check(here, nonce, "forget", pressed.sender.id)
+        return await self._receipts.start(pressed, nonce, "forget", pressed.sender.id, "forget.")
+
+    async def delete_message(
+        self, pressed: ButtonPress, here: Scope, nonce: str
+    ) -> tuple[Part, ...]:
+        """Erase one message and what was learned from it."""
+        about = await self._questions.check(here, nonce, "messages", pressed.sender.id)
+        asked_about, _, message_id = about.partition("@")
+        seqs = {int(seq) for seq in asked_about.split(",") if seq}
+        if message_id:
+            # Since the question was asked, the message may have been edited and stored again.
+            id_ = int(message_id)
+            await self._memory.mailbox.drop(here, lambda entry: is_about(id_, entry.body))
+            found = await self._forgetting.find_exchange(here, id_, with_tasks=True)
+            seqs.update(message.seq for message in found)
+        receipt = await self._forgetting.erase_messages(here, seqs, nonce)
+        if receipt.left:
+            await self._memory.mailbox.wake(here)
+        language = pressed.sender.language
+        return self._sentences.say(language, "forget.message_done", **counts(receipt))
+
+    async def _ask_for_message(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Ask before one message is erased: one's own, in private also one of ours."""
+        language = asked.sender.language
+        replied_to = asked.replied_to
+        found = await self._forgetting.find_exchange(conversation, replied_to, with_tasks=True)
+        if not found:
+            return Answer(self._sentences.say(language, "forget.message_unknown"))
+        if asked.is_group and not is_first_party(asked.sender.id, [found[0].sender_id]):
+            log.info("message of another person not forgotten", user=asked.sender.id)
+            return Answer(self._sentences.say(language, "forget.message_not_yours"))
+        seqs = ",".join(str(message.seq) for message in found)
+        question = Question("messages", asked.sender.id, f"{seqs}@{asked.replied_to}")
+        key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
+        return Answer(self._sentences.ask_to_erase(language, key, question, "delete_message"))
+
+    async def ask_for_operator(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Ask before a chat, a person or everything is erased."""
         language = asked.sender.language
         target = ErasureTarget.of(asked.text, asked.chat_id)
         if target is None:
             return Answer(self._sentences.say(language, "admin.clear_memory_usage"))
-        nonce = await self._confirmations.ask(conversation, "admin", asked.sender.id, str(target))
-        action = f"admin:{nonce}:{target}"
-        return Answer(
-            self._sentences.ask(language, "admin.clear_memory_ask", action, target=target)
-        )
+        question, key = Question("admin", asked.sender.id, str(target)), "admin.clear_memory_ask"
+        asking = (language, key, question, f"admin:{target}")
+        return Answer(self._sentences.ask_to_erase(*asking, target=target))
 
-    async def start(self, pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
+    async def erase_for_operator(
+        self, pressed: ButtonPress, here: Scope, rest: str
+    ) -> tuple[Part, ...]:
         """Start the job; the receipt follows when it is done."""
         nonce, _, detail = rest.partition(":")
-        about = await self._confirmations.check(here, nonce, "admin", pressed.sender.id)
+        about = await self._questions.check(here, nonce, "admin", pressed.sender.id)
         # After the job has run, the question is gone; the job itself still knows its target.
         target = ErasureTarget.of(about or detail, pressed.chat_id)
         if target is None:

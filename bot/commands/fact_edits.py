@@ -1,4 +1,6 @@
-"""Edits a fact: a button asks for the new wording, and a reply to that question gives it.
+"""Answers about facts: a yes or a no to what waits for one, or another wording.
+
+A button asks for the new wording, and a reply to that question gives it.
 
 The reply is taken at once, without a turn. It does not enter the history. What a person really said
 in a voice message is asked for in the same way; the reply then counts as an edit of that message.
@@ -8,24 +10,27 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
 from bot.commands.access import Access, asker_of
 from bot.commands.bot_command import Answer, ButtonHandler
-from bot.commands.consent import NONCE, REWORD
+from bot.commands.consent import NO, REWORD, YES
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage, Rewording
 from memory.behaviors.context import may_change
 from memory.behaviors.statements import unfit
-from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import present_fact
+from memory.erasure.questions import NotConfirmed
+from memory.learning.consent import find_waiting
 from memory.memory import Memory
+from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import place_of, shown
-from memory.scopes.fields import UNASKED, Question
 from memory.scopes.provenance import senders_of
+from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.writes import Remember
 from memory.store.keys import Scope
 from memory.text.untrusted_text import one_line
@@ -35,6 +40,9 @@ log = structlog.get_logger(__name__)
 COMMAND = "edited"
 """The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
 """
+
+_NONCE = "edit:"
+"""Before the id of our question, which is its nonce: a reply names no other."""
 
 _CARD = "card:"
 """Before the nonce of a question about a learned fact; else a question is about a fact's id."""
@@ -50,11 +58,11 @@ _OUTCOMES: Mapping[str, str] = {
 
 
 class FactEdits:
-    """Asks for new wordings and takes them."""
+    """Hears whether a fact is kept or forgotten; asks for new wordings and takes them."""
 
     def __init__(self, memory: Memory, access: Access, chat: Chat, sentences: Sentences) -> None:
         self._access = access
-        self._confirmations = memory.confirmations
+        self._questions = memory.questions
         self._correcting = memory.correcting
         self._scopes = memory.scopes
         self._consent = memory.consent
@@ -65,7 +73,26 @@ class FactEdits:
     @property
     def buttons(self) -> Mapping[str, ButtonHandler]:
         """The buttons that no command has."""
-        return {REWORD: self.reword, "misheard": self.misheard}
+        return {
+            YES: partial(self.answer_about, agrees=True),
+            NO: partial(self.answer_about, agrees=False),
+            REWORD: self.reword,
+            "misheard": self.misheard,
+        }
+
+    async def answer_about(
+        self, pressed: ButtonPress, conversation: Scope, nonce: str, *, agrees: bool
+    ) -> tuple[Part, ...]:
+        """Remember or forget what waits for a yes; off the record a yes changes nothing.
+
+        Only the person who was asked may answer. The question stays for later.
+        """
+        if agrees:
+            await self._access.check_on_record(conversation)
+        asker = asker_of(pressed, self._chat)
+        answer = await self._consent.answer(conversation, nonce, asker, agrees=agrees)
+        log.info("consent answered", answer=answer)
+        return self._sentences.say(pressed.sender.language, f"consent.{answer}")
 
     async def ask(self, pressed: ButtonPress, conversation: Scope, fact_id: int) -> None:
         """Ask a person who may change the fact for its new wording; they have an hour.
@@ -74,11 +101,8 @@ class FactEdits:
         may come twice.
         """
         await self._access.check_on_record(conversation)
-        scope, stored_id = place_of(conversation, fact_id)
-        fact = present_fact(await self._scopes.read(scope), stored_id)
-        if fact is None:
-            raise NotConfirmed("unknown")
-        await self._ask(pressed, conversation, fact.text, str(shown(scope, fact).id))
+        facts, fact = await self._found(conversation, fact_id)
+        await self._ask(pressed, conversation, fact.text, str(shown(facts.scope, fact).id))
 
     async def reword(
         self, pressed: ButtonPress, conversation: Scope, nonce: str
@@ -86,12 +110,8 @@ class FactEdits:
         """Ask for other words for a learned fact that waits for a yes; the card stays as it is."""
         await self._access.check_on_record(conversation)
         here = await self._scopes.read(conversation)
-        asked = here.get(Question, nonce) if NONCE.fullmatch(nonce) else None
-        if (
-            asked is None
-            or asked.answer not in ("", UNASKED)
-            or not isinstance(asked.write, Remember)
-        ):
+        asked, _ = find_waiting(here, nonce)
+        if asked.answer or not isinstance(asked.write, Remember):
             raise NotConfirmed("unknown")
         if asked.write.sender_id != pressed.sender.id:
             raise NotConfirmed("not_yours")
@@ -118,9 +138,8 @@ class FactEdits:
             await asyncio.sleep(wait_s)
         to = Destination(pressed.chat_id, pressed.topic_id)
         message_id = await self._chat.send(to, replace(part, force_reply=True))
-        await self._confirmations.ask(
-            conversation, "edit", pressed.sender.id, about, _nonce(message_id)
-        )
+        nonce = f"{_NONCE}{message_id}"
+        await self._questions.ask(conversation, "edit", pressed.sender.id, about, nonce)
 
     async def take(self, rewording: Rewording) -> IncomingMessage:
         """Edit the fact if a message is the reply to our question; return what is to be answered.
@@ -133,16 +152,18 @@ class FactEdits:
             return said
         conversation = await self._resolve(Scope.of_chat(said.chat_id, said.topic_id))
         try:
-            about = await self._confirmations.check(
-                conversation, _nonce(said.replied_to), "edit", said.sender.id
-            )
+            nonce = f"{_NONCE}{said.replied_to}"
+            about = await self._questions.check(conversation, nonce, "edit", said.sender.id)
         except NotConfirmed:
             return said
         if about.startswith(_HEARD):
             message_id, sent_at = map(int, about.removeprefix(_HEARD).split("."))
             edited = replace(said, kind="edit", message_id=message_id, sent_at=sent_at)
             return replace(edited, edited_at=said.sent_at, reply=None, replied_to=0)
-        outcome = await self._edit(said, conversation, about)
+        try:
+            outcome = await self._edit(said, conversation, about)
+        except NotConfirmed:
+            outcome = "edit_gone"
         log.info("fact edited", outcome=outcome)
         return replace(said, kind="command", command=COMMAND, text=outcome, reply=None)
 
@@ -158,27 +179,21 @@ class FactEdits:
         text = one_line(said.text)
         if unfit(text):
             return "edit_unfit"
+        asker = asker_of(said, self._chat)
         if about.startswith(_CARD):
-            return await self._keep(said, conversation, about.removeprefix(_CARD), text)
-        fact_id = int(about)
+            card = about.removeprefix(_CARD)
+            await self._consent.answer(conversation, card, asker, agrees=True, text=text)
+            return "edited"
+        facts, fact = await self._found(conversation, int(about))
+        if not await may_change(asker, senders_of(facts, fact)):
+            return "edit_not_yours"
+        is_there = await self._correcting.edit_fact(conversation, int(about), text, said.sender.id)
+        return "edited" if is_there else "edit_gone"
+
+    async def _found(self, conversation: Scope, fact_id: int) -> tuple[ScopeMemory, Fact]:
         scope, stored_id = place_of(conversation, fact_id)
         facts = await self._scopes.read(scope)
         fact = present_fact(facts, stored_id)
         if fact is None:
-            return "edit_gone"
-        if not await may_change(asker_of(said, self._chat), senders_of(facts, fact)):
-            return "edit_not_yours"
-        is_there = await self._correcting.edit_fact(conversation, fact_id, text, said.sender.id)
-        return "edited" if is_there else "edit_gone"
-
-    async def _keep(self, said: IncomingMessage, conversation: Scope, nonce: str, text: str) -> str:
-        asker = asker_of(said, self._chat)
-        try:
-            await self._consent.answer(conversation, nonce, asker, agrees=True, text=text)
-        except NotConfirmed:
-            return "edit_gone"
-        return "edited"
-
-
-def _nonce(message_id: int) -> str:
-    return f"edit:{message_id}"
+            raise NotConfirmed("unknown")
+        return facts, fact

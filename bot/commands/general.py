@@ -13,7 +13,7 @@ from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.bot_account import BotIdentity, CommandMenu, Description, MenuScope
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope
 

@@ -6,7 +6,7 @@ import structlog
 
 from bot.commands.paged_list import ListChange
 from memory.documents.library import Library
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import place_of

@@ -24,7 +24,7 @@ from bot.commands.paged_list import (
 )
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
 _FOUND, _MAX_WORD_BYTES = "=", 32

@@ -15,7 +15,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
 ASK = "a"

@@ -10,7 +10,7 @@ from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from config.settings import Settings
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
 _MORE = "more"

@@ -16,7 +16,7 @@ from bot.reply.render import rendered
 from bot.reply.utf16 import utf16_length
 from bot.telegram.edits import texts_of
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.message import Message
 from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions

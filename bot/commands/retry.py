@@ -23,7 +23,7 @@ class RetryCommand:
     """
 
     def __init__(self, memory: Memory, access: Access, sentences: Sentences) -> None:
-        self._confirmations = memory.confirmations
+        self._questions = memory.questions
         self._letters = memory.dead_letters
         self._mailbox = memory.mailbox
         self._access = access
@@ -36,22 +36,24 @@ class RetryCommand:
 
     async def _press(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Put the question into its place in the conversation; the reply replaces the apology."""
-        about = await self._confirmations.check(here, nonce, "again", None)
-        if not about:
-            return ()
-        message_id, asker = map(int, about.split(","))
-        await self._access.check(pressed, [asker])
-        again = replace(message_of(pressed), kind="again", text=nonce, replied_to=message_id)
-        await put_press(self._mailbox, here, again)
+        if message_id := await self._checked(pressed, here, nonce, "again"):
+            again = replace(message_of(pressed), kind="again", text=nonce)
+            await put_press(self._mailbox, here, replace(again, replied_to=int(message_id)))
         return ()
 
     async def _press_letter(
         self, pressed: ButtonPress, here: Scope, nonce: str
     ) -> tuple[Part, ...]:
         """Put the messages of a turn that was given up back into the mailbox, once."""
-        about = await self._confirmations.check(here, nonce, "letter", None)
-        letter, asker = about.split(",")
-        await self._access.check(pressed, [int(asker)])
+        letter = await self._checked(pressed, here, nonce, "letter")
         if not await self._letters.retry(here, letter):
             raise ShownOnTop("retry.nothing")
         return self._sentences.say(pressed.sender.language, "retry.begun")
+
+    async def _checked(self, pressed: ButtonPress, here: Scope, nonce: str, kind: str) -> str:
+        """Return what is asked again; "" if it was already. Its asker and admins may press."""
+        about = await self._questions.check(here, nonce, kind, None)
+        again, _, asker = about.partition(",")
+        if again:
+            await self._access.check(pressed, [int(asker)])
+        return again

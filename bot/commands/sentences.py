@@ -1,12 +1,13 @@
 """Fixed sentences as parts to send, in a person's language."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
+from memory.erasure.questions import Question
 
 
 class Sentences:
@@ -52,18 +53,28 @@ class Sentences:
         """Return `key`, or `<table>.other` if the catalogue does not have it."""
         return key if self.has(key) else f"{key.partition('.')[0]}.other"
 
-    def ask(self, language: str, key: str, action: str, **values: object) -> tuple[Part, ...]:
+    def ask_to_erase(
+        self, language: str, key: str, question: Question, action: str, **values: object
+    ) -> tuple[Part, ...]:
         """Return a question with two buttons: one does `action`, one cancels it.
 
-        `action` is `<verb>:<nonce>` or longer. The cancel button carries it too, because pressing
-        that after a confirmation finishes what was confirmed. `cancel:` and the action have to fit
-        Telegram's 64 bytes.
+        `action` is a verb, perhaps with what follows the nonce in the callback data. The cancel
+        button carries it too, because pressing that after a confirmation finishes what was
+        confirmed. All this has to fit Telegram's 64 bytes.
         """
-        verb, nonce, *detail = action.split(":", 2)
+        nonce, (verb, colon, detail) = question.nonce, action.partition(":")
         row = (
-            Button(self.text(language, "buttons.erase"), action),
-            Button(
-                self.text(language, "buttons.cancel"), ":".join(("cancel", nonce, verb, *detail))
-            ),
+            Button(self.text(language, "buttons.erase"), f"{verb}:{nonce}{colon}{detail}"),
+            Button(self.text(language, "buttons.cancel"), f"cancel:{nonce}:{action}"),
         )
-        return with_buttons(self.say(language, key, **values), *row)
+        return with_buttons(self.say(language, key, **values), *row, question=question)
+
+    def ask(
+        self, language: str, parts: Sequence[Part], question: Question, *verbs: str
+    ) -> tuple[Part, ...]:
+        """Return parts with a button for each answer to a question; `buttons.<verb>` labels it."""
+        row = (
+            Button(self.text(language, f"buttons.{verb}"), f"{verb}:{question.nonce}")
+            for verb in verbs
+        )
+        return with_buttons(parts, *row, question=question)

@@ -4,12 +4,13 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from memory.behaviors.tool_output import OutgoingFile
+from memory.erasure.questions import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Part:
     outbox right before it is sent and is never stored either. `quote` is the message that this
     part replies to instead of the one that the outbox names. `force_reply`: the person's app begins
     a reply to it; such a part is sent at once and is never stored. `is_silent`: no sound announces
-    it.
+    it. `question` is what its buttons answer; it is stored together with the outbox, not in it.
     """
 
     text: str
@@ -80,12 +81,15 @@ class Part:
     force_reply: bool = False
     instead: str = ""
     is_silent: bool = False
+    question: Question | None = field(default=None, compare=False)
 
 
-def with_buttons(parts: Sequence[Part], *row: Button) -> tuple[Part, ...]:
+def with_buttons(
+    parts: Sequence[Part], *row: Button, question: Question | None = None
+) -> tuple[Part, ...]:
     """Return parts with a row of buttons, possibly empty, below the last one."""
     *before, last = parts
-    return (*before, replace(last, buttons=(row,) if row else ()))
+    return (*before, replace(last, buttons=(row,) if row else (), question=question))
 
 
 def to_json(parts: Sequence[Part]) -> str:

@@ -4,12 +4,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from secrets import token_urlsafe
 
 import structlog
 
-from bot.commands.consent import cards, confirmations, questions, with_nonces
+from bot.commands.consent import cards, confirmations, questions
 from bot.commands.sentences import Sentences
-from bot.commands.tool_questions import answers, tool_question
 from bot.model.model_errors import summary
 from bot.reply.long_reply import MAX_CHARS, is_worth_rich, reply_parts
 from bot.reply.parts import Button, Part, with_buttons
@@ -22,6 +22,7 @@ from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from bot.turn.save_claims import NOTHING_KEPT, CheckedAgent
+from bot.turn.tool_questions import question_text, with_question
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import digest
 from memory.behaviors.tool_output import OutgoingFile
@@ -76,12 +77,11 @@ class AgentStep:
                 run_s = time.time() - context.now
                 self._observe(AgentRan(context, reply, failure, run_s, load_s))
             if context.tool_question and agreed:
-                question = tool_question(self._sentences, request.language, context.tool_question)
-                outbox = await self._outbox(request, context, question, checks=False)
-                asker, here = request.message.sender_id, context.conversation
-                nonce = await agreed.runs.ask(here, asker, context.tool_question)
-                row = answers(self._sentences, request.language, nonce)
-                outbox = replace(outbox, parts=with_buttons(outbox.parts, *row))
+                text = question_text(self._sentences, request.language, context.tool_question)
+                outbox = await self._outbox(request, context, text, checks=False)
+                asking = (request.message.sender_id, context.tool_question)
+                parts = with_question(self._sentences, request.language, outbox.parts, *asking)
+                outbox = replace(outbox, parts=parts)
             else:
                 outbox = await self._outbox(request, context, finish.text)
             for change in self._agent.finishes:
@@ -187,11 +187,18 @@ def _used(context: AgentContext, language: str, correction: str) -> Iterator[str
 
 
 async def _wanted(context: AgentContext) -> list[ToolWrite]:
-    """Return what tools want written; while memory is off, only what they want forgotten."""
-    forgets = [write for write in context.writes if isinstance(write, ForgetRecord)]
-    if len(forgets) < len(context.writes) and await context.chat_history.is_off():
-        return with_nonces(forgets)
-    return with_nonces(context.writes)
+    """Return what tools want written; while memory is off, only what they want forgotten.
+
+    What needs an answer has the nonce of its buttons.
+    """
+    wanted: list[ToolWrite] = list(context.writes)
+    forgets = [write for write in wanted if isinstance(write, ForgetRecord)]
+    if len(forgets) < len(wanted) and await context.chat_history.is_off():
+        wanted = [*forgets]
+    return [
+        replace(each, nonce=each.nonce or token_urlsafe(12)) if each.asks_first else each
+        for each in wanted
+    ]
 
 
 async def _aged(request: Request, context: AgentContext, text: str) -> list[StillTrue]:

@@ -23,7 +23,6 @@ from bot.costs.budget import Budget
 from bot.costs.usage_counter import billed_to
 from bot.model.model_errors import ModelError, account_fault, reason_of
 from bot.parsing.answers import NotRead
-from bot.reply.parts import Button, with_buttons
 from bot.reply.render import render, rendered
 from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
@@ -36,7 +35,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Fetched, Request
 from config.settings import Settings
-from memory.erasure.confirmations import Confirmations
+from memory.erasure.questions import Question
 from memory.limits.quotas import Quotas, Verdict
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
@@ -114,11 +113,9 @@ class Answerer:
         steps: Sequence[AnswerStep],
         give_up: Callable[[OpenTurn], Awaitable[Outbox]],
         sentences: Sentences,
-        confirmations: Confirmations,
         observe: Observer,
     ) -> None:
         self.give_up = give_up
-        self._confirmations = confirmations
         self._steps = steps
         self._sentences = sentences
         self._observe = observe
@@ -138,21 +135,21 @@ class Answerer:
                         case Request() as request:
                             pass
             no_step = LookupError("no step answers")
-            return await self._failed(request, history, log.error, no_step)
+            return self._failed(request, log.error, no_step)
         except (LeaseLost, StoreError):
             raise
         except PicturesDeclined as error:
             log.warning("pictures refused", **reason_of(error))
             notice = self._notice(request, "pictures.refused")
             has_words = any(each.is_first_party for each in request.messages)
-            return await self._with_again(notice, request, history) if has_words else notice
+            return self._with_again(notice, request) if has_words else notice
         except MessageRefused as error:
             log.warning("message refused", **reason_of(error))
             return self._notice(request, "error.refused", is_refused=True)
         except (ModelError, TelegramError, TimeoutError) as error:
-            return await self._failed(request, history, log.warning, error)
+            return self._failed(request, log.warning, error)
         except Exception as error:  # noqa: BLE001 - the outer fence; the traceback is logged
-            return await self._failed(request, history, log.exception, error)
+            return self._failed(request, log.exception, error)
         finally:
             self._observe(Answered(time.monotonic() - began))
 
@@ -175,13 +172,7 @@ class Answerer:
         parts, heard = with_line(parts, mark), _heard(request)
         return Outbox(request.to, parts, said=shown, is_untrusted=True, heard=heard)
 
-    async def _failed(
-        self,
-        request: Request,
-        history: ChatHistory,
-        report: Callable[..., object],
-        error: Exception,
-    ) -> Outbox:
+    def _failed(self, request: Request, report: Callable[..., object], error: Exception) -> Outbox:
         """Return the apology; a fault of the operator's account has no button to ask again."""
         reference = token_hex(4)
         report("no answer", reference=reference, **reason_of(error))
@@ -189,19 +180,17 @@ class Answerer:
         if account_fault(error):
             return self._notice(request, "error.account", reference=reference)
         apology = self._notice(request, "error.turn", reference=reference)
-        return await self._with_again(apology, request, history)
+        return self._with_again(apology, request)
 
-    async def _with_again(self, notice: Outbox, request: Request, history: ChatHistory) -> Outbox:
+    def _with_again(self, notice: Outbox, request: Request) -> Outbox:
         """Return a notice; under a question it has a button that asks again, without pictures."""
-        question = request.message
-        if not question.text or request.is_off_record:
+        said = request.message
+        if not said.text or request.is_off_record:
             return notice
-        about = f"{question.message_ids[-1]},{question.sender_id}"
-        nonce = await self._confirmations.ask(
-            history.conversation, "again", question.sender_id, about
-        )
-        button = Button(self._sentences.text(request.language, "buttons.again"), f"again:{nonce}")
-        return replace(notice, parts=with_buttons(notice.parts, button))
+        asker = said.sender_id
+        question = Question("again", asker, f"{said.message_ids[-1]},{asker}")
+        asking = self._sentences.ask(request.language, notice.parts, question, "again")
+        return replace(notice, parts=asking)
 
     def _notice(
         self, request: Request, key: str, *, is_refused: bool = False, **values: object

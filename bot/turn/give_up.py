@@ -15,7 +15,7 @@ from bot.telegram.updates import IncomingMessage, Sender, from_bytes, to_bytes
 from bot.turn.observers import GaveUp, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.request import answer_to, is_off_record
-from memory.erasure.confirmations import Confirmations
+from memory.erasure.questions import Question
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -41,12 +41,10 @@ class GiveUp:
     def __init__(
         self,
         letters: DeadLetters,
-        confirmations: Confirmations,
         sentences: Sentences,
         observe: Observer,
     ) -> None:
         self._letters = letters
-        self._confirmations = confirmations
         self._sentences = sentences
         self._observe = observe
 
@@ -64,20 +62,15 @@ class GiveUp:
         last = _last_message(opened)
         is_kept = not (is_off_record(opened, [last]) or last.is_task)
         if is_kept and last.message_id and outbox.parts:
-            outbox = await self._with_button(outbox, opened, last)
-        letter = replace(opened, entries=entries)
-        await self._letters.set_aside(letter, error, outbox.to_bytes(), is_kept=is_kept)
+            label = self._sentences.text(last.sender.language, "buttons.again")
+            question = Question("letter", last.sender.id, f"{opened.id},{last.sender.id}")
+            button = Button(label, f"letter:{question.nonce}")
+            asking = with_buttons(outbox.parts, button, question=question)
+            outbox = replace(outbox, parts=asking)
+        letter, stored = replace(opened, entries=entries), outbox.to_bytes()
+        await self._letters.set_aside(letter, error, stored, outbox.questions, is_kept=is_kept)
         self._observe(GaveUp(error))
         return outbox
-
-    async def _with_button(self, outbox: Outbox, opened: OpenTurn, last: IncomingMessage) -> Outbox:
-        """Return the notice with a button that puts the messages back into the mailbox."""
-        about = f"{opened.id},{last.sender.id}"
-        here = opened.lease.conversation
-        nonce = await self._confirmations.ask(here, "letter", last.sender.id, about)
-        label = self._sentences.text(last.sender.language, "buttons.again")
-        button = Button(label, f"letter:{nonce}")
-        return replace(outbox, parts=with_buttons(outbox.parts, button))
 
     def _notice(self, opened: OpenTurn) -> Outbox:
         last = _last_message(opened)

@@ -82,6 +82,12 @@ class Outbox:
         return replace(outbox, replaces=tuple(outbox.replaces), heard=heard)
 
     @property
+    def questions(self) -> dict[str, str]:
+        """What its buttons answer: the stored form of each question by its nonce."""
+        asked = (part.question for part in self.parts if part.question)
+        return {each.nonce: each.stored for each in asked}
+
+    @property
     def has_contents(self) -> bool:
         """Whether it carries bytes of files that are no text."""
         files = (part.file for part in self.parts if part.file)

@@ -20,7 +20,7 @@ from bot.turn.answer import QuotaStep
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import may_change
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
@@ -127,7 +127,7 @@ class RevisionStep:
         """Have a question answered whose answer had failed, once for each button."""
         pressed, here = request.last, history.conversation
         try:
-            about = await self.memory.confirmations.check(here, pressed.text, "again", None)
+            about = await self.memory.questions.check(here, pressed.text, "again", None)
         except NotConfirmed:
             about = ""
         found = await self.memory.forgetting.find_exchange(here, pressed.replied_to)

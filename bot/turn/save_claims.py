@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.turn.agreed_run import AgreedRun
 from bot.turn.notes import Finish, Note
+from bot.turn.tool_questions import AgreedRun
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_mode import Mode
 from memory.behaviors.steps import FinishAction

@@ -163,11 +163,11 @@ class TurnRunner:
             stored = outbox.to_bytes()
             with suppress(StoreFull):
                 if len(stored) <= self._queue.room():
-                    await self._queue.write_outbox(opened, stored)
+                    await self._queue.write_outbox(opened, stored, outbox.questions)
                     return outbox
             log.warning("no room for files of an answer", bytes=len(stored))
             outbox = outbox.without_contents()
-        await self._queue.write_outbox(opened, outbox.to_bytes())
+        await self._queue.write_outbox(opened, outbox.to_bytes(), outbox.questions)
         return outbox
 
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:

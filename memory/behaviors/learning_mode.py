@@ -11,7 +11,7 @@ from memory.scopes.changes import Revision
 from memory.scopes.entries import Ended, Fact, ScopeEntry
 from memory.scopes.fact_lists import known_facts
 from memory.scopes.field import Field, stays
-from memory.scopes.fields import UNASKED, Question
+from memory.scopes.fields import UNASKED, WaitingWrite
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import Remember
@@ -60,11 +60,11 @@ def due_cards(here: ScopeMemory, facts: ScopeMemory, sender_id: int, now: float)
         return []
     texts = {fact.id: fact.text for fact in known_facts(facts, here)}
     on_the_way = {write.nonce for write in here.waiting_writes}
-    questions = [each for each in here.all(Question) if each.expires_at > now]
+    questions = [each for each in here.all(WaitingWrite) if each.expires_at > now]
     is_open = [each for each in questions if not each.answer or each.nonce in on_the_way]
     waiting = sorted(
         (each for each in questions if each.answer == UNASKED and each.nonce not in on_the_way),
-        key=lambda each: each.asked_at,
+        key=lambda each: each.expires_at,
     )
     return [
         replace(each.write, nonce=each.nonce, old_text=texts.get(each.write.replaces, ""))

@@ -17,7 +17,7 @@ from time import time
 
 import orjson
 
-from memory.erasure.confirmations import NotConfirmed, first_step
+from memory.erasure.questions import NotConfirmed, first_step
 from memory.message import Message
 from memory.queue.mailbox import Mailbox
 from memory.scopes.changes import Receipt, Revision

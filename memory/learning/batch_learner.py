@@ -25,9 +25,9 @@ from memory.behaviors.learning_behavior import (
     Unlearned,
 )
 from memory.behaviors.learning_mode import mode_in, unasked
+from memory.learning.consent import new_cards
 from memory.learning.due import batch_of, due, due_in, first_session
 from memory.learning.progress import Progress, progress_after
-from memory.learning.waiting_questions import new_cards
 from memory.message import Message
 from memory.scopes.changes import NotWritten, Write, together
 from memory.scopes.fact_lists import split_by_place

@@ -1,148 +1,195 @@
-"""Keeps or erases a memory only if the person agrees, with a button, within an hour.
+"""Memories that a person is asked about first: how the question waits, and what an answer does.
 
-The question waits in a field of the conversation, and the bot sends it. An answer counts once.
+It waits in a field of the conversation, which goes with the message that it rests on. The bot shows
+it. An answer counts once.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
+from secrets import token_urlsafe
 from time import time
-from typing import Literal, get_args
 
 from memory.behaviors.context import Asker, may_change
-from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting, present_fact
-from memory.learning.waiting_questions import remembered
+from memory.erasure.questions import NotConfirmed
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.entries import Checked, Fact, ScopeEntry
+from memory.scopes.entries import THE_ONE_BEFORE, Checked, Ended, Fact, ScopeEntry
 from memory.scopes.fact_lists import known_facts, split_by_place
 from memory.scopes.field import Field
-from memory.scopes.fields import UNASKED, Question, State
+from memory.scopes.fields import UNASKED, State, ToolWrites, WaitingWrite
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, StillTrue, ToolWrite
-from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.store.store import Store
-
-ConsentAnswer = Literal["kept", "not_kept", "forgotten", "not_forgotten", "confirmed"]
-_ANSWERS: Mapping[str, ConsentAnswer] = {**{each: each for each in get_args(ConsentAnswer)}}
 
 WithDomain = Callable[[str, str], str]
 
-_TRIES = 20
-_PAUSE_S = 0.25
+_WAITS_S = 3_600
+_CARD_WAITS_S = 86_400
+_MAX_CARDS = 20
+"""Cards that one conversation stores at once. While so many wait, learned facts are dropped."""
+
+
+def waiting(here: ScopeMemory, write: ToolWrite, seq: int, now: float) -> list[WaitingWrite]:
+    """Return the field in which a write waits for an answer; it rests on the message `seq`.
+
+    A `Remember` without a text names a card that was just shown. If that card is gone, the list is
+    empty.
+    """
+    if isinstance(write, Remember) and not write.text:
+        card = here.get(WaitingWrite, write.nonce)
+        return [replace(card, answer="")] if card and card.answer == UNASKED else []
+    waits_s = _CARD_WAITS_S if isinstance(write, StillTrue) else _WAITS_S
+    return [WaitingWrite(write.nonce, seq, now + waits_s, "", write)]
+
+
+def find_waiting(here: ScopeMemory, nonce: str) -> tuple[WaitingWrite, list[Field]]:
+    """Return a write that a person was asked about, and what changes when it is answered.
+
+    If a turn has just asked, that is the field with the writes of its tools, without this one.
+    Raise `NotConfirmed` if nothing of this name was asked.
+    """
+    for turn in here.all(ToolWrites):
+        for write in turn.writes:
+            if write.nonce == nonce and (found := waiting(here, write, turn.seq, time())):
+                # The learner still has to note that the person was asked.
+                noted = [replace(write, asks_first=False)] * isinstance(write, StillTrue)
+                others = (each for each in turn.writes if each is not write)
+                return found[0], [replace(turn, writes=(*others, *noted))]
+    asked = here.get(WaitingWrite, nonce)
+    if asked is None or asked.answer == UNASKED:
+        raise NotConfirmed("unknown")
+    return asked, []
+
+
+def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> list[WaitingWrite]:
+    """Return a question for each new fact in `entries`, to be asked with a later answer.
+
+    It expires after a day. A fact that is asked about already gets no second question.
+    """
+    open_now = [each for each in here.all(WaitingWrite) if each.answer in ("", UNASKED)]
+    asked = {each.write.text for each in open_now if isinstance(each.write, Remember)}
+    cards: list[WaitingWrite] = []
+    for fact, following in zip_longest(entries, entries[1:]):
+        if not isinstance(fact, Fact) or fact.text in asked:
+            continue
+        ended = following.fact_id if isinstance(following, Ended) else 0
+        source = fact.sources[0]
+        write = Remember(
+            fact.text,
+            ended,
+            asks_first=True,
+            sender_id=source.sender_id,
+            changes=fact.changes,
+            is_pinned=fact.is_pinned,
+            kind=fact.kind,
+            from_day=fact.from_day,
+            to_day=fact.to_day,
+        )
+        # One second between two cards keeps them in order.
+        expires_at = now + _CARD_WAITS_S + len(cards)
+        cards.append(WaitingWrite(token_urlsafe(12), source.seq, expires_at, UNASKED, write))
+    return cards[: max(0, _MAX_CARDS - len(open_now))]
+
+
+def remembered(
+    write: Remember, seq: int, here: ScopeMemory, facts: ScopeMemory, now: float
+) -> list[ScopeEntry]:
+    """Return the entries that store a statement and end the fact that it replaces, by shown ids.
+
+    It rests on the message `seq`. The new fact is pinned if the replaced one is, or if it is a
+    lasting wish.
+    """
+    source = Source(here.scope.tag, seq, here.epoch, write.sender_id)
+    known = known_facts(facts, here)
+    replaced = next((fact for fact in known if fact.id == write.replaces), None)
+    new = Fact(
+        *(0, write.text, (source,), now),
+        is_pinned=write.is_pinned,
+        changes=write.changes,
+        kind=write.kind,
+        from_day=write.from_day,
+        to_day=write.to_day,
+    )
+    if replaced is None:
+        return [new]
+    return [new.in_place_of(replaced), Ended(write.replaces, now, THE_ONE_BEFORE)]
 
 
 class Consent:
     """Carries out the answers. `with_domain` returns a state with the domain fields of a tool."""
 
-    def __init__(
-        self, store: Store, scopes: Scopes, correcting: Correcting, with_domain: WithDomain
-    ) -> None:
-        self._client = store.client
-        self._keys = store.keys
+    def __init__(self, scopes: Scopes, correcting: Correcting, with_domain: WithDomain) -> None:
         self._scopes = scopes
         self._correcting = correcting
         self._with_domain = with_domain
 
     async def answer(
         self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool, text: str = ""
-    ) -> ConsentAnswer:
+    ) -> str:
         """Carry out the waiting write if `agrees`; a repeat returns the first answer.
 
-        With a `text`, a fact gets these words of the person instead.
+        It is "kept", "not_kept", "forgotten", "not_forgotten" or "confirmed". With a `text`, a fact
+        gets these words of the person instead.
 
         Raise `NotConfirmed` if the question is unknown or expired, if it was asked of another
-        person, or if the asker may not change the fact any more; `StoreUnavailable` if the question
-        is still on its way.
+        person, or if the asker may not change the fact any more.
         """
-        answered: ConsentAnswer | None = None
+        answers: list[str] = []
 
         async def decide(facts: ScopeMemory) -> None:
             # Read the facts first, so that an erasure of the question also refuses this write.
-            nonlocal answered
             here = await self._scopes.read(conversation)
-            asked = here.get(Question, nonce)
-            if asked is not None and asked.answer != UNASKED:
-                if text and isinstance(asked.write, Remember):
-                    asked = replace(asked, write=replace(asked.write, text=text))
-                answered = await self._decide(here, facts, asked, asker, agrees=agrees)
+            asked, _ = find_waiting(here, nonce)
+            if asked.write.sender_id != asker.sender_id:
+                raise NotConfirmed("not_yours")
+            if asked.answer:
+                answers.append(asked.answer)
+                return
+            if asked.expires_at <= time():
+                raise NotConfirmed("unknown")
+            if agrees:
+                await _check_owner(facts, asked.write, asker)
+            if text and isinstance(asked.write, Remember):
+                asked = replace(asked, write=replace(asked.write, text=text))
+            answer = _answer_to(asked.write, agrees=agrees)
+            await self._carry_out(here, facts, asked, answer)
+            answers.append(answer)
 
-        for _ in range(_TRIES):
-            await self._scopes.update(conversation.facts_scope, decide)
-            if answered is not None:
-                return answered
-            if not await self._is_on_its_way(conversation, nonce):
-                break
-            await asyncio.sleep(_PAUSE_S)
-        else:  # its learner has died; another one stores the question soon
-            raise StoreUnavailable("the question is not stored yet")
-        raise NotConfirmed("unknown")
+        await self._scopes.update(conversation.facts_scope, decide)
+        return answers[0]
 
-    async def _decide(
-        self, here: ScopeMemory, facts: ScopeMemory, asked: Question, asker: Asker, *, agrees: bool
-    ) -> ConsentAnswer:
-        write = asked.write
-        if write.sender_id != asker.sender_id:
-            raise NotConfirmed("not_yours")
-        if asked.answer:
-            return _ANSWERS[asked.answer]
-        if asked.expires_at <= time():
-            raise NotConfirmed("unknown")
-        answer = _answer_to(write, agrees=agrees)
-        if agrees:
-            await _check_owner(facts, write, asker)
-        fields: list[Field] = [asked.answered(answer)]
+    async def _carry_out(
+        self, here: ScopeMemory, facts: ScopeMemory, asked: WaitingWrite, answer: str
+    ) -> None:
+        write, answered = asked.write, asked.answered(answer)
         if isinstance(write, StillTrue):
             _check_same(facts, write, answer)
         if answer == "forgotten" and isinstance(write, ForgetRecord | StillTrue):
             # After a crash before the next step, it is erased once more, which changes nothing.
             await self._correcting.delete_facts(here.scope, write.record_ids)
             here = await self._scopes.read(here.scope)
-            if here.get(Question, asked.nonce) != asked:
-                raise NotWritten("stale")
-        elif answer == "kept" and isinstance(write, SetDomain):
-            fields.append(State(self._with_domain(here.state, write.fields)))
-        elif entries := _agreed(here, facts, asked, answer):
-            await self._keep(here, facts, entries, fields)
-            return answer
-        await self._scopes.write(here, Write(fields=fields))
-        return answer
-
-    async def _keep(
-        self,
-        here: ScopeMemory,
-        facts: ScopeMemory,
-        entries: Sequence[ScopeEntry],
-        answered: Sequence[Field],
-    ) -> None:
-        """Write a fact, and the field that says that the question is answered."""
-        if facts.scope == here.scope:
-            await self._scopes.write(here, Write(entries, answered))
-            return
+        entries = _agreed(here, facts, asked, answer)
+        is_apart = bool(entries) and facts.scope != here.scope
+        general, topic = split_by_place(entries) if is_apart else ([], entries)
         # The field in the scope of facts prevents a second fact after a crash before the next step.
-        general, topic = split_by_place(entries)
-        names = [field.name for field in answered]
-        if not facts.fields.keys() & set(names):
-            await self._scopes.write(facts, Write(general, answered, learned_from=here))
-        await self._scopes.write(here, Write(topic, answered))
-        facts = await self._scopes.read(facts.scope)
-        await self._scopes.write(facts, Write(removed=names))
-
-    async def _is_on_its_way(self, conversation: Scope, nonce: str) -> bool:
-        """Return whether the question is stored, or still on its way from the turn that asks it."""
-        turn = self._keys.scope(conversation).turn
-        outbox = await self._client.call("HGET", turn, "outbox") or b""
-        here = await self._scopes.read(conversation)
-        waiting = (write.nonce for write in here.waiting_writes)
-        is_asked = here.get(Question, nonce) is not None
-        return is_asked or nonce.encode() in outbox or nonce in waiting
+        if is_apart and answered.name not in facts.fields:
+            await self._scopes.write(facts, Write(general, [answered], learned_from=here))
+        again, left = find_waiting(here, asked.nonce)
+        if again.answer:
+            raise NotWritten("answered")  # by another press meanwhile
+        if answer == "kept" and isinstance(write, SetDomain):
+            left.append(State(self._with_domain(here.state, write.fields)))
+        await self._scopes.write(here, Write(topic, [answered, *left]))
+        if is_apart:
+            facts = await self._scopes.read(facts.scope)
+            await self._scopes.write(facts, Write(removed=[answered.name]))
 
 
-def _answer_to(write: ToolWrite, *, agrees: bool) -> ConsentAnswer:
+def _answer_to(write: ToolWrite, *, agrees: bool) -> str:
     match write:
         case StillTrue():
             return "confirmed" if agrees else "forgotten"
@@ -152,19 +199,18 @@ def _answer_to(write: ToolWrite, *, agrees: bool) -> ConsentAnswer:
 
 
 def _agreed(
-    here: ScopeMemory, facts: ScopeMemory, asked: Question, answer: ConsentAnswer
+    here: ScopeMemory, facts: ScopeMemory, asked: WaitingWrite, answer: str
 ) -> list[ScopeEntry]:
     """Return the entries that an answer adds to the facts."""
     write = asked.write
     if answer == "confirmed" and isinstance(write, StillTrue):
         return [Checked(write.record_id, time(), is_confirmed=True)]
     if answer == "kept" and isinstance(write, Remember):
-        source = Source(here.scope.tag, asked.seq, here.epoch, write.sender_id)
-        return remembered(write, source, known_facts(facts, here), time())
+        return remembered(write, asked.seq, here, facts, time())
     return []
 
 
-def _check_same(facts: ScopeMemory, write: StillTrue, answer: ConsentAnswer) -> None:
+def _check_same(facts: ScopeMemory, write: StillTrue, answer: str) -> None:
     """Raise `NotConfirmed` if the fact has other words now, or is gone and was to be confirmed."""
     present = present_fact(facts, write.record_id)
     has_changed = present is not None and present.id != write.record_id

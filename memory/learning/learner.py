@@ -21,9 +21,8 @@ from memory.learning.due import LearningBackoff
 from memory.learning.progress import LearnerBusy, Progress, held_progress, progress_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
-from memory.learning.waiting_questions import expire_in
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.fields import LearningPause
+from memory.scopes.fields import LearningPause, WaitingWrite
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.commands import Command, ScriptCall
@@ -210,7 +209,7 @@ class ConversationLearner:
                 await self._settle(progress, embedding, no_vectors),
                 await self._settle(progress, asking, no_answer),
                 _LOOK_AGAIN_S if progress.facts.newest > newest else inf,
-                expire_in(progress.here, progress.now),
+                *(each.expires_at - progress.now for each in progress.here.all(WaitingWrite)),
             )
         except NotWritten as refusal:
             log.info(

@@ -8,18 +8,16 @@ from dataclasses import replace
 
 from memory.behaviors.behavior_store import Kept
 from memory.erasure.correcting import Correcting
-from memory.learning.consent import WithDomain
+from memory.learning.consent import WithDomain, remembered, waiting
 from memory.learning.progress import Progress, progress_after, progress_of
-from memory.learning.waiting_questions import expired, questions, remembered
-from memory.scopes.changes import Write
+from memory.scopes.changes import NotWritten, Write
 from memory.scopes.entries import Checked, ScopeEntry
-from memory.scopes.fact_lists import known_facts, split_by_place
+from memory.scopes.fact_lists import split_by_place
 from memory.scopes.field import Field
-from memory.scopes.fields import State, ToolWrites, Written
+from memory.scopes.fields import State, ToolWrites, WaitingWrite, Written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import Source
-from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
+from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue
 from memory.store.store import Store
 
 
@@ -51,12 +49,13 @@ class ToolWriter:
         for turn in sorted(turns, key=int):
             progress = await self._forget(progress, turn)
             progress = await self._remember(progress, turn)
-        if old := expired(progress.here, progress.now):
+        asked = progress.here.all(WaitingWrite)
+        if old := [each.name for each in asked if each.expires_at <= progress.now]:
             progress = await self._write(progress, progress.here, Write(removed=old))
         return progress
 
     async def _forget(self, progress: Progress, turn: str) -> Progress:
-        writes = _waiting(progress.here, turn).writes
+        writes = _writes_of(progress.here, turn).writes
         wanted = [each for each in writes if isinstance(each, ForgetRecord) and not each.asks_first]
         for write in wanted:
             await self._correcting.delete_fact(progress.conversation, write.record_id)
@@ -70,26 +69,27 @@ class ToolWriter:
     async def _remember(self, progress: Progress, turn: str) -> Progress:
         # The facts were read first. An erasure that removes a waiting write also refuses this one.
         here, facts = progress.here, progress.facts
-        waiting = _waiting(here, turn)
+        requested = _writes_of(here, turn)
         fields: list[Field] = []
-        entries: list[ScopeEntry] = []
         state = here.state
-        for write in waiting.writes:
-            if here.is_off and not isinstance(write, ForgetRecord):
-                continue
+        writes = [w for w in requested.writes if isinstance(w, ForgetRecord) or not here.is_off]
+        entries: list[ScopeEntry] = [
+            Checked(each.record_id, progress.now)  # the person was asked
+            for each in writes
+            if isinstance(each, StillTrue) and facts.record(each.record_id) is not None
+        ]
+        for write in writes:
             if isinstance(write, Keep):
-                fields.append(Kept(write.behavior, write.name, waiting.seq, write.text))
+                fields.append(Kept(write.behavior, write.name, requested.seq, write.text))
             elif write.asks_first:
-                entries += _asked(write, facts, progress.now)
-                fields += questions(here, write, waiting.seq, progress.now)
+                fields += waiting(here, write, requested.seq, progress.now)
             elif isinstance(write, SetDomain):
                 state = self._with_domain(state, write.fields)
             elif isinstance(write, Remember):
-                source = Source(here.scope.tag, waiting.seq, here.epoch, write.sender_id)
-                entries += remembered(write, source, known_facts(facts, here), progress.now)
+                entries += remembered(write, requested.seq, here, facts, progress.now)
         if state != here.state:
             fields.append(State(state))
-        done = Write(fields=fields, removed=[waiting.name])
+        done = Write(fields=fields, removed=[requested.name])
         if facts is here:
             return await self._write(progress, here, replace(done, entries=entries))
         general, topic = split_by_place(entries)
@@ -97,16 +97,11 @@ class ToolWriter:
         if facts.get(Written, written.tag) != written:
             new = Write(general, [written], learned_from=here)
             progress = await self._write(progress, facts, new)
+            if _writes_of(here, turn) != requested:
+                raise NotWritten("answered")  # a person was faster than the learner
         return await self._write(progress, here, replace(done, entries=topic))
 
 
-def _asked(write: ToolWrite, facts: ScopeMemory, now: float) -> list[ScopeEntry]:
-    """Return the entry that says that a person is asked whether a fact still holds."""
-    if isinstance(write, StillTrue) and facts.record(write.record_id) is not None:
-        return [Checked(write.record_id, now)]
-    return []
-
-
-def _waiting(here: ScopeMemory, turn: str) -> ToolWrites:
+def _writes_of(here: ScopeMemory, turn: str) -> ToolWrites:
     """Return the writes of a turn's tools; none if they were carried out."""
     return here.get(ToolWrites, turn) or ToolWrites(turn, 0, ())

@@ -4,6 +4,7 @@ The messages stay in the slot of their conversation, where every erasure finds t
 all conversations holds only ids. Listings show when, where and the class of the error.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import time
 
@@ -38,9 +39,17 @@ class DeadLetters:
         self._lease_ms = lease_ms
 
     async def set_aside(
-        self, turn: OpenTurn, error: str, outbox: bytes, *, is_kept: bool = True
+        self,
+        turn: OpenTurn,
+        error: str,
+        outbox: bytes,
+        questions: Mapping[str, str] | None = None,
+        *,
+        is_kept: bool = True,
     ) -> None:
-        """Set the entries of a turn aside and give the turn this outbox; raise `LeaseLost`.
+        """Set the entries of a turn aside and give it this outbox with its `questions`.
+
+        Raise `LeaseLost`.
 
         Without `is_kept` no dead letter is stored, only the outbox. The index is written first.
         Listings leave out its entries that have no dead letter.
@@ -56,6 +65,7 @@ class DeadLetters:
             "error": error,
             "max_letters": MAX_LETTERS,
             "is_kept": is_kept,
+            "questions": questions or {},
         }
         keys = store.keys.scope(lease.conversation).all
         members = [entry.to_member() for entry in turn.entries]

@@ -5,7 +5,7 @@ refused, its sender drops the turn and does not acknowledge the wake-up.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from secrets import token_hex
 from time import time
@@ -97,13 +97,15 @@ class TurnStore:
         check(answer, turn.lease)
         turn.run.renewed_at = asked_at
 
-    async def write_outbox(self, turn: OpenTurn, outbox: bytes) -> None:
-        """Store the reply, with its first part marked as being sent.
+    async def write_outbox(
+        self, turn: OpenTurn, outbox: bytes, questions: Mapping[str, str] | None = None
+    ) -> None:
+        """Store the reply and its `questions`, with the first part marked as being sent.
 
         Raise `LeaseLost`, or `Interrupted` if the run has to end. The same round trip counts what
         the model billed for it.
         """
-        step = self._run_step("outbox", turn, outbox)
+        step = self._run_step("outbox", turn, outbox, questions=questions)
         answer = await self._usage.count_along(turn.lease.conversation, step)
         check(answer, turn.lease)
 
@@ -220,17 +222,26 @@ class TurnStore:
             "cursor": cursor.request,
         }
 
-    def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes) -> ScriptCall:
+    def _run_step(
+        self,
+        name: str,
+        turn: OpenTurn,
+        *opaque: bytes,
+        questions: Mapping[str, str] | None = None,
+    ) -> ScriptCall:
         """Return a step that also answers whether the run has to end."""
         request = {**turn.lease.named, "turn": turn.id, **asdict(self._times)}
+        keys = self._store.keys.scope(turn.lease.conversation)
+        names = keys.run_keys
+        if questions:
+            names, request["questions"] = (*names, keys.confirm), questions
         if turn.run.shown is not None:
             request["is_shown"] = True
         if turn.is_stopped:
             request["is_stopped"] = True
         if asyncio.get_running_loop().time() - turn.run.renewed_at < self.lease_s / RENEWALS:
             request["is_fresh"] = True
-        keys = self._store.keys.scope(turn.lease.conversation).run_keys
-        return self._store.scripts[name].command(keys, request, *opaque)
+        return self._store.scripts[name].command(names, request, *opaque)
 
     def _step_call(self, name: str, lease: Lease, request: dict[str, object]) -> ScriptCall:
         """Return a step that changes only the open turn and its lease."""

@@ -8,7 +8,7 @@ from memory.scopes.sources import Erased
 from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
 
 UNASKED = "unasked"
-QUESTION_WAITS_S = 3_600
+_ASKED_BEFORE_S = 3_600
 STATE_LEARNER = "running_state"
 """The behavior that learns the running state."""
 
@@ -146,27 +146,23 @@ class Written(Field):
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Field):
+class WaitingWrite(Field):
     """A write that waits until a person agrees with a button. The answer removes its text.
 
-    `seq` is the message that it rests on. `asked_at` is in Unix seconds. `answer` is what was
-    decided: "" while the question is open, `UNASKED` before it was asked.
+    `seq` is the message that it rests on. At `expires_at`, in Unix seconds, it is removed without
+    an answer. `answer` is what was decided: "" while the question is open, `UNASKED` before it was
+    asked.
     """
 
     PREFIX = "question"
     KEY = "nonce"
     nonce: str
     seq: int
-    asked_at: float
+    expires_at: float
     answer: str
     write: ToolWrite
 
     without = goes_with_message
-
-    @property
-    def expires_at(self) -> float:
-        """When it is removed without an answer, in Unix seconds."""
-        return self.asked_at + QUESTION_WAITS_S
 
     def answered(self, answer: str) -> Self:
         """Return the answered question without its text, so that a repeat gets the same answer."""
@@ -174,13 +170,13 @@ class Question(Field):
 
     def _stored(self) -> str:
         write = to_json([replace(self.write, nonce="")]).decode()
-        return f"{self.seq}|{self.asked_at:.0f}|{self.answer}|{write}"
+        return f"{self.seq}|{self.expires_at - _ASKED_BEFORE_S:.0f}|{self.answer}|{write}"
 
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
         seq, asked_at, answer, writes = stored.split("|", 3)
         (write,) = from_json(writes)
-        return cls(key, int(seq), float(asked_at), answer, write)
+        return cls(key, int(seq), float(asked_at) + _ASKED_BEFORE_S, answer, write)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,12 +76,6 @@ class WorkItems:
         stored = await self._store.client.call("HGET", self._key(conversation), id_)
         return WorkItem.of_stored(id_, stored) if stored else None
 
-    async def is_on_its_way(self, conversation: Scope, id_: str) -> bool:
-        """Return whether an open turn is about to store an item with this id."""
-        turn = self._store.keys.scope(conversation).turn
-        outbox = await self._store.client.call("HGET", turn, "outbox") or b""
-        return id_.encode() in outbox
-
     async def add(self, conversation: Scope, item: WorkItem) -> None:
         """Store an open item outside of a turn; a repeat with its id changes nothing.
 

@@ -1,14 +1,15 @@
-"""A modified client can send any callback data; none of it blocks what comes after it."""
+"""A modified client may send any callback data: it is not trusted or logged, and blocks nothing."""
 
 from dataclasses import replace
 
-from tests.acceptance.buttons import press, shown
+from tests.acceptance.buttons import ERASE, ask_first, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Button, Chat, Message, Person
+from tests.servers.bot_api import Button, Message, Person
 
 ADMIN_ID = 1009
 NEVER_OURS = (
+    "SECRETQZ words of mine:1",
     "mem:xk-1.0.0",
     "mem:xk0.0.0",
     "mem:xk99999999999999999999.0.0",
@@ -37,27 +38,72 @@ NEVER_OURS = (
     "look:x",
     "why:1:xk-1.0.0",
     "nonsense",
+    "letter:",
+    "again:nowhere",
 )
-NEVER_A_LETTER = ("dead:", "dead:r", "dead:r:nowhere", "dead:r:c:x:0|1", "dead:x:c:1:0|1")
 
 
-async def press_forged(rig: Rig, person: Person, chat: Chat, forged: str) -> Message:
-    """Press a button that the bot never showed below its message; return the message."""
-    message = await rig.ask(person, chat, "/privacy")
-    keyboard = ((Button("forged", forged),),)
-    assert await press(rig, person, replace(message, keyboard=keyboard), "forged") == ""
-    return message
+async def press_forged(rig: Rig, person: Person, message: Message, forged: str) -> str:
+    """Press a button that the bot never showed below its message; return what popped up."""
+    return await press(rig, person, replace(message, keyboard=((Button("x", forged),),)), "x")
 
 
 async def test_forged_callback_data_is_refused_at_once(rig: Rig) -> None:
-    await rig.start(admin_user_ids=ADMIN_ID)
+    await rig.start()
     anna, annas = rig.anna()
-    ada, adas = rig.person(ADMIN_ID, "Ada")
-    pressed = [(anna, annas, forged) for forged in NEVER_OURS]
-    pressed += [(ada, adas, forged) for forged in NEVER_A_LETTER]
-    for person, chat, forged in pressed:
-        message = await press_forged(rig, person, chat, forged)
+    for forged in NEVER_OURS:
+        message = await rig.ask(anna, annas, "/privacy")
+        assert await press_forged(rig, anna, message, forged) == ""
         await shown(rig, message, sentence("clear.expired"))
     warned = [line["event"] for line in rig.bot.log if line.get("level") in ("warning", "error")]
     assert set(warned) <= {"event loop blocked"}  # as on any busy machine
+    assert (await rig.bot.wait_for_log("button refused"))["verb"] == "unknown"
+    assert "SECRETQZ" not in "\n".join(rig.bot.raw)
     assert (await rig.ask(anna, annas, "Are you there?")).text == "All right."
+
+
+def action_of(question: Message) -> str:
+    (button,) = [each for row in question.keyboard for each in row if each.text == ERASE]
+    return button.callback_data
+
+
+async def test_an_admins_button_erases_what_the_question_named_and_not_what_the_button_says(
+    webhook_rig: Rig,
+) -> None:
+    await webhook_rig.start(admin_user_ids=ADMIN_ID)
+    ada, adas = webhook_rig.person(ADMIN_ID, "Ada")
+    (anna, annas), (ben, bens) = webhook_rig.anna(), webhook_rig.ben()
+    for person, chat in ((anna, annas), (ben, bens)):
+        await webhook_rig.ask(person, chat, "My cat is called Mephisto")
+    await webhook_rig.wait_until_learned(4)
+    question = await ask_first(webhook_rig, ada, adas, f"/clear_memory {bens.id}")
+    nonce = action_of(question).split(":")[1]
+    await press_forged(webhook_rig, ada, question, f"admin:{nonce}:all")
+    receipt = sentence("admin.clear_memory_done", conversations=1, messages=2, vectors=2, learned=0)
+    await shown(webhook_rig, question, receipt)
+
+
+async def test_a_used_nonce_confirms_nothing_for_other_people_or_other_questions(
+    webhook_rig: Rig,
+) -> None:
+    """Before the fix, a used nonce let anyone skip the question before their own erasure."""
+    await webhook_rig.start()
+    anna, _ = webhook_rig.anna()
+    ben, _ = webhook_rig.ben()
+    group = webhook_rig.telegram.group("Club", [ben], [anna])
+    question = await ask_first(webhook_rig, anna, group, "/clear")
+    nonce = action_of(question).split(":")[1]
+    await press(webhook_rig, anna, question, ERASE)
+    for person, forged in ((ben, f"forget:{nonce}"), (anna, f"forget:{nonce}")):
+        popped_up = await press_forged(webhook_rig, person, question, forged)
+        assert popped_up == sentence("clear.not_yours")
+
+
+async def test_an_admin_need_not_be_in_the_list_of_allowed_people(webhook_rig: Rig) -> None:
+    await webhook_rig.start(admin_user_ids=ADMIN_ID, allowed_user_ids="1001")
+    ada, adas = webhook_rig.person(ADMIN_ID, "Ada")
+    ben, bens = webhook_rig.ben()
+    assert (await webhook_rig.ask(ada, adas, "hello")).text == "All right."
+    refused = await webhook_rig.ask(ben, bens, "hello")
+    assert refused.text == sentence("error.stranger", id=ben.id)
+    assert [button.copies for row in refused.keyboard for button in row] == [str(ben.id)]

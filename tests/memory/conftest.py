@@ -1,11 +1,14 @@
 """A memory with short leases on a real, empty Valkey."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
+from tests.memory.interrupted_client import InterruptedClient
 from tests.valkey import ValkeyServer
 
 OPTIONS = MemoryOptions(
@@ -35,3 +38,10 @@ def valkey(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
     return Memory(store, 42, tokens, None, OPTIONS)
+
+
+@pytest.fixture
+async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
+    client = await InterruptedClient.open(valkey)
+    yield client
+    await client.close()

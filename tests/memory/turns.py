@@ -6,6 +6,8 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry, Outcome
 from memory.queue.open_turn import Committed, OpenTurn
+from memory.scopes.changes import Receipt
+from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.keys import Scope
 
@@ -27,6 +29,12 @@ async def take(memory: Memory, conversation: Scope = HERE) -> OpenTurn:
     return turn
 
 
+async def read_by(memory: Memory, turn: OpenTurn) -> ChatHistory:
+    """Return the history as a turn has loaded it."""
+    here = turn.lease.conversation
+    return await ChatHistory.of_turn(memory.histories, here, turn.loaded, turn.facts)
+
+
 def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
     said = " ".join(entry.body.decode() for entry in turn.entries)
     asker = turn.entries[0].sender_id
@@ -39,6 +47,12 @@ def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
 async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committed:
     await memory.turns.write_outbox(turn, b"[]")
     return await memory.turns.commit(turn, exchange_of(turn, answer), Cursor())
+
+
+async def clear(memory: Memory, update_id: int = 10, conversation: Scope = HERE) -> Receipt:
+    """Ask before a conversation is erased, and confirm it by this update."""
+    nonce = await memory.questions.ask(conversation, "clear", ANN)
+    return await memory.forgetting.clear(conversation, nonce, ANN, update_id, as_admin=False)
 
 
 async def texts(memory: Memory, conversation: Scope = HERE) -> list[str]:

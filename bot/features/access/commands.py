@@ -27,7 +27,7 @@ from bot.reply.parts import Part
 from bot.reply.split import with_line
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.limits.quotas import DAY_S
 from memory.memory import Memory
 from memory.scopes.log import message_of, seq_of

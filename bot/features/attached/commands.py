@@ -9,7 +9,7 @@ from bot.commands.sentences import Sentences
 from bot.features.attached.where import Attachments
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
 VERB = "behaviors"

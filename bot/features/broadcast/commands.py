@@ -13,11 +13,11 @@ from bot.features.broadcast.announcements import (
     AnnouncementProgress,
     Announcements,
 )
-from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import Confirmations
+from memory.erasure.questions import Question, Questions
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -76,21 +76,21 @@ class BroadcastCommand:
     def __init__(
         self,
         announcements: Announcements,
-        confirmations: Confirmations,
+        questions: Questions,
         status: BroadcastStatus,
         sentences: Sentences,
         is_member: IsMember,
     ) -> None:
         self._announcements = announcements
         self._audience = announcements.audience
-        self._confirmations = confirmations
+        self._questions = questions
         self._status = status
         self._sentences = sentences
         self._is_member = is_member
         buttons = {_SEND: self.send, _DONT_SEND: self.refuse, _STOP: self.stop}
         self.command = BotCommand("broadcast", self.answer, "operators", buttons)
 
-    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say to how many chats the replied message would go, and ask."""
         language = asked.sender.language
         if not asked.replied_to:
@@ -100,22 +100,16 @@ class BroadcastCommand:
         chats = await self._audience.count(self._is_member, besides=asked.chat_id)
         if not chats:
             return self._say(language, "nobody", days=ACTIVE_DAYS)
-        nonce = await self._confirmations.ask(
-            conversation, "broadcast", asked.sender.id, str(asked.replied_to)
-        )
-        question = self._say(language, "ask", chats=chats, days=ACTIVE_DAYS)
-        row = (
-            Button(self._sentences.text(language, f"buttons.{verb}"), f"{verb}:{nonce}")
-            for verb in (_SEND, _DONT_SEND)
-        )
-        return Answer(with_buttons(question.parts, *row))
+        said = self._say(language, "ask", chats=chats, days=ACTIVE_DAYS)
+        question = Question("broadcast", asked.sender.id, str(asked.replied_to))
+        return Answer(self._sentences.ask(language, said.parts, question, _SEND, _DONT_SEND))
 
     async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Store the announcement for the workers, who show its progress here."""
         if await self._announcements.knows(nonce):
             return ()
         language = pressed.sender.language
-        about = await self._confirmations.check(here, nonce, "broadcast", pressed.sender.id)
+        about = await self._questions.check(here, nonce, "broadcast", pressed.sender.id)
         announcement = Announcement(
             nonce, pressed.chat_id, int(about), pressed.message_id, language
         )
@@ -125,12 +119,12 @@ class BroadcastCommand:
         await self._status.show(AnnouncementProgress(announcement, None, {}))
         if not await self._announcements.start(announcement):
             return self._say(language, "busy").parts
-        await self._confirmations.cancel(here, nonce, pressed.sender.id)
+        await self._questions.withdraw(here, nonce, pressed.sender.id)
         return ()
 
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Forget the question."""
-        await self._confirmations.cancel(here, nonce, pressed.sender.id)
+        await self._questions.withdraw(here, nonce, pressed.sender.id)
         return self._say(pressed.sender.language, "refused").parts
 
     async def stop(self, _: ButtonPress, __: Scope, nonce: str) -> tuple[Part, ...]:

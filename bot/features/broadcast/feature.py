@@ -21,7 +21,7 @@ def feature(services: Services) -> Feature:
     announcements = Announcements(memory.store)
     broadcast = BroadcastCommand(
         announcements,
-        memory.confirmations,
+        memory.questions,
         BroadcastStatus(services.chat, sentences),
         sentences,
         admission.serves_person,

@@ -18,7 +18,7 @@ from bot.telegram.updates import ButtonPress
 from memory.behaviors.behavior import reaches_of
 from memory.behaviors.text_rag import TextRag, TextRagOptions
 from memory.documents.library import Library
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
 

@@ -1,22 +1,24 @@
 """What imports add to the bot."""
 
-from bot.commands.bot_command import BotCommand
+from collections.abc import Mapping
+from functools import partial
+
+from bot.commands.bot_command import BotCommand, ButtonHandler
 from bot.feature import Feature, Services
-from bot.features.imports.importing import ImportCommand, ImportProgress, ImportStep
+from bot.features.imports.importing import DOCUMENT, Importing, ImportProgress
 
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
     memory, sentences = services.memory, services.sentences
     progress = ImportProgress(services.chat, sentences)
-    step = ImportStep(services.files, memory, progress, sentences, services.learn)
-    asked = ImportCommand(memory.confirmations, memory.mailbox, sentences)
-    buttons = {
-        "import": asked.agree,
-        "dont_import": asked.refuse,
-        "read_document": asked.read_document,
+    imports = Importing(services.files, memory, progress, sentences, services.learn)
+    buttons: Mapping[str, ButtonHandler] = {
+        "import": imports.agree,
+        "dont_import": imports.refuse,
+        "read_document": partial(imports.agree, read_as=DOCUMENT),
     }
     command = BotCommand(
-        "import", asked.answer, "private", buttons, takes_file=True, section="memory"
+        "import", imports.say_how, "private", buttons, takes_file=True, section="memory"
     )
-    return Feature(name="imports", commands=[command], steps=[step.answer])
+    return Feature(name="imports", commands=[command], steps=[imports.answer])

@@ -30,7 +30,7 @@ from bot.features.imports.selection import (
 )
 from bot.parsing.answers import NotRead
 from bot.parsing.formats import SUFFIXES
-from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
@@ -38,9 +38,8 @@ from bot.turn.answer import FileFetcher
 from bot.turn.outbox import Outbox
 from bot.turn.request import Fetched, Request
 from memory.documents.library import Library, Origin, documents, room_of
-from memory.erasure.confirmations import Confirmations, NotConfirmed
+from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
-from memory.queue.mailbox import Mailbox
 from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
@@ -63,8 +62,8 @@ _SHOW_EVERY_S = 2.0
 """An import that takes less shows nothing; Telegram limits how often a message is edited."""
 
 
-class ImportStep:
-    """Asks about exports and lists, and stores what a person has agreed to import."""
+class Importing:
+    """Asks about exports and lists, hears the answers, and stores what a person agreed to."""
 
     def __init__(
         self,
@@ -76,11 +75,40 @@ class ImportStep:
     ) -> None:
         self._files = files
         self._library = Library(memory.store, memory.scopes)
-        self._confirmations = memory.confirmations
+        self._questions = memory.questions
+        self._mailbox = memory.mailbox
         self._tokens = memory.tokens
         self._progress = progress
         self._sentences = sentences
         self._learn = learn
+
+    async def say_how(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Say what can be sent; a list behind the command never comes here."""
+        key = "import.only_private" if asked.is_group else "import.how"
+        return Answer(self._sentences.say(asked.sender.language, key))
+
+    async def agree(
+        self, pressed: ButtonPress, here: Scope, nonce: str, *, read_as: str = ""
+    ) -> tuple[Part, ...]:
+        """Put the file into the mailbox again, now with the agreement; its turn stores it.
+
+        Or its turn reads it as a document, although it looks like a list.
+        """
+        about = await self._questions.check(here, nonce, "import", pressed.sender.id)
+        if not about:
+            return ()
+        file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
+        agreed_by = "" if read_as else nonce
+        file = SentFile(file_id, name, mime_type, nbytes, agreed_by, pasted, read_as)
+        agreed = replace(message_of(pressed), kind="document", file=file)
+        if not await put_press(self._mailbox, here, agreed):
+            return ()
+        return self._sentences.say(pressed.sender.language, "import.storing")
+
+    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Forget the question; nothing was stored but that."""
+        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        return self._sentences.say(pressed.sender.language, "import.refused")
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return the question or the confirmation; None for a file that holds no talks.
@@ -122,25 +150,21 @@ class ImportStep:
 
         Raise `NotRead`, with the reason "type" for a content that is no export.
         """
-        found, here = await self._selected(sent, file, fetched, lambda _: None), fetched.here
+        found = await self._selected(sent, file, fetched, lambda _: None)
         language, is_list = sent.sender.language, found.source == LIST
         if not found.passages:
             key = "import.list_known" if is_list else "import.known"
             return self._sentences.say(language, key, source=found.source)
         described = [file.file_id, file.name, file.mime_type, file.nbytes, file.pasted]
         about = orjson.dumps(described).decode()
-        nonce = await self._confirmations.ask(here.scope, "import", sent.sender.id, about)
         verbs = ["import", "dont_import"]
         if is_list and not file.pasted:
             verbs.insert(1, "read_document")
-        row = (
-            Button(self._sentences.text(language, f"buttons.{verb}"), f"{verb}:{nonce}")
-            for verb in verbs
-        )
         preview = self._sentences.say(
             language, *_keys(found, is_list=is_list), **self._counts(language, found)
         )
-        return with_buttons(preview, *row)
+        question = Question("import", sent.sender.id, about)
+        return self._sentences.ask(language, preview, question, *verbs)
 
     async def _store(
         self, sent: IncomingMessage, file: SentFile, fetched: Fetched, report: Report
@@ -150,7 +174,7 @@ class ImportStep:
         Raise `NotConfirmed`, `NotRead`, and `NotWritten` if something was erased meanwhile.
         """
         language, sender_id, here = sent.sender.language, sent.sender.id, fetched.here
-        await self._confirmations.check(here.scope, file.nonce, "import", sender_id)
+        await self._questions.check(here.scope, file.nonce, "import", sender_id)
         found = await self._selected(sent, file, fetched, report)
         is_list = found.source == LIST
         if found.passages:
@@ -284,48 +308,3 @@ class ImportProgress:
             await self._chat.edit(agreed.chat_id, agreed.message_id, part)
         except (TelegramError, StoreError) as error:
             log.info("progress not shown", reason=type(error).__name__)
-
-
-class ImportCommand:
-    """Says how to bring memories along, and hears the answers to previews."""
-
-    def __init__(
-        self, confirmations: Confirmations, mailbox: Mailbox, sentences: Sentences
-    ) -> None:
-        self._confirmations = confirmations
-        self._mailbox = mailbox
-        self._sentences = sentences
-
-    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Say what can be sent; a list behind the command never comes here."""
-        key = "import.only_private" if asked.is_group else "import.how"
-        return Answer(self._sentences.say(asked.sender.language, key))
-
-    async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
-        """Put the file into the mailbox again, now with the agreement; its turn stores it."""
-        return await self._take(pressed, here, nonce, "")
-
-    async def read_document(
-        self, pressed: ButtonPress, here: Scope, nonce: str
-    ) -> tuple[Part, ...]:
-        """Let a turn read the file as a document, although it looks like a list."""
-        return await self._take(pressed, here, nonce, DOCUMENT)
-
-    async def _take(
-        self, pressed: ButtonPress, here: Scope, nonce: str, read_as: str
-    ) -> tuple[Part, ...]:
-        about = await self._confirmations.check(here, nonce, "import", pressed.sender.id)
-        if not about:
-            return ()
-        file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
-        agreed_by = "" if read_as else nonce
-        file = SentFile(file_id, name, mime_type, nbytes, agreed_by, pasted, read_as)
-        agreed = replace(message_of(pressed), kind="document", file=file)
-        if not await put_press(self._mailbox, here, agreed):
-            return ()
-        return self._sentences.say(pressed.sender.language, "import.storing")
-
-    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
-        """Forget the question; nothing was stored but that."""
-        await self._confirmations.cancel(here, nonce, pressed.sender.id)
-        return self._sentences.say(pressed.sender.language, "import.refused")

@@ -21,7 +21,7 @@ from bot.features.reminders.time_zone import (
 from bot.reply.parts import Part
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 from memory.work.items import WorkItems
 

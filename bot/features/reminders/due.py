@@ -18,7 +18,7 @@ from bot.turn.notes import QUESTION_ALONE, Below
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from memory.work.item import WorkItem, due_task

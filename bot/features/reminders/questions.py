@@ -3,7 +3,6 @@
 It asks if others' words are in play, or if the person's time zone is not known.
 """
 
-import asyncio
 import re
 import time
 from asyncio import to_thread
@@ -24,7 +23,7 @@ from bot.turn.request import Request
 from bot.turn.save_claims import called
 from memory.behaviors.context import AgentContext
 from memory.behaviors.text_rag import HEADING
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 from memory.work.items import WorkItems
@@ -37,8 +36,6 @@ _PER_ROW = 2
 _MINUTES, _MINUTES_A_DAY = 120, 1_440
 """Up to two hours are said in minutes."""
 _MAX_AT_ONCE = 10
-_TRIES = 20
-_PAUSE_S = 0.25
 
 
 def _question(sentences: Sentences, language: str, reminder: WorkItem, why: str) -> Part:
@@ -131,7 +128,9 @@ class ReminderButtons:
             raise NotConfirmed("unknown")
         action, id_, zone = data.groups()
         language = pressed.sender.language
-        reminder = await self._found(conversation, id_)
+        reminder = await self._reminders.find(conversation, id_)
+        if reminder is None:
+            raise NotConfirmed("unknown")
         if reminder.person != pressed.sender.id:
             raise NotConfirmed("not_yours")
         if reminder.is_open:
@@ -169,16 +168,6 @@ class ReminderButtons:
         if reminder.needs_zone and not zone:
             raise NotConfirmed("unknown")
         return replace(reminder, zone=zone) if reminder.needs_zone else reminder
-
-    async def _found(self, conversation: Scope, id_: str) -> WorkItem:
-        """Return the reminder; wait for the turn that is about to store it."""
-        for _ in range(_TRIES):
-            if found := await self._reminders.find(conversation, id_):
-                return found
-            if not await self._reminders.is_on_its_way(conversation, id_):
-                break
-            await asyncio.sleep(_PAUSE_S)
-        raise NotConfirmed("unknown")
 
     async def _open(
         self, conversation: Scope, reminder: WorkItem, language: str

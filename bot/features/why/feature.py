@@ -22,7 +22,7 @@ from bot.features.why.marks import LearnedMarks
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
 from memory.behaviors.context import CallContext
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.scopes.message_reading import read_newest
 from memory.store.keys import Scope
 

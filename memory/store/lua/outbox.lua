@@ -1,6 +1,6 @@
 -- Uses: scope, interrupt
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `lease_ms`; `is_fresh`, if the lease was extended a
--- moment ago; and the fields that `interrupt` reads.
+-- moment ago; `questions` that the reply asks, if there are any; and the fields that `interrupt` reads.
 -- ARGV[2]: the outbox.
 -- Stores the reply with its first part marked as being sent. From now on the model is not asked for this turn.
 -- Answers as `renew` does. If the run has to end, nothing is stored. If another reply is stored already, that one stays,
@@ -13,4 +13,5 @@ if turn ~= request.turn then return 'refused' end
 if why then return why end
 if stored then return stored == ARGV[2] and 'ok' or 'refused' end
 redis.call('HSET', TURN, 'ballast', '', 'outbox', ARGV[2], 'sending', 0)
+ask(request.questions)
 return 'ok'

@@ -1,6 +1,6 @@
 -- Uses: scope
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `turn`, its id; `lease_ms`; `ttl_s`; `error`, the class of the
--- error; `max_letters`; `is_kept`, false for messages off the record. ARGV[2]: the outbox with the apology. Then mailbox members as the letter is to have them.
+-- error; `max_letters`; `is_kept`, false for messages off the record; `questions` of the apology. ARGV[2]: the outbox with the apology. Then mailbox members as the letter is to have them.
 -- Refused if another turn is open now: a call may come late.
 -- Turns the messages of this turn into a dead letter, and gives the turn an outbox, in one step. A dead letter is a
 -- field `<turn>` = `<ms>|<error>|<sender>`, and a field `<turn>:<update>` for each message.
@@ -22,5 +22,6 @@ local letters = dead_letters()
 while #letters > request.max_letters do drop_letter(table.remove(letters, 1).id) end
 redis.call('EXPIRE', DEAD_LETTERS, request.ttl_s)
 redis.call('HSET', TURN, 'outbox', ARGV[2], 'sending', 0, 'sent', '')
+ask(request.questions)
 redis.call('PEXPIRE', LEASE, request.lease_ms)
 return 'ok'

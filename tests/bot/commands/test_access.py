@@ -1,27 +1,34 @@
-"""Commands and buttons work only for the people and places that their declaration names."""
+"""Commands and buttons work only for whom their declaration names; a press waits for its turn."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 import pytest
 
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import Answer, BotCommand
+from bot.commands.buttons import Buttons
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part, with_buttons
+from bot.telegram.chat import Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
-from memory.erasure.confirmations import NotConfirmed
+from bot.turn.outbox import Outbox
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.client import RedisClient
+from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
+from tests.memory.turns import put, take
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
 HERE = Scope.of_chat(-9)
 OPERATOR, GROUP_ADMIN, ANNA = 1, 2, 3
 DONE = Part("Done.")
+SENTENCES = Sentences(Catalogue())
 
 
 class Group(QuietChat):
@@ -54,7 +61,7 @@ class Acted:
 def access(store: RedisClient, tokens: TokenCounter) -> Access:
     memory = Memory(store, 42, tokens, None, OPTIONS)
     operators = Operators(memory.store, Settings(admin_user_ids=frozenset({OPERATOR})))
-    return Access(Group(), Sentences(Catalogue()), operators, memory.off_record.is_open)
+    return Access(Group(), SENTENCES, operators, memory.off_record.is_open)
 
 
 async def said(command: BotCommand, person: int, *, in_group: bool) -> str:
@@ -105,3 +112,69 @@ async def test_a_command_for_group_admins_works_in_private_for_everybody(access:
         assert await said(command, person, in_group=in_group) == DONE.text
         await press(command, person, in_group=in_group)
     assert (acted.times, acted.buttons) == (2, ["x", "x"])
+
+
+ASKED = with_buttons((Part("Shall I?"),), Button("Yes", "yes:abc"))
+
+
+class Pressing(QuietChat):
+    """A chat with a button that finds what it is about `there_after` some tries."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        self.tried, self.tries, self.there_after = asyncio.Event(), 0, 99
+        self._memory, resolve = memory, memory.mailbox.resolve
+        self._buttons = Buttons({"yes": self._act}, memory.questions, resolve, self, SENTENCES)
+
+    async def _act(self, _: ButtonPress, __: Scope, ___: str) -> tuple[Part, ...]:
+        self.tries += 1
+        self.tried.set()
+        if self.tries <= self.there_after:
+            raise NotConfirmed("unknown")
+        return (DONE,)
+
+    async def reply(self, *parts: Part) -> None:
+        """Store a reply whose turn is not closed yet."""
+        await put(self._memory, 1, HERE)
+        turn, outbox = await take(self._memory, HERE), Outbox(Destination(-9), parts)
+        await self._memory.turns.write_outbox(turn, outbox.to_bytes())
+
+    async def shown(self) -> list[Part]:
+        pressed = ButtonPress(5, "c", -9, 0, HERE.chat_id < 0, 7, Sender(ANNA, "Anna"), "yes:abc")
+        await self._buttons.press(pressed)
+        return [part for _, _, part in self.edited]
+
+
+@pytest.fixture
+def chat(store: RedisClient, tokens: TokenCounter) -> Pressing:
+    return Pressing(Memory(store, 42, tokens, None, OPTIONS))
+
+
+async def test_a_press_before_the_commit_is_answered_after_it(chat: Pressing) -> None:
+    await chat.reply(*ASKED)
+    shown = asyncio.create_task(chat.shown())
+    await chat.tried.wait()
+    assert chat.edited == []
+    chat.there_after = 0
+    assert await shown == [DONE]
+
+
+async def test_what_was_stored_while_the_press_looked_is_found(chat: Pressing) -> None:
+    chat.there_after = 1
+    assert await chat.shown() == [DONE]
+
+
+async def test_a_press_comes_again_if_the_turn_has_no_worker_any_more(
+    chat: Pressing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.commands.buttons._PAUSE_S", 0)
+    await chat.reply(*ASKED)
+    with pytest.raises(StoreUnavailable):
+        await chat.shown()
+    assert chat.edited == []
+
+
+@pytest.mark.parametrize("text", ['"yes:abc"', "yes:abc", r"\"yes:abc\""])
+async def test_words_of_a_reply_are_no_button(chat: Pressing, text: str) -> None:
+    await chat.reply(Part(text))
+    assert (await chat.shown(), chat.tries) == ([*SENTENCES.say("en", "clear.expired")], 2)

@@ -10,7 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)

@@ -62,17 +62,15 @@ class ScriptedTelegram(QuietChat):
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         assert (to.topic_id, timeout_s) == (3, 10.0)
         message_id = await super().send(to, part)
-        self.asked.set()
-        if self.gate:
-            await self.gate.wait()
-        error = self.answers.pop(0) if self.answers else None
-        if error:
-            raise error
+        await self._answer()
         return message_id
 
     async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = 0) -> None:
         assert timeout_s == 10.0
         await super().edit(chat_id, message_id, part)
+        await self._answer()
+
+    async def _answer(self) -> None:
         self.asked.set()
         if self.gate:
             await self.gate.wait()

@@ -14,7 +14,7 @@ from bot.telegram.chat import Destination
 from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
 from bot.turn.give_up import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from bot.turn.outbox import Outbox
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -45,7 +45,7 @@ async def turn_of(memory: Memory, body: bytes, conversation: Scope) -> OpenTurn:
 
 
 async def given_up(memory: Memory, turn: OpenTurn) -> Outbox:
-    step = GiveUp(memory.dead_letters, memory.confirmations, SENTENCES, lambda _: None)
+    step = GiveUp(memory.dead_letters, SENTENCES, lambda _: None)
     return await step.give_up(turn)
 
 

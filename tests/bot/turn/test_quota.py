@@ -76,7 +76,7 @@ async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
 ) -> None:
     commands = CommandStep(no_command, SENTENCES, Admission(Settings(), memory.members)).answer
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
-    answerer = Answerer(steps, no_give_up, SENTENCES, memory.confirmations, lambda _: None)
+    answerer = Answerer(steps, no_give_up, SENTENCES, lambda _: None)
     history = await history_of(memory)
     outboxes = [
         await answerer.answer(request_of(kind, text, number), history) for number in range(3)

@@ -15,7 +15,7 @@ from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
-from tests.memory.turns import ANN, BOB, HERE, put, take
+from tests.memory.turns import ANN, BOB, HERE, put, read_by, take
 
 THEN = 1_000
 NOTHING: tuple[RepliedTo, ...] = ()
@@ -72,7 +72,7 @@ async def history_of(memory: Memory) -> ChatHistory:
     """Return the history of a turn."""
     await put(memory, 99)
     turn = await take(memory)
-    return await ChatHistory.of_turn(memory.histories, HERE, turn.loaded, turn.facts)
+    return await read_by(memory, turn)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
 from tests.memory.conftest import memory
-from tests.memory.turns import ANN, BOB, HERE, put, take, texts
+from tests.memory.turns import ANN, BOB, HERE, clear, put, read_by, take, texts
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
@@ -78,9 +78,7 @@ class Revising:
         for _ in range(3):
             self.turn = turn = await take(self.memory)
             self.request = unpack(turn, self.memory.tokens)
-            history = await ChatHistory.of_turn(
-                self.memory.histories, HERE, turn.loaded, turn.facts
-            )
+            history = await read_by(self.memory, turn)
             try:
                 outbox = await self.step.answer(self.request, history)
             except LeaseLost:
@@ -164,7 +162,7 @@ async def test_other_edits_change_nothing(memory: Memory, edit: IncomingMessage)
 
 async def test_a_button_asks_once_however_often_it_is_pressed(memory: Memory) -> None:
     await tell(memory, words(), answer="")
-    nonce = await memory.confirmations.ask(HERE, "again", ANN, f"11,{ANN}")
+    nonce = await memory.questions.ask(HERE, "again", ANN, f"11,{ANN}")
     pressed = replace(EDIT, kind="again", text=nonce, replied_to=11, message_id=40, edited_at=0)
     revising = Revising(memory)
     assert await revising(pressed, 9) is None
@@ -205,7 +203,7 @@ async def test_beyond_a_quota_nothing_of_the_old_exchange_goes(
     await memory.usage.count([call])
     if is_told:
         assert await quotas.admit(ANN, "told") == bound
-    nonce = await memory.confirmations.ask(HERE, "again", ANN, f"11,{ANN}")
+    nonce = await memory.questions.ask(HERE, "again", ANN, f"11,{ANN}")
     again = replace(EDIT, kind="again", text=nonce, replied_to=11, message_id=40, edited_at=0)
     notice = await revising({"edit": EDIT, "retry": RETRY, "again": again}[way], 9)
     assert notice is not None
@@ -218,8 +216,7 @@ async def test_beyond_a_quota_nothing_of_the_old_exchange_goes(
 
 async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Memory) -> None:
     """A clear may be carried out late. What was sent after its update stays all the same."""
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 0, as_admin=False)
+    await clear(memory, 0)
     await tell(memory, words())  # sent long before the clear was carried out, but after its update
     revising = Revising(memory)
     assert await revising(RETRY, 9) is None
@@ -231,16 +228,13 @@ async def test_a_question_that_was_erased_is_not_remembered_because_it_is_stoppe
 ) -> None:
     """A clear spares the `/retry`, which came after it. The question came before."""
     revising = Revising(memory)
-    answerer = Answerer(
-        [revising.step.answer], give_up, SENTENCES, memory.confirmations, lambda _: None
-    )
+    answerer = Answerer([revising.step.answer], give_up, SENTENCES, lambda _: None)
     await tell(memory, words())
     assert await revising(RETRY, 9) is None
     history = await ChatHistory.read(memory.histories, HERE)
     stopped = await answerer.stop(revising.request, history)
     assert (len(stopped.parts), stopped.is_unread) == (1, False)
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 8, as_admin=False)
+    await clear(memory, 8)
     stopped = await answerer.stop(revising.request, history)
     assert (len(stopped.parts), stopped.is_unread) == (0, True)
 

@@ -385,9 +385,7 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_le
     turn = TurnRunner(
         rig.memory.turns,
         rig.memory.histories,
-        Answerer(
-            [say_yes], no_give_up, Sentences(Catalogue()), rig.memory.confirmations, steps.append
-        ),
+        Answerer([say_yes], no_give_up, Sentences(Catalogue()), steps.append),
         Deliverer(QuietChat(), 10.0, no_export, steps.append),
         AfterTurn(slow, learning.append, steps.append),
     )
@@ -637,7 +635,7 @@ async def test_a_picture_that_comes_later_into_the_turn_of_its_album_is_the_next
 async def test_a_clear_ends_a_turn_that_is_begun_again(rig: Rig) -> None:
     rig.memory.turns._times = QUICKLY
     rig.gate(), rig.gate()
-    nonce = await rig.memory.confirmations.ask(HERE, "clear", ANN)
+    nonce = await rig.memory.questions.ask(HERE, "clear", ANN)
     async with rig.working():
         await put(rig.memory, 1)
         await rig.runner.begun(1)
@@ -708,7 +706,7 @@ def answering(
     return TurnRunner(
         memory.turns,
         memory.histories,
-        Answerer([step], no_give_up, sentences, memory.confirmations, ignore),
+        Answerer([step], no_give_up, sentences, ignore),
         Deliverer(chat, 10.0, no_export, ignore),
         AfterTurn(behavior or AIContextBehavior(), list[Scope]().append, ignore),
     )

@@ -17,6 +17,7 @@ from memory.store.errors import StoreUnavailable
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.cluster.nodes import ThreeNodeCluster, primary_of
+from tests.memory.turns import clear
 from tests.valkey import HOST, ValkeyServer
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -116,8 +117,7 @@ async def test_an_update_that_a_failover_lost_is_refused(
 
 
 async def test_intake_does_not_wait_for_replicas_of_a_dropped_update(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(HERE, "clear", 7)
-    await memory.forgetting.clear(HERE, nonce, 7, 10, as_admin=False)
+    await clear(memory, 10, HERE)
     assert await memory.mailbox.put(HERE, ENTRY) is Outcome.DROPPED
 
 

@@ -141,7 +141,7 @@ class SimulatedBot:
         services = Services.of(_SETTINGS, memory, telegram, sentences, models)
         commands = build_commands(services, running)
         resolve = memory.mailbox.resolve
-        buttons = Buttons(commands.buttons, memory.confirmations, resolve, telegram, sentences)
+        buttons = Buttons(commands.buttons, memory.questions, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
         self._learner = BackgroundLearner(memory.learn)
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
@@ -157,11 +157,11 @@ class SimulatedBot:
             CommandStep(commands.answer, sentences, services.admission).answer,
             AgentStep(CheckedAgent(model.run), loader, sentences, at_work, ignore).answer,
         ]
-        give_up = NamingGiveUp(memory.dead_letters, memory.confirmations, connections.auditor)
+        give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
         self._turn = TurnRunner(
             memory.turns,
             memory.histories,
-            NamingAnswerer(steps, give_up, memory.confirmations, connections.auditor, chance),
+            NamingAnswerer(steps, give_up, connections.auditor, chance),
             NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records),
             AfterTurn(behaviors, self._learner.learn, ignore),
         )

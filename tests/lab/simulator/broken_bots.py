@@ -52,8 +52,7 @@ class ForgetfulBot(SimulatedBot):
 
 
 class _ForgetfulTurns(TurnStore):
-    async def write_outbox(self, turn: OpenTurn, outbox: bytes) -> None:
-        del outbox
+    async def write_outbox(self, turn: OpenTurn, *_: object, **__: object) -> None:
         await self.renew(turn)
 
 
@@ -68,8 +67,7 @@ class ClumsyBot(SimulatedBot):
 
 
 class _ClumsyTurns(TurnStore):
-    async def write_outbox(self, turn: OpenTurn, outbox: bytes) -> None:
-        del turn, outbox
+    async def write_outbox(self, *_: object, **__: object) -> None:
         raise AttributeError("simulated")
 
 
@@ -92,7 +90,7 @@ class SilentBot(SimulatedBot):
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
         memory = self.memory
-        silent = _SilentGiveUp(memory.dead_letters, memory.confirmations, connections.auditor)
+        silent = _SilentGiveUp(memory.dead_letters, connections.auditor)
         self._turn._answerer.give_up = silent.give_up
 
 

@@ -20,7 +20,6 @@ from bot.turn.request import Request
 from bot.turn.turn import TurnRunner
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
-from memory.erasure.confirmations import Confirmations
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
@@ -96,11 +95,10 @@ class NamingAnswerer(Answerer):
         self,
         steps: Sequence[AnswerStep],
         give_up: GiveUp,
-        confirmations: Confirmations,
         auditor: Auditor,
         chance: Chance,
     ) -> None:
-        super().__init__(steps, give_up.give_up, remembered_sentences(), confirmations, ignore)
+        super().__init__(steps, give_up.give_up, remembered_sentences(), ignore)
         self._auditor = auditor
         self._chance = chance
 
@@ -127,10 +125,8 @@ class NamingAnswerer(Answerer):
 class NamingGiveUp(GiveUp):
     """Gives up with a notice that has the number of the reply."""
 
-    def __init__(
-        self, letters: DeadLetters, confirmations: Confirmations, auditor: Auditor
-    ) -> None:
-        super().__init__(letters, confirmations, remembered_sentences(), ignore)
+    def __init__(self, letters: DeadLetters, auditor: Auditor) -> None:
+        super().__init__(letters, remembered_sentences(), ignore)
         self._auditor = auditor
 
     def _notice(self, opened: OpenTurn) -> Outbox:

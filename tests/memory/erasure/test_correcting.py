@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 
@@ -10,14 +9,13 @@ import orjson
 import pytest
 
 from memory.behaviors.context import Asker
-from memory.erasure.confirmations import NotConfirmed
-from memory.learning.consent import ConsentAnswer
+from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
 from memory.scopes.entries import Again, Fact
-from memory.scopes.fields import STATE_LEARNER, Question, State, Watermark
+from memory.scopes.fields import STATE_LEARNER, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
@@ -26,7 +24,7 @@ from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 
 ANNS = Scope.of_person(ANN)
@@ -125,13 +123,6 @@ async def test_messages_get_no_vector_if_memory_goes_off_during_the_embedding(
     assert (await memory.learn(HERE)).messages == 2
 
 
-@pytest.fixture
-async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
-    client = await InterruptedClient.open(valkey)
-    yield client
-    await client.close()
-
-
 async def test_a_running_round_keeps_nothing_that_is_said_while_memory_is_off(
     memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
 ) -> None:
@@ -175,8 +166,7 @@ async def test_tool_writes_from_while_memory_was_off_are_not_kept_after_it_is_on
 
 async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
     await memory.switch.turn_off(HERE)
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10)
     assert await memory.switch.is_off(HERE)
 
 
@@ -187,7 +177,7 @@ async def ask(memory: Memory, here: Scope, *wanted: ToolWrite) -> None:
     await memory.learn(here)
 
 
-async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN) -> ConsentAnswer:
+async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN) -> str:
     """Press a button."""
     asker = Asker(sender, is_group=not here.is_private)
     return await memory.consent.answer(here, "abc", asker, agrees=agrees)
@@ -223,9 +213,9 @@ async def test_an_unanswered_question_is_removed_after_an_hour(memory: Memory) -
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     assert began - 1 <= due - 3_600 <= time.time() + 1
     scope_memory = await memory.scopes.read(HERE)
-    question = scope_memory.get(Question, "abc")
+    question = scope_memory.get(WaitingWrite, "abc")
     assert question is not None
-    older = replace(question, asked_at=time.time() - 3_601)
+    older = replace(question, expires_at=time.time() - 1)
     await memory.scopes.write(scope_memory, Write(fields=[older]))
     with pytest.raises(NotConfirmed, match="unknown"):
         await answer(memory, HERE, agrees=True)
@@ -233,13 +223,21 @@ async def test_an_unanswered_question_is_removed_after_an_hour(memory: Memory) -
     assert dict((await memory.scopes.read(HERE)).fields) == {}
 
 
-async def test_an_answer_before_the_commit_waits_for_the_commit(memory: Memory) -> None:
+@PLACES
+@pytest.mark.parametrize("learns_meanwhile", [True, False])
+async def test_an_answer_before_the_learner_has_read_the_question_counts_once(
+    memory: Memory, here: Scope, scope: Scope, *, learns_meanwhile: bool
+) -> None:
     wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
-    await talk(memory, "one", closing=Closing(writes=to_json([wanted])))
-    task = asyncio.create_task(answer(memory, HERE, agrees=True))
-    await memory.learn(HERE)
-    assert await task == "kept"
-    assert await known(memory, ANNS) == ["likes olives"]
+    writes = to_json([wanted, Remember("rows", sender_id=ANN)])
+    await talk(memory, "one", conversation=here, closing=Closing(writes=writes))
+    learning = [memory.learn(here)] * learns_meanwhile
+    answers = await asyncio.gather(answer(memory, here, agrees=True), *learning)
+    assert answers[0] == "kept"
+    await memory.learn(here)
+    assert await answer(memory, here, agrees=False) == "kept"
+    assert sorted(await known(memory, scope)) == ["likes olives", "rows"]
+    assert "olives" not in str((await memory.scopes.read(here)).fields)
 
 
 @PLACES

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from memory.behaviors.context import AgentContext
-from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.jobs import Job, JobKind
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import NoTurn
@@ -15,7 +15,7 @@ from memory.scopes.changes import Receipt
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, close, exchange_of, put, take, texts
 
 
 async def test_a_clear_erases_history_and_waiting_messages_and_keeps_later_ones(
@@ -23,7 +23,7 @@ async def test_a_clear_erases_history_and_waiting_messages_and_keeps_later_ones(
 ) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    nonce = await memory.questions.ask(HERE, "clear", ANN)
     await put(memory, 2)
     await put(memory, 12)
     receipt = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
@@ -37,8 +37,7 @@ async def test_a_clear_erases_history_and_waiting_messages_and_keeps_later_ones(
 async def test_a_turn_of_the_old_epoch_can_write_nothing(memory: Memory) -> None:
     await put(memory, 1)
     old = await take(memory)
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10)
     with pytest.raises(LeaseLost):
         await memory.turns.write_outbox(old, b"late")
     with pytest.raises(LeaseLost):
@@ -48,8 +47,7 @@ async def test_a_turn_of_the_old_epoch_can_write_nothing(memory: Memory) -> None
 
 
 async def test_a_late_update_from_before_the_confirmation_is_dropped(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10)
     assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
 
 
@@ -58,7 +56,7 @@ async def test_a_replayed_confirmation_returns_the_same_receipt_and_erases_nothi
 ) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    nonce = await memory.questions.ask(HERE, "clear", ANN)
     first = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     await put(memory, 11)
     await close(memory, await take(memory))
@@ -67,7 +65,7 @@ async def test_a_replayed_confirmation_returns_the_same_receipt_and_erases_nothi
 
 
 async def test_only_the_asker_or_a_group_admin_can_confirm(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(GROUP, "clear", ANN)
+    nonce = await memory.questions.ask(GROUP, "clear", ANN)
     with pytest.raises(NotConfirmed, match="not_yours"):
         await memory.forgetting.clear(GROUP, nonce, BOB, 10, as_admin=False)
     with pytest.raises(NotConfirmed, match="unknown"):
@@ -76,29 +74,28 @@ async def test_only_the_asker_or_a_group_admin_can_confirm(memory: Memory) -> No
 
 
 async def test_a_confirmed_question_still_names_its_kind_and_its_asker(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(GROUP, "clear", ANN)
+    nonce = await memory.questions.ask(GROUP, "clear", ANN)
     await memory.forgetting.clear(GROUP, nonce, ANN, 10, as_admin=False)
-    assert await memory.confirmations.check(GROUP, nonce, "clear", ANN) == ""
-    assert await memory.confirmations.check(GROUP, nonce, "clear", None) == ""
-    with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.confirmations.check(GROUP, nonce, "clear", BOB)
-    with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.confirmations.check(GROUP, nonce, "forget", ANN)
+    assert await memory.questions.check(GROUP, nonce, "clear", ANN) == ""
+    assert await memory.questions.check(GROUP, nonce, "clear", None) == ""
+    for kind, presser in (("clear", BOB), ("forget", ANN)):
+        with pytest.raises(NotConfirmed, match="not_yours"):
+            await memory.questions.check(GROUP, nonce, kind, presser)
 
 
 async def test_a_cancelled_question_cannot_be_confirmed(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    nonce = await memory.questions.ask(HERE, "clear", ANN)
     with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.confirmations.cancel(HERE, nonce, BOB)
-    assert [await memory.confirmations.cancel(HERE, nonce, ANN) for _ in range(2)] == [True, True]
+        await memory.questions.withdraw(HERE, nonce, BOB)
+    assert [await memory.questions.withdraw(HERE, nonce, ANN) for _ in range(2)] == [True, True]
     with pytest.raises(NotConfirmed, match="unknown"):
         await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
 
 
 async def test_a_question_cannot_be_withdrawn_after_its_job_was_started(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(GROUP, "forget", ANN)
+    nonce = await memory.questions.ask(GROUP, "forget", ANN)
     await memory.jobs.start_job(Job(nonce, "forget", ANN, 10, time.time(), b""))
-    assert not await memory.confirmations.cancel(GROUP, nonce, ANN)
+    assert not await memory.questions.withdraw(GROUP, nonce, ANN)
 
 
 async def test_forgetting_a_person_clears_the_private_chat_and_their_share_of_groups(
@@ -194,8 +191,7 @@ async def test_a_private_conversation_keeps_messages_after_the_confirmation(memo
 async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memory) -> None:
     await put(memory, 1)
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 20, as_admin=False)
+    await clear(memory, 20)
     await memory.jobs.run_job("job")
     assert await put(memory, 15) == Outcome.DROPPED
 

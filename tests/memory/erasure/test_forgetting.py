@@ -17,7 +17,7 @@ from memory.scopes.changes import Receipt, Write
 from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.fact_lists import listed
 from memory.scopes.field import Field
-from memory.scopes.fields import STATE_LEARNER, Digest, Question, State, Watermark
+from memory.scopes.fields import STATE_LEARNER, Digest, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.passages import Chunk
 from memory.scopes.sources import Source, Wording
@@ -26,7 +26,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
@@ -60,14 +60,9 @@ async def forget(memory: Memory, *seqs: int) -> Receipt:
 
 async def press(memory: Memory, nonce: str) -> Receipt:
     """Confirm the erasure of messages, as the button does."""
-    about = await memory.confirmations.check(HERE, nonce, "messages", ANN)
+    about = await memory.questions.check(HERE, nonce, "messages", ANN)
     seqs = [int(seq) for seq in about.split(",") if seq]
     return await memory.forgetting.erase_messages(HERE, seqs, nonce)
-
-
-async def clear(memory: Memory, update_id: int = 10, nonce: str = "") -> Receipt:
-    nonce = nonce or await memory.confirmations.ask(HERE, "clear", ANN)
-    return await memory.forgetting.clear(HERE, nonce, ANN, update_id, as_admin=False)
 
 
 async def test_a_fact_is_erased_with_its_last_source(memory: Memory) -> None:
@@ -97,7 +92,7 @@ async def test_synopses_state_digests_and_tool_writes_are_erased_with_the_messag
 ) -> None:
     await talk(memory, "one", "two", closing=Closing(digest="looked it up"))
     await write(memory, HERE, synopsis(1, 2), synopsis(3, 4))
-    first, second = (Question(str(seq), seq, 0, "", ForgetRecord(9)) for seq in (1, 3))
+    first, second = (WaitingWrite(str(seq), seq, 0, "", ForgetRecord(9)) for seq in (1, 3))
     await write(memory, HERE, State("{}"), Watermark(STATE_LEARNER, 4), first, second)
     assert await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
     here = await memory.scopes.read(HERE)
@@ -126,23 +121,23 @@ async def test_an_interrupted_forgetting_cannot_be_cancelled_and_confirming_agai
 ) -> None:
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
-    nonce = await memory.confirmations.ask(HERE, "messages", ANN, "1,2")
+    nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2")
     receipts = memory.keys.scope(ANNS).confirm
     await memory.client.call("SET", receipts, "no hash, so that writing one here fails")
     with pytest.raises(StoreError):
         await press(memory, nonce)
     assert await texts(memory) == ["two", "yes"]
     await memory.client.call("DEL", receipts)
-    assert not await memory.confirmations.cancel(HERE, nonce, ANN)
+    assert not await memory.questions.withdraw(HERE, nonce, ANN)
     assert await press(memory, nonce) == await press(memory, nonce) == Receipt(2, 0, 0, 0, 1)
     assert await facts_of(memory, ANNS) == []
 
 
 async def test_a_finished_forgetting_cannot_be_cancelled(memory: Memory) -> None:
     await talk(memory, "one")
-    nonce = await memory.confirmations.ask(HERE, "messages", ANN, "1,2")
+    nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2")
     await press(memory, nonce)
-    assert not await memory.confirmations.cancel(HERE, nonce, ANN)
+    assert not await memory.questions.withdraw(HERE, nonce, ANN)
 
 
 @pytest.mark.parametrize("is_personal", [True, False])
@@ -173,13 +168,13 @@ async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(memory:
         Fact(0, CANARY, (source(1),), 1),
         Fact(0, "said in another topic, too", (source(1), source(1, other)), 1),
     )
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    receipt = await clear(memory, 1, nonce)
+    nonce = await memory.questions.ask(HERE, "clear", ANN)
+    receipt = await memory.forgetting.clear(HERE, nonce, ANN, 1, as_admin=False)
     assert receipt == Receipt(messages=2, records=1)
     assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["said in another topic, too"]
     await talk(memory, "again")
     await write(memory, ANNS, Fact(0, "learned since", (source(3, epoch=1),), 1))
-    assert await clear(memory, 1, nonce) == receipt
+    assert await memory.forgetting.clear(HERE, nonce, ANN, 1, as_admin=False) == receipt
     assert [fact[0] for fact in await facts_of(memory, ANNS)][1:] == ["learned since"]
 
 

@@ -10,6 +10,7 @@ from memory.erasure.operator_look import LOOK_S, OperatorLook
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
+from tests.memory.turns import clear
 
 ANN = 7
 CHAT, GROUP = Scope.of_chat(ANN), Scope.of_chat(-5)
@@ -60,11 +61,6 @@ async def test_what_is_taken_back_is_over_and_a_repeated_press_brings_nothing_ba
 async def test_one_conversation_allows_nothing_of_another(look: OperatorLook) -> None:
     await look.allow(Scope.of_chat(ANN, 3), 1)
     assert await look.until(CHAT) == 0
-
-
-async def clear(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(CHAT, "clear", ANN)
-    await memory.forgetting.clear(CHAT, nonce, ANN, 10, as_admin=False)
 
 
 async def forget(memory: Memory) -> None:

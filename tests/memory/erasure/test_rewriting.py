@@ -18,14 +18,13 @@ from memory.store.errors import LeaseLost
 from tests.memory.erasure.test_forgetting import (
     ANNS,
     CANARY,
-    clear,
     facts_of,
     source,
     synopsis,
     write,
 )
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, GROUP, HERE, close, take, texts
+from tests.memory.turns import ANN, GROUP, HERE, clear, close, take, texts
 from tests.stored import everything_stored
 
 AGAIN = Entry(9, ANN, is_command=True, body=b"a question").to_member()

@@ -7,13 +7,13 @@ import pytest
 
 from memory.behaviors.context import Asker
 from memory.behaviors.user_facts import UserFacts, is_on_its_way, question_for, to_confirm
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
 from memory.scopes.entries import Again, Checked, Fact, ScopeEntry
-from memory.scopes.fields import Question
+from memory.scopes.fields import WaitingWrite
 from memory.scopes.sources import Source
 from memory.scopes.writes import StillTrue, to_json
 from memory.store.keys import Scope
@@ -104,7 +104,7 @@ async def test_a_yes_confirms_the_fact_once_and_changes_no_word(learning: Memory
     question = await asked_now(learning)
     [fact] = await ann_facts(learning)
     assert time() - fact.asked_at < 60
-    [waits] = (await learning.scopes.read(HERE)).all(Question)
+    [waits] = (await learning.scopes.read(HERE)).all(WaitingWrite)
     assert 86_000 < waits.expires_at - time() < 86_500
     with pytest.raises(NotConfirmed, match="not_yours"):
         await learning.consent.answer(HERE, question.nonce, Asker(8, is_group=False), agrees=False)

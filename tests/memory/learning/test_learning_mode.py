@@ -9,16 +9,16 @@ import pytest
 from memory.behaviors.context import Asker
 from memory.behaviors.learning_mode import LearningModes, due_cards, mode_in
 from memory.behaviors.user_facts import UserFacts
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
-from memory.scopes.fields import UNASKED, Question, ToolWrites
+from memory.scopes.fields import UNASKED, ToolWrites, WaitingWrite
 from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.learning.scripted import ScriptedModel, talk
-from tests.memory.turns import ANN, GROUP, HERE
+from tests.memory.turns import ANN, GROUP, HERE, clear
 
 ANNS = Scope.of_person(ANN)
 
@@ -96,8 +96,7 @@ async def test_a_wish_is_pinned_whether_a_tool_keeps_it_or_a_person_agrees_to_it
 async def test_the_mode_of_a_group_survives_a_clear(memory: Memory, modes: LearningModes) -> None:
     await modes.set_mode(GROUP, "explicit")
     await talk(memory, "one", conversation=GROUP)
-    nonce = await memory.confirmations.ask(GROUP, "clear", ANN)
-    await memory.forgetting.clear(GROUP, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10, GROUP)
     assert mode_in(await memory.scopes.read(GROUP)) == "explicit"
 
 
@@ -144,12 +143,12 @@ async def test_a_card_expires_after_a_day_and_goes_with_its_message(
     await memory.forgetting.erase_messages(HERE, [1], "receipt")
     await memory.learn(HERE)
     here = await memory.scopes.read(HERE)
-    assert (here.all(Question), here.all(ToolWrites)) == ([], [])
+    assert (here.all(WaitingWrite), here.all(ToolWrites)) == ([], [])
     with pytest.raises(NotConfirmed, match="unknown"):
         await memory.consent.answer(HERE, card.nonce, Asker(ANN, is_group=False), agrees=True)
 
-    old = Question("nonce", 3, time() - 3_601, UNASKED, Remember("likes quokkas", sender_id=ANN))
+    old = WaitingWrite("nonce", 3, time() - 1, UNASKED, Remember("likes quokkas", sender_id=ANN))
     await memory.scopes.write(here, Write(fields=[old]))
     assert await cards(memory) == []
     await memory.learn(HERE)
-    assert (await memory.scopes.read(HERE)).all(Question) == []
+    assert (await memory.scopes.read(HERE)).all(WaitingWrite) == []

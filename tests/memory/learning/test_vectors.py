@@ -19,7 +19,7 @@ from memory.search.message_search import embedded_text
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, end_pauses, put, take, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, end_pauses, put, read_by, take, texts
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 LONG = 300  # messages: more than two batches
@@ -207,30 +207,26 @@ async def test_vectors_of_a_model_that_changed_under_its_name_are_not_mixed(
     await memory.learn(HERE)
     await memory.learn(HERE)
     assert await vectors(memory) == all_of(2, 64)
-    await put(memory, 1)
+    assert (await found_in_a_turn(memory, 1))[1] == 1
+
+
+async def found_in_a_turn(memory: Memory, update_id: int) -> tuple[OpenTurn, int]:
+    """Begin a turn, and return the message that it finds first for a boat."""
+    await put(memory, update_id)
     turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
     assert isinstance(turn, OpenTurn)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
-    found = await history.search("boat", 8)
-    assert found[0].seq == 1
+    found = await (await read_by(memory, turn)).search("boat", 8)
+    return turn, found[0].seq
 
 
 async def test_a_cached_chat_works_on_if_its_model_changes_under_the_same_name(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     async def first_found(update_id: int) -> int:
-        await put(memory, update_id)
-        turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
-        assert isinstance(turn, OpenTurn)
-        history = await ChatHistory.of_turn(
-            memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-        )
-        found = await history.search("boat", 8)
+        turn, found = await found_in_a_turn(memory, update_id)
         await close(memory, turn)
         await memory.learn(HERE)
-        return found[0].seq
+        return found
 
     await say(memory, "My boat is called Aurora")
     await memory.learn(HERE)

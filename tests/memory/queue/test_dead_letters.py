@@ -10,7 +10,7 @@ from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, close, put, take, texts
 
 SORRY = b"[]"
 
@@ -155,7 +155,7 @@ async def test_a_letter_stays_while_its_turn_is_open(memory: Memory) -> None:
 async def test_a_clear_erases_letters_and_counts_their_messages(memory: Memory) -> None:
     await set_aside(memory, 1)
     await set_aside(memory, 2, GROUP)
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    nonce = await memory.questions.ask(HERE, "clear", ANN)
     receipt = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert receipt.waiting == 1
     assert await listed(memory) == [(GROUP.tag, "2", "ValueError")]
@@ -164,8 +164,7 @@ async def test_a_clear_erases_letters_and_counts_their_messages(memory: Memory) 
 
 async def test_a_clear_keeps_letters_that_were_sent_after_it(memory: Memory) -> None:
     await set_aside(memory, 11)
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10, HERE)
     assert await listed(memory) == [(HERE.tag, "11", "ValueError")]
 
 

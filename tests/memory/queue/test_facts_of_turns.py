@@ -6,14 +6,13 @@ from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact
-from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, GROUP, HERE, close, put, take
+from tests.memory.turns import ANN, GROUP, HERE, close, put, read_by, take
 
 PERSON = Scope.of_person(HERE.chat_id)
 
@@ -33,7 +32,7 @@ async def learn(memory: Memory, text: str) -> None:
 
 async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
     """Return the facts that a behavior finds in a turn."""
-    await ChatHistory.of_turn(memory.histories, turn.lease.conversation, turn.loaded, turn.facts)
+    await read_by(memory, turn)
     return [fact.text for fact in (await memory.scopes.current(PERSON)).facts]
 
 

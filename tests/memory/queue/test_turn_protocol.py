@@ -9,7 +9,7 @@ from memory.queue.mailbox import Entry, Outcome
 from memory.queue.open_turn import Closing, NoTurn, OpenTurn, QuestionErased, Superseded
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, close, exchange_of, put, take, texts
 
 
 async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memory) -> None:
@@ -201,8 +201,7 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: M
         await put(memory, update_id)
         await close(memory, await take(memory))
     assert await refusals() == [Superseded, Superseded, Superseded]
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10, HERE)
     assert await refusals() == [QuestionErased, QuestionErased, QuestionErased]
 
 
@@ -221,8 +220,7 @@ async def test_a_refused_step_says_whether_the_question_was_erased(memory: Memor
 
     await memory.client.call("HINCRBY", memory.keys.scope(HERE).meta, "erasure", 1)
     assert await refusals() == [LeaseLost, LeaseLost]
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 5, as_admin=False)
+    await clear(memory, 5, HERE)
     assert await refusals() == [QuestionErased, QuestionErased]
 
 

@@ -20,7 +20,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put
+from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put, read_by
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 WORDS = ("boat", "Aurora", "oven", "broken", "lighthouse", "Genoa", "tea", "lemon", "red", "blue")
@@ -58,9 +58,7 @@ async def turned(memory: Memory) -> ChatHistory:
     await put(memory, 2**50, GROUP, sender=ANN)
     turn = await memory.turns.acquire(GROUP, memory.scopes.cursor(GROUP))
     assert isinstance(turn, OpenTurn)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     await memory.turns.hand_over(GROUP, turn.lease.token)
     return history
 
@@ -86,9 +84,7 @@ class Process:
         await put(memory, self._random.randrange(2**40), GROUP, sender=sender)
         turn = await memory.turns.acquire(GROUP, memory.scopes.cursor(GROUP))
         while isinstance(turn, OpenTurn):
-            history = await ChatHistory.of_turn(
-                memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-            )
+            history = await read_by(memory, turn)
             await history.search(self._words(), 3)
             await memory.turns.write_outbox(turn, b"[]")
             said = exchange_of(turn, self._words())

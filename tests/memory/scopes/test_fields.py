@@ -30,10 +30,10 @@ from memory.scopes.fields import (
     Failures,
     LearningPause,
     Looked,
-    Question,
     State,
     StateUntrusted,
     ToolWrites,
+    WaitingWrite,
     Watermark,
     Written,
 )
@@ -55,7 +55,7 @@ THAT_REST_ON_THE_FIRST_MESSAGE = [
     StateUntrusted(is_untrusted=True),
     Digest(1, "looked it up"),
     ToolWrites("31", 1, (WANTED,)),
-    Question("nonce", 1, 1_000, "", WANTED),
+    WaitingWrite("nonce", 1, 1_000, "", WANTED),
     Kept("diary", "boat", 1, "Aurora"),
     BehaviorState("diary", "a | b", 1, is_untrusted=True),
     Document("abc", "a.txt", "0f", 1, added_at=1_000, sender_id=ANN),
@@ -155,7 +155,7 @@ def test_messages_of_another_conversation_take_nothing_that_rests_on_messages_he
 async def test_a_revision_starts_again_if_a_field_was_written_since(memory: Memory) -> None:
     """The field might rest on what is erased."""
     await talk(memory, "one", conversation=GROUP)
-    late = Question("nonce", 1, 1_000, "", WANTED)
+    late = WaitingWrite("nonce", 1, 1_000, "", WANTED)
     calls = 0
 
     read = memory.scopes.read
@@ -169,7 +169,7 @@ async def test_a_revision_starts_again_if_a_field_was_written_since(memory: Memo
 
     await memory.scopes.update(GROUP, decide)
     assert calls == 2
-    assert (await read(GROUP)).all(Question) == []
+    assert (await read(GROUP)).all(WaitingWrite) == []
 
 
 @pytest.mark.parametrize("missing", ["PREFIX", "without"])

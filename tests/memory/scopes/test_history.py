@@ -1,7 +1,7 @@
 """`ChatHistory` and the context around it: what is appended is selected, found and erased."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
-from tests.memory.turns import ANN, GROUP, HERE, close, put, take
+from tests.memory.turns import ANN, GROUP, HERE, clear, close, put, read_by, take
 from tests.memory.words_embedder import WordsEmbedder
 
 KEYS = {"chat_id": HERE.chat_id}
@@ -46,13 +46,6 @@ def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) ->
 def elsewhere(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
     """Another process on the same Redis."""
     return Memory(store, 42, tokens, embedder, OPTIONS)
-
-
-@pytest.fixture
-async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
-    client = await InterruptedClient.open(valkey)
-    yield client
-    await client.close()
 
 
 async def history_of(memory: Memory, **keys: object) -> ChatHistory:
@@ -212,9 +205,7 @@ async def test_what_another_process_said_between_two_appends_is_not_passed_over(
     assert (await mine.search("boat", 8))[0].messages[0].text == BOAT
     await put(memory, 1)
     turn = await turn_of(memory)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert texts(history.select_messages(MessageWindowMessageSelector(3))) == [BOAT, "Nice", "Mine"]
 
 
@@ -335,9 +326,7 @@ async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
     await remembering(memory, (BOAT, "Nice"), *fillers)
     await put(elsewhere, 1)
     turn = await turn_of(elsewhere)
-    history = await ChatHistory.of_turn(
-        elsewhere.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(elsewhere, turn)
     assert len(history.messages) == OPTIONS.tail
     found, *_ = await history.search("What is my boat called?", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
@@ -351,9 +340,7 @@ async def test_a_cold_history_is_filled_in_one_round_trip(
     await remembering(memory, *[(f"boat {number}", "yes") for number in range(OPTIONS.tail)])
     await put(elsewhere, 1)
     turn = await turn_of(elsewhere)
-    history = await ChatHistory.of_turn(
-        elsewhere.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(elsewhere, turn)
     trips = elsewhere.client.round_trips
     assert await history.search("boat", 8)
     assert elsewhere.client.round_trips == trips + 1
@@ -368,9 +355,7 @@ async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere
     assert loaded
     assert [columns[b"t"] for _, columns in loaded.entries] == [b"The oven is broken", b"Oh"]
     assert [seq for seq, _ in loaded.vectors] == [seq for seq, _ in loaded.entries]
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     trips = memory.client.round_trips
     assert await history.search("oven", 8)
     assert memory.client.round_trips == trips
@@ -384,9 +369,7 @@ async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
     assert loaded
     assert (loaded.entries, loaded.vectors) == ([], [])
     trips = memory.client.round_trips
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert await history.search("boat", 8)
     assert memory.client.round_trips == trips
 
@@ -397,17 +380,13 @@ async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
     await put(memory, 1)
     turn = await turn_of(memory)
     said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     closed = await memory.turns.commit(turn, said, memory.histories.cursor(HERE))
     history.committed(said, closed.exchange, closed.first_seq)
     await put(memory, 2)
     turn = await turn_of(memory)
     trips = memory.client.round_trips
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert texts(history.messages) == [BOAT]
     assert memory.client.round_trips == trips
 
@@ -419,9 +398,7 @@ async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere:
     turn = await turn_of(memory)
     assert turn.loaded.messages
     assert len(turn.loaded.messages.entries) == 2
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert texts(history.messages) == [BOAT, "Nice", "The oven is broken", "Oh"]
 
 
@@ -432,9 +409,7 @@ async def test_a_history_that_left_the_cache_while_its_turn_began_is_read_again(
     await put(memory, 1)
     turn = await turn_of(memory)
     memory.scopes.drop(HERE)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
     found, *_ = await history.search("boat", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
@@ -448,9 +423,7 @@ async def test_a_history_read_while_its_turn_began_holds_nothing_twice(
     await put(memory, 1)
     turn = await turn_of(memory)
     await history_of(memory)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
 
 
@@ -466,9 +439,7 @@ async def test_after_an_erasure_by_another_process_nothing_warm_counts(
         await held.append_user_message("late", 0.0)
     await put(memory, 1)
     turn = await turn_of(memory)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert (list(history.messages), await history.search("boat", 8)) == ([], [])
     assert texts((await history_of(elsewhere)).messages) == []
 
@@ -485,9 +456,7 @@ async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins
         said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]
     await put(memory, 1)
     turn = await turn_of(memory)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     assert texts(history.messages) == texts(said)
     assert await history.search("0a", 8) == []
 
@@ -498,9 +467,7 @@ async def test_a_turn_that_must_read_more_after_an_erasure_is_refused(
     await remembering(memory, *[(f"question {n}", "yes") for n in range(OPTIONS.tail)])
     await put(elsewhere, 1)
     turn = await turn_of(elsewhere)
-    history = await ChatHistory.of_turn(
-        elsewhere.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(elsewhere, turn)
     await (await history_of(memory)).clear()
     with pytest.raises(LeaseLost):
         await history.search("question", 8)
@@ -525,8 +492,7 @@ async def test_clearing_takes_what_waits_and_refuses_nothing_that_comes(memory: 
 
 
 async def test_clearing_keeps_an_earlier_confirmations_cut(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10, HERE)
     await (await history_of(memory)).clear()
     assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
 
@@ -549,9 +515,7 @@ async def test_vectors_begun_anew_during_a_read_do_not_end_the_turn(
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(OPTIONS.tail)])
     await put(memory, 1)
     turn = await turn_of(memory)
-    history = await ChatHistory.of_turn(
-        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
-    )
+    history = await read_by(memory, turn)
     interrupted.behind["HMGET"] = partial(learner.learn, HERE)
     assert len(await history.search("boat", 3)) == 3
 

@@ -14,7 +14,7 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import TakenWork
-from tests.memory.turns import ANN, BOB, GROUP, HERE, exchange_of, put, take
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, exchange_of, put, take
 
 LEASE_S = 30.0
 NEW_YEAR = 4_102_444_800.0
@@ -229,8 +229,7 @@ async def test_an_item_is_added_outside_of_a_turn_once_and_goes_with_a_clear(
     taken = await take_due(memory)
     assert taken
     assert taken.item.text == added.text
-    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
-    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await clear(memory, 10, HERE)
     assert await memory.work.list_open(HERE) == []
     with pytest.raises(LeaseLost):
         await memory.work.close(taken, 0)

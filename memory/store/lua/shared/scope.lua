@@ -169,6 +169,14 @@ local function append(messages, exchange, seq)
   return first or 0, seq
 end
 
+-- Stores the questions of a reply, each a nonce and `<kind>|<who is asked>|<what it is about>`.
+local function ask(questions)
+  for nonce, stored in pairs(questions or {}) do
+    redis.call('HSET', CONFIRM, nonce, stored)
+    redis.call('EXPIRE', CONFIRM, 3600)
+  end
+end
+
 -- An erasure keeps its receipt, so that a repeated call gets the same answer. If the erasure answered a
 -- question, the question follows the receipt: `done|<counts>|<kind>|<who was asked>`.
 local function receipt_of(id)
@@ -273,11 +281,12 @@ local function drop_work(goes)
 end
 
 -- Erases the questions that hold words, of one person or of everybody: whether a tool may run, and whether something
--- is imported. One is `tool|<who was asked>|<JSON>` or `import|<who was asked>|<JSON>`.
-local function drop_questions_with_words(person)
+-- is imported. One is `tool|<who was asked>|<JSON>` or `import|<who was asked>|<JSON>`. `keeps` is the kind that stays.
+local function drop_questions_with_words(person, keeps)
   for _, field in ipairs(CONFIRM and redis.call('HKEYS', CONFIRM) or {}) do
     local kind, asked = string.match(redis.call('HGET', CONFIRM, field), '^(%a+)|(%-?%d+)|')
-    if (kind == 'tool' or kind == 'import') and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
+    local has_words = (kind == 'tool' or kind == 'import') and kind ~= keeps
+    if has_words and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
   end
 end
 

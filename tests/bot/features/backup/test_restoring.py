@@ -21,7 +21,7 @@ from memory.scopes.sources import Source
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 from tests.bot.features.backup.copies import restore, save
-from tests.memory.turns import ANN, BOB, GROUP, HERE, take, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, take, texts
 
 CANARY = "quokka"
 ANNS = Scope.of_person(ANN)
@@ -125,8 +125,7 @@ async def forget_ann(memory: Memory) -> None:
 
 async def clear_both(memory: Memory) -> None:
     for where in (HERE, GROUP):
-        nonce = await memory.confirmations.ask(where, "clear", ANN)
-        await memory.forgetting.clear(where, nonce, ANN, 999, as_admin=False)
+        await clear(memory, 999, where)
 
 
 async def clear_everything(memory: Memory) -> None:

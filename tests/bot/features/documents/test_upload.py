@@ -1,5 +1,7 @@
 """Uploading a file: erasures win, capacity is limited, and a caption is answered afterwards."""
 
+from functools import partial
+
 import pytest
 
 from bot.features.documents import upload
@@ -10,6 +12,7 @@ from memory.documents.library import Library
 from memory.memory import Memory
 from memory.store.errors import LeaseLost
 from tests.bot.features.files import HERE, MAX_BYTES, Filing
+from tests.memory.turns import clear
 
 
 class Uploads(Filing):
@@ -65,12 +68,7 @@ async def test_a_file_that_telegram_does_not_hand_out_is_refused(
 async def test_a_clear_while_a_file_is_fetched_wins(
     uploads: Uploads, library: Library, memory: Memory
 ) -> None:
-    async def clear() -> None:
-        nonce = await memory.confirmations.ask(HERE, "clear", 7)
-        await memory.forgetting.clear(HERE, nonce, 7, 5, as_admin=False)
-
-    uploads.files.meanwhile = clear
-
+    uploads.files.meanwhile = partial(clear, memory, 5)
     with pytest.raises(LeaseLost):
         await uploads.upload()
     assert await titles(library) == []

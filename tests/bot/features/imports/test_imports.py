@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -31,6 +31,7 @@ from memory.message import Message
 from memory.scopes.sources import Trust
 from tests.bot.features.files import ANN, HERE, Filing
 from tests.bot.parsing.exports import BEGAN, chatgpt, claude, zipped
+from tests.memory.turns import clear
 from tests.quiet_chat import QuietChat
 from tests.stored import everything_stored
 
@@ -53,6 +54,13 @@ class Importer(Filing):
     async def send(self, content: object, name: str = "conversations.json") -> Parts:
         self.files.content = content if isinstance(content, bytes) else orjson.dumps(content)
         return await self.take(self.sent(name))
+
+    async def take(self, sent: IncomingMessage) -> Parts:
+        parts = await super().take(sent)
+        for part in parts:
+            if part.question:  # its turn stores it with the reply
+                await self.memory.questions.ask(HERE, *astuple(part.question))
+        return parts
 
     async def press(self, asked: Parts, button: int = 0) -> IncomingMessage | None:
         """Press a button; return the message that now waits for its turn, if any."""
@@ -282,12 +290,7 @@ async def test_nothing_is_stored_after_no_or_if_a_clear_comes_between(importer: 
     assert await importer.press(asked, button=1) is None
     agreed = await importer.press(await importer.send(chatgpt(LISBON)))
     assert agreed
-
-    async def clear() -> None:
-        nonce = await importer.memory.confirmations.ask(HERE, "clear", 7)
-        await importer.memory.forgetting.clear(HERE, nonce, 7, 5, as_admin=False)
-
-    importer.files.meanwhile = clear
+    importer.files.meanwhile = partial(clear, importer.memory, 5)
     assert "no longer valid" in (await importer.take(agreed))[0].text
     importer.files.meanwhile = None
     forged = replace(agreed, file=SentFile("f1", "a.json", "", 1, "x"))

@@ -20,18 +20,23 @@ from starlette.routing import Route
 
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.commands.sentences import Sentences
-from bot.commands.tool_questions import tool_question
 from bot.features.mcp.feature import OutsideTools
 from bot.features.mcp.mcp_servers import McpServer
 from bot.features.mcp.outside_server import _LARGE, MAX_BYTES, OutsideServer
 from bot.features.mcp.outside_tools import MAX_PER_SERVER, asks_first, list_outside_tools
 from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
 from bot.reply.render import render
+from bot.telegram.updates import ButtonPress, Sender
+from bot.turn.tool_questions import ToolButtons, question_text, with_question
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.steps import Action, ToolCall, ToolQuestion
 from memory.behaviors.tool import Tool, ToolError
+from memory.erasure.questions import NotConfirmed
+from memory.memory import Memory
+from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.agent.test_tool_files import OPUS, png
 from tests.memory.text.test_untrusted_text import ORDINARY
@@ -297,7 +302,7 @@ async def test_a_question_tells_texts_apart_that_look_alike(
         here = replace(context, tool_question=None)
         await tools[0].run(tools[0].arguments.model_validate({"thing": text}), here)
         assert here.tool_question
-        [part] = render(tool_question(SENTENCES, "en", here.tool_question))
+        [part] = render(question_text(SENTENCES, "en", here.tool_question))
         seen = re.sub("[\ufe0e\ufe0f\u200d]", "", part.text)
         for other, letter in zip("аеο", "aeo", strict=True):
             seen = seen.replace(other, letter)
@@ -395,3 +400,17 @@ async def test_two_large_answers_are_read_at_once(
     results = await asyncio.gather(*(server.call("price", {"thing": "a"}) for _ in range(6)))
     assert [len(each) for each in results] == [100_000] * 6
     assert (min(most), counted._value) == (0, 2)
+
+
+async def test_a_person_may_agree_for_ten_minutes(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.turn.tool_questions._VALID_S", 0)
+    asked = ToolQuestion("shop__order", "shop", "order", "{}")
+    [part] = with_question(SENTENCES, "en", (Part("?"),), 7, asked)
+    assert part.question
+    nonce = await memory.questions.ask(Scope.of_chat(7), "tool", 7, part.question.about)
+    pressed = ButtonPress(5, "", 7, 0, False, 8, Sender(7, ""), "")  # noqa: FBT003
+    for press in ToolButtons(memory, SENTENCES).handlers.values():
+        with pytest.raises(NotConfirmed, match="unknown"):
+            await press(pressed, Scope.of_chat(7), nonce)

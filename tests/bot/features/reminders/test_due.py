@@ -16,7 +16,7 @@ from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, answer_to
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.history import ChatHistory
 from memory.work.item import WorkItem, due_task

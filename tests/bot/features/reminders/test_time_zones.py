@@ -12,7 +12,7 @@ from bot.features.reminders.feature import feature
 from bot.features.reminders.time_zone import PersonsZone, TimeZones
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.behaviors.context import CallContext
-from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.questions import NotConfirmed
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from memory.scopes.field import read_field

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -29,7 +30,7 @@ from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.conftest import OPTIONS
 from tests.memory.conftest import ON_A_SERVER
 from tests.memory.learning.scripted import talk
-from tests.memory.turns import ANN, BOB, HERE, exchange_of, put, take
+from tests.memory.turns import ANN, BOB, HERE, clear, exchange_of, put, take
 
 SAILING, TAXES = (Scope.of_chat(ANN, topic) for topic in (3, 4))
 GROUP, BOBS = Scope.of_chat(-7), Scope.of_chat(8, 3)
@@ -123,9 +124,7 @@ async def test_groups_and_chats_of_other_people_are_not_searched(memory: Memory)
         assert await told(memory, place) == ""
 
 
-async def clear(memory: Memory) -> None:
-    nonce = await memory.confirmations.ask(SAILING, "clear", ANN)
-    await memory.forgetting.clear(SAILING, nonce, ANN, 10, as_admin=False)
+clear_sailing = partial(clear, conversation=SAILING)
 
 
 async def erase(memory: Memory) -> None:
@@ -145,7 +144,7 @@ async def wipe(memory: Memory) -> None:
 
 
 @pytest.mark.usefixtures("on")
-@pytest.mark.parametrize("erasure", [clear, erase, hide, turn_off, wipe])
+@pytest.mark.parametrize("erasure", [clear_sailing, erase, hide, turn_off, wipe])
 async def test_what_another_process_removed_or_switched_off_is_shown_in_no_other_topic(
     memory: Memory, other: Memory, erasure: Callable[[Memory], Awaitable[None]]
 ) -> None:
@@ -199,7 +198,7 @@ async def test_a_topic_of_several_pages_is_searched_to_its_beginning(
 @pytest.mark.usefixtures("on")
 async def test_the_setting_survives_a_clear(memory: Memory) -> None:
     await talk(memory, "Hello", conversation=SAILING)
-    await clear(memory)
+    await clear_sailing(memory)
     assert recalls_topics(await memory.scopes.read(TAXES.facts_scope))
 
 
@@ -228,8 +227,7 @@ async def test_topics_list_themselves_again_after_a_clear_of_the_general_topic(
     for place in (boats, taxes):
         await talk(memory, CANARY, conversation=place)
         await set_recall_topics(memory.scopes, place, is_on=True)
-    nonce = await memory.confirmations.ask(general, "clear", ANN)
-    await memory.forgetting.clear(general, nonce, ANN, 10, as_admin=True)
+    await clear(memory, conversation=general)
     await told(memory, boats)
     assert "Aurora" in await told(memory, taxes)
 

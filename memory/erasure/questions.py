@@ -1,0 +1,134 @@
+"""Questions by button: each one waits in its conversation for an hour and is answered once.
+
+What an answer does is written elsewhere.
+"""
+
+from dataclasses import dataclass, field
+from secrets import token_urlsafe
+from typing import Literal
+
+from memory.store.errors import MemoryFailure
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+_WAITS_S = 3600
+
+
+def first_step(receipt_id: str) -> str:
+    """Return the id under which the first of two steps stores its receipt."""
+    return f"{receipt_id}:said"
+
+
+class NotConfirmed(MemoryFailure):
+    """Raised for an answer to a question that is `unknown`, or `not_yours`: asked of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What one person is asked. `about` is read by whoever acts on the answer.
+
+    The outbox carries it (`bot.reply.parts.Part.question`): it is stored together with the reply.
+    """
+
+    kind: str
+    asker: int
+    about: str = ""
+    nonce: str = field(default_factory=lambda: token_urlsafe(12))
+
+    @property
+    def stored(self) -> str:
+        """The stored form."""
+        return f"{self.kind}|{self.asker}|{self.about}"
+
+
+class Questions:
+    """Stores questions, withdraws them, and checks answers."""
+
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+
+    async def ask(
+        self, conversation: Scope, kind: str, asker: int, about: str = "", nonce: str = ""
+    ) -> str:
+        """Store a question that no outbox carries; return its nonce, a new one if none is given."""
+        question = Question(kind, asker, about)
+        nonce = nonce or question.nonce
+        confirm = self._keys.scope(conversation).confirm
+        await self._client.pipeline(
+            [("HSET", confirm, nonce, question.stored), ("EXPIRE", confirm, _WAITS_S)]
+        )
+        return nonce
+
+    async def withdraw(self, conversation: Scope, nonce: str, presser: int) -> bool:
+        """Withdraw a question; return False if it was answered already.
+
+        A confirmed erasure has begun and cannot be withdrawn. A question that is gone counts as
+        withdrawn. Raise `NotConfirmed` for a question that somebody else was asked.
+        """
+        confirm = self._keys.scope(conversation).confirm
+        asked, has_begun = await self._client.call("HMGET", confirm, nonce, first_step(nonce))
+        has_job = await self._client.call("EXISTS", self._keys.job(nonce))
+        kind, _, rest = (asked or b"").partition(b"|")
+        if has_begun or has_job or kind == b"done":
+            return False
+        if asked is None:
+            return True
+        if rest.split(b"|")[0] != str(presser).encode():
+            raise NotConfirmed("not_yours")
+        await self._client.call("HDEL", confirm, nonce)
+        return True
+
+    async def check(self, conversation: Scope, nonce: str, kind: str, presser: int | None) -> str:
+        """Return what the question was about; "" if it was carried out already.
+
+        Raise `NotConfirmed` unless `presser` was asked this question and it still waits. None
+        stands for an administrator of the group, who may answer for all. The nonce is the id of
+        the job that follows, so a second press starts no second job.
+        """
+        confirm = self._keys.scope(conversation).confirm
+        asked = await self._client.call("HGET", confirm, nonce)
+        if asked is None:
+            raise NotConfirmed("unknown")
+        stored: str = asked.decode()
+        is_done = stored.startswith("done|")
+        if is_done:
+            _, _, stored = (*stored.split("|", 2), "")[:3]
+            if not stored:  # the question had expired before it was carried out
+                return ""
+        asked_kind, asker, about = (*stored.split("|", 2), "")[:3]
+        if asked_kind != kind or (presser is not None and asker != str(presser)):
+            raise NotConfirmed("not_yours")
+        return "" if is_done else about
+
+    async def begin(
+        self, conversation: Scope, nonce: str, update_id: int
+    ) -> tuple[str, Literal["first", "repeated"]] | None:
+        """Mark what a yes begins; return what the question was about, None if nothing is to begin.
+
+        Only "first" may begin it. "repeated": the turn of the same press has begun it before and
+        did not come to its end, so nobody knows what became of it. None: the question was withdrawn
+        or erased, or another press has begun it.
+        """
+        confirm = self._keys.scope(conversation).confirm
+        run, mark = f"{nonce}:run", f"{update_id}:{token_urlsafe(12)}"
+        *_, (asked, marked) = await self._client.pipeline(
+            [
+                # The client may send a command twice; the mark tells whose the first one was.
+                ("HSETNX", confirm, run, mark),
+                ("EXPIRE", confirm, _WAITS_S),
+                ("HMGET", confirm, nonce, run),
+            ]
+        )
+        if asked is None or not marked.startswith(b"%d:" % update_id):
+            return None
+        about = asked.split(b"|", 2)[2].decode()
+        return about, "first" if marked == mark.encode() else "repeated"
+
+    async def is_on_its_way(self, conversation: Scope, callback_data: str) -> bool:
+        """Return whether an open turn is about to store what a button of its reply is about."""
+        # A button is the end of a list, in JSON in a string of JSON: no text of a reply looks so.
+        button = f',\\"{callback_data}\\"]'
+        keys = self._keys.scope(conversation).step_keys
+        return bool(await self._scripts["shows_button"](keys, {}, button))

@@ -1,0 +1,71 @@
+"""Questions by button: stored with their reply, answered once, and erased."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory.erasure.questions import NotConfirmed, Question
+from memory.memory import Memory
+from memory.queue.open_turn import Interrupted, OpenTurn
+from memory.queue.signals import Stop
+from memory.store.errors import LeaseLost
+from tests.memory.turns import ANN, HERE, clear, put, take
+
+ABOUT = '[1,"order","{\\"thing\\":\\"a|b\\"}"]'
+
+
+async def asked_by_a_turn(memory: Memory, turn: OpenTurn, question: Question) -> None:
+    outbox = f'["{question.nonce}"]'.encode()
+    await memory.turns.write_outbox(turn, outbox, {question.nonce: question.stored})
+
+
+async def test_what_is_agreed_to_begins_for_one_press_and_only_once(memory: Memory) -> None:
+    nonce = await memory.questions.ask(HERE, "tool", ANN, ABOUT)
+    assert await memory.questions.begin(HERE, nonce, 50) == (ABOUT, "first")
+    assert await memory.questions.begin(HERE, nonce, 50) == (ABOUT, "repeated")
+    assert await memory.questions.begin(HERE, nonce, 51) is None
+    assert await memory.questions.begin(HERE, nonce, 5) is None
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "cleared", "with a message"])
+async def test_an_erased_or_withdrawn_question_begins_nothing(memory: Memory, how: str) -> None:
+    nonces = [await memory.questions.ask(HERE, kind, ANN, ABOUT) for kind in ("tool", "import")]
+    if how == "withdrawn":
+        assert await memory.questions.withdraw(HERE, nonces[0], ANN)
+    elif how == "cleared":
+        await clear(memory, 60)
+    else:
+        await memory.forgetting.erase_messages(HERE, {1}, "receipt")
+    assert await memory.questions.begin(HERE, nonces[0], 50) is None
+    stored = await memory.client.call("HVALS", memory.keys.scope(HERE).confirm)
+    assert [each for each in stored if ABOUT.encode() in each] == (
+        [] if how == "cleared" else [f"import|{ANN}|{ABOUT}".encode()]
+    )
+
+
+async def test_a_question_is_stored_with_its_reply_and_not_without(memory: Memory) -> None:
+    """A worker that takes the turn over, and one of an older release, find it as it was stored."""
+    question = Question("again", ANN, "7,1")
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.stopping.stop(HERE, Stop(9, ANN))
+    with pytest.raises(Interrupted):
+        await asked_by_a_turn(memory, turn, question)
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.questions.check(HERE, question.nonce, "again", ANN)
+    for each in [replace(turn, is_stopped=True)] * 2:  # the answer of the first call was lost
+        await asked_by_a_turn(memory, each, question)
+    assert await memory.questions.check(HERE, question.nonce, "again", None) == "7,1"
+    key = memory.keys.scope(HERE).confirm
+    assert await memory.client.call("HGET", key, question.nonce) == b"again|7|7,1"
+    assert 3_500 < await memory.client.call("TTL", key) <= 3_600
+
+
+async def test_a_turn_that_was_erased_asks_nothing_any_more(memory: Memory) -> None:
+    await put(memory, 1)
+    turn, question = await take(memory), Question("tool", ANN, ABOUT)
+    await clear(memory, 1)
+    with pytest.raises(LeaseLost):
+        await asked_by_a_turn(memory, turn, question)
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.questions.check(HERE, question.nonce, "tool", ANN)
