@@ -28,25 +28,24 @@ _LABELS: Mapping[type[ToolWrite], tuple[str, str]] = {
 }
 
 
-def questions(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) -> tuple[Part, ...]:
-    """Return a question with two buttons for each write that needs an answer."""
+def questions(
+    sentences: Sentences, language: str, writes: Sequence[ToolWrite], *, are_cards: bool = False
+) -> tuple[Part, ...]:
+    """Return a question with two buttons for each write that needs an answer.
+
+    `are_cards`: the facts were learned, and a third button asks for other words.
+    """
+    edit = sentences.text(language, "buttons.edit")
     return tuple(
         replace(
             _described(sentences, language, "ask", write),
-            buttons=(_row(sentences, language, write),),
+            buttons=(
+                _row(sentences, language, write),
+                *[(Button(edit, f"{REWORD}:{write.nonce}"),)] * are_cards,
+            ),
         )
         for write in writes
         if write.nonce
-    )
-
-
-def cards(sentences: Sentences, language: str, writes: Sequence[Remember]) -> tuple[Part, ...]:
-    """Return the questions for facts that were learned, with a third button for other words."""
-    shown = questions(sentences, language, writes)
-    edit = sentences.text(language, "buttons.edit")
-    return tuple(
-        replace(part, buttons=(*part.buttons, (Button(edit, f"{REWORD}:{write.nonce}"),)))
-        for part, write in zip(shown, writes, strict=True)
     )
 
 

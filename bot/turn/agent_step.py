@@ -8,7 +8,7 @@ from secrets import token_urlsafe
 
 import structlog
 
-from bot.commands.consent import cards, confirmations, questions
+from bot.commands.consent import confirmations, questions
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
 from bot.reply.long_reply import MAX_CHARS, is_worth_rich, reply_parts
@@ -137,7 +137,7 @@ class AgentStep:
             asked, writes = questions(self._sentences, language, aged), [*writes, *aged]
         return Outbox(
             request.to,
-            parts + asked + cards(self._sentences, language, learned),
+            parts + asked + questions(self._sentences, language, learned, are_cards=True),
             said=said_with(text[:MAX_CHARS], attached),
             digest=digest(steps),
             # The text of a learned fact stays where an erasure finds it.

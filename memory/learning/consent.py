@@ -4,7 +4,7 @@ It waits in a field of the conversation, which goes with the message that it res
 it. An answer counts once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from secrets import token_urlsafe
@@ -27,6 +27,12 @@ from memory.store.keys import Scope
 
 WithDomain = Callable[[str, str], str]
 
+_ANSWERS: Mapping[type[ToolWrite], tuple[str, str]] = {
+    StillTrue: ("confirmed", "forgotten"),
+    ForgetRecord: ("forgotten", "not_forgotten"),
+}
+_OF_FACT = ("changes", "is_pinned", "kind", "from_day", "to_day")
+"""What a fact has from the write that keeps it."""
 _WAITS_S = 3_600
 _CARD_WAITS_S = 86_400
 _MAX_CARDS = 20
@@ -78,17 +84,9 @@ def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> l
             continue
         ended = following.fact_id if isinstance(following, Ended) else 0
         source = fact.sources[0]
-        write = Remember(
-            fact.text,
-            ended,
-            asks_first=True,
-            sender_id=source.sender_id,
-            changes=fact.changes,
-            is_pinned=fact.is_pinned,
-            kind=fact.kind,
-            from_day=fact.from_day,
-            to_day=fact.to_day,
-        )
+        of_fact = {name: getattr(fact, name) for name in _OF_FACT}
+        asker = source.sender_id
+        write = Remember(fact.text, ended, asks_first=True, sender_id=asker, **of_fact)
         # One second between two cards keeps them in order.
         expires_at = now + _CARD_WAITS_S + len(cards)
         cards.append(WaitingWrite(token_urlsafe(12), source.seq, expires_at, UNASKED, write))
@@ -106,14 +104,8 @@ def remembered(
     source = Source(here.scope.tag, seq, here.epoch, write.sender_id)
     known = known_facts(facts, here)
     replaced = next((fact for fact in known if fact.id == write.replaces), None)
-    new = Fact(
-        *(0, write.text, (source,), now),
-        is_pinned=write.is_pinned,
-        changes=write.changes,
-        kind=write.kind,
-        from_day=write.from_day,
-        to_day=write.to_day,
-    )
+    of_fact = {name: getattr(write, name) for name in _OF_FACT}
+    new = Fact(0, write.text, (source,), now, **of_fact)
     if replaced is None:
         return [new]
     return [new.in_place_of(replaced), Ended(write.replaces, now, THE_ONE_BEFORE)]
@@ -155,7 +147,8 @@ class Consent:
                 await _check_owner(facts, asked.write, asker)
             if text and isinstance(asked.write, Remember):
                 asked = replace(asked, write=replace(asked.write, text=text))
-            answer = _answer_to(asked.write, agrees=agrees)
+            yes, no = _ANSWERS.get(type(asked.write), ("kept", "not_kept"))
+            answer = yes if agrees else no
             await self._carry_out(here, facts, asked, answer)
             answers.append(answer)
 
@@ -189,15 +182,6 @@ class Consent:
             await self._scopes.write(facts, Write(removed=[answered.name]))
 
 
-def _answer_to(write: ToolWrite, *, agrees: bool) -> str:
-    match write:
-        case StillTrue():
-            return "confirmed" if agrees else "forgotten"
-        case ForgetRecord():
-            return "forgotten" if agrees else "not_forgotten"
-    return "kept" if agrees else "not_kept"
-
-
 def _agreed(
     here: ScopeMemory, facts: ScopeMemory, asked: WaitingWrite, answer: str
 ) -> list[ScopeEntry]:
@@ -220,11 +204,9 @@ def _check_same(facts: ScopeMemory, write: StillTrue, answer: str) -> None:
 
 async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
     """Raise `NotConfirmed` if the write would end or erase a fact that now is another person's."""
-    fact_ids: tuple[int, ...] = ()
+    fact_ids: tuple[int, ...] = (write.replaces,) if isinstance(write, Remember) else ()
     if isinstance(write, ForgetRecord | StillTrue):
         fact_ids = write.record_ids
-    elif isinstance(write, Remember):
-        fact_ids = (write.replaces,)
     for fact_id in fact_ids:
         fact = facts.record(fact_id)
         if isinstance(fact, Fact) and not await may_change(asker, senders_of(facts, fact)):

@@ -105,7 +105,8 @@ class TurnStore:
         Raise `LeaseLost`, or `Interrupted` if the run has to end. The same round trip counts what
         the model billed for it.
         """
-        step = self._run_step("outbox", turn, outbox, questions=questions)
+        asked = {"questions": questions} if questions else {}
+        step = self._run_step("outbox", turn, outbox, **asked)
         answer = await self._usage.count_along(turn.lease.conversation, step)
         check(answer, turn.lease)
 
@@ -222,19 +223,11 @@ class TurnStore:
             "cursor": cursor.request,
         }
 
-    def _run_step(
-        self,
-        name: str,
-        turn: OpenTurn,
-        *opaque: bytes,
-        questions: Mapping[str, str] | None = None,
-    ) -> ScriptCall:
+    def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes, **asked: object) -> ScriptCall:
         """Return a step that also answers whether the run has to end."""
-        request = {**turn.lease.named, "turn": turn.id, **asdict(self._times)}
+        request = {**turn.lease.named, "turn": turn.id, **asdict(self._times), **asked}
         keys = self._store.keys.scope(turn.lease.conversation)
-        names = keys.run_keys
-        if questions:
-            names, request["questions"] = (*names, keys.confirm), questions
+        names = (*keys.run_keys, keys.confirm) if asked else keys.run_keys
         if turn.run.shown is not None:
             request["is_shown"] = True
         if turn.is_stopped:

@@ -92,7 +92,7 @@ class Importing:
     ) -> tuple[Part, ...]:
         """Put the file into the mailbox again, now with the agreement; its turn stores it.
 
-        Or its turn reads it as a document, although it looks like a list.
+        With `read_as` its turn reads it as a document, although it looks like a list.
         """
         about = await self._questions.check(here, nonce, "import", pressed.sender.id)
         if not about:

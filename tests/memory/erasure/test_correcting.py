@@ -231,7 +231,7 @@ async def test_an_answer_before_the_learner_has_read_the_question_counts_once(
     wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
     writes = to_json([wanted, Remember("rows", sender_id=ANN)])
     await talk(memory, "one", conversation=here, closing=Closing(writes=writes))
-    learning = [memory.learn(here)] * learns_meanwhile
+    learning = [memory.learn(here)] if learns_meanwhile else []
     answers = await asyncio.gather(answer(memory, here, agrees=True), *learning)
     assert answers[0] == "kept"
     await memory.learn(here)
