@@ -30,7 +30,6 @@ async def take(memory: Memory, conversation: Scope = HERE) -> OpenTurn:
 
 
 async def read_by(memory: Memory, turn: OpenTurn) -> ChatHistory:
-    """Return the history as a turn has loaded it."""
     here = turn.lease.conversation
     return await ChatHistory.of_turn(memory.histories, here, turn.loaded, turn.facts)
 
@@ -50,7 +49,6 @@ async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committe
 
 
 async def clear(memory: Memory, update_id: int = 10, conversation: Scope = HERE) -> Receipt:
-    """Ask before a conversation is erased, and confirm it by this update."""
     nonce = await memory.questions.ask(conversation, "clear", ANN)
     return await memory.forgetting.clear(conversation, nonce, ANN, update_id, as_admin=False)
 

@@ -134,7 +134,6 @@ class Pressing(QuietChat):
         return (DONE,)
 
     async def reply(self, *parts: Part) -> None:
-        """Store a reply whose turn is not closed yet."""
         await put(self._memory, 1, HERE)
         turn, outbox = await take(self._memory, HERE), Outbox(Destination(-9), parts)
         await self._memory.turns.write_outbox(turn, outbox.to_bytes())
