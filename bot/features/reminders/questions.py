@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from bot.commands.sentences import Sentences
 from bot.features.reminders.time_zone import TimeZones, find_zone, zone_of_shared
-from bot.features.reminders.tools import KIND, MAX_TASKS, is_one_too_many
+from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_many
 from bot.reply.parts import Button, Part
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress
