@@ -344,8 +344,10 @@ MUTANTS = (
     Mutant(
         "an erased question may be asked again",
         "no send begins after a clear",
-        _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
-        since=1_855,
+        _acting(
+            _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
+            *("text", "edit", "delete_message"),
+        ),
     ),
     Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
     Mutant(
