@@ -85,7 +85,8 @@ class ChatHistory:
         if here.version != loaded.version:
             raise LeaseLost(conversation.tag)
         history = cls(parts, here, said)
-        if len(said.messages) < min(parts.tail, said.length):
+        # The length is -1 if the cache has lost what the turn did not read again.
+        if said.length < 0 or len(said.messages) < min(parts.tail, said.length):
             await history.fill()
         return history
 

@@ -45,7 +45,7 @@ BOT_KEYS_LEFT_OUT = (
     *("off_record", "dead_letters", "person_epoch", "erased", "layout", "restoring"),
     # What belongs to this server or this month.
     *("capacity", "capacity_lease", "ballast", "admins", "models", "send_rate"),
-    *("usage", "turns_of", "refused_turn_of", "spent_of"),
+    *("usage", "noted_calls", "turns_of", "refused_turn_of", "spent_of"),
     *("looks", "of_feature", "reloads"),
 )
 
