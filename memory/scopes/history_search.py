@@ -17,7 +17,8 @@ from memory.search.question import asks_for_all, asks_for_first, is_question
 
 _RELATED_SHARE = 4
 _MAX_INDEXED_INLINE = 200
-"""With more messages to index first, a search runs in a thread so that other turns go on."""
+_MAX_SEARCHED_INLINE = 20_000
+"""With more messages to index first, or to search, a thread does it so that other turns go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ class HistorySearch:
                     hits += index.index.statements_of_rare_words(text, k, allowed)
                 return _once(hits)
 
-        if self.stream.unindexed > _MAX_INDEXED_INLINE or self.stream.searching.locked():
+        is_long = len(self.stream.messages) > _MAX_SEARCHED_INLINE
+        is_long = is_long or self.stream.unindexed > _MAX_INDEXED_INLINE
+        if is_long or self.stream.searching.locked():
             return await asyncio.to_thread(find)
         return find()
 
