@@ -5,9 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import httpx2
-import pytest
 from telegram import Bot, Update
-from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
 from tests.servers.bot_api import BotApiServer, Chat, Message, Person
@@ -67,8 +65,3 @@ async def raw_client(server: BotApiServer) -> AsyncIterator[httpx2.AsyncClient]:
         base_url=base_url, timeout=60, trust_env=False, verify=False
     ) as client:
         yield client
-
-
-def refusal(caught: pytest.ExceptionInfo[TelegramError]) -> str:
-    """Return the text of a refusal as python-telegram-bot raises it."""
-    return caught.value.message

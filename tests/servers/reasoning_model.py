@@ -22,7 +22,6 @@ class ReasoningModel:
 
     script: Responder
     max_answer_tokens: int = 0
-    thinking_s: float = 0
     efforts: list[str] = field(default_factory=list)
 
     async def respond(self, request: ChatRequest) -> Reply:
@@ -30,7 +29,7 @@ class ReasoningModel:
         self.efforts.append(request.effort)
         thoughts = THOUGHTS.get(request.effort, max(THOUGHTS.values()))
         reply = await self.script.respond(request)
-        reply = replace(reply, thoughts=thoughts * _TOKEN, thinking_s=self.thinking_s)
+        reply = replace(reply, thoughts=thoughts * _TOKEN)
         limit = request.max_output_tokens or self.max_answer_tokens
         if not limit:
             return reply

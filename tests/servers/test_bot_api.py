@@ -1,21 +1,15 @@
 """The local Telegram takes, answers and refuses calls as the Bot API does."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from telegram import InputFile
 from telegram.error import ChatMigrated, Forbidden, InvalidToken, RetryAfter
 
-from tests.servers.bot_api import BotApiServer, Entity, Upload, entity_text, utf16_length
-from tests.servers.bot_api.errors import BadRequestError
-from tests.servers.bot_api.formatting import read_text
-from tests.servers.bot_api.parameters import Parameters, read_parameters
+from tests.servers.bot_api import BotApiServer, Entity, Upload
 from tests.servers.bot_api_client import Scene, bot_of, raw_client, scene
 
 NOON = 1_800_000_000.0
@@ -211,39 +205,6 @@ async def test_a_body_that_cannot_be_read_is_refused(kind: str, body: bytes, sai
         answer = await client.post("sendMessage", content=body, headers=headers)
     assert answer.status_code == 400
     assert said in answer.json()["description"]
-
-
-@given(st.text("ab \n🙂ü", min_size=1, max_size=12), st.integers(0, 12), st.integers(1, 12))
-def test_an_entity_is_taken_exactly_if_it_covers_whole_characters(
-    text: str, offset: int, length: int
-) -> None:
-    spans = {
-        (utf16_length(text[:start]), utf16_length(text[start:end])): text[start:end]
-        for start in range(len(text))
-        for end in range(start + 1, len(text) + 1)
-    }
-    bold = json.dumps([{"type": "bold", "offset": offset, "length": length}])
-    parameters = Parameters({"text": text, "entities": bold})
-    if (offset, length) not in spans:
-        with pytest.raises(BadRequestError):
-            read_text(parameters, {}, may_be_empty=True)
-        return
-    result = read_text(parameters, {}, may_be_empty=True)
-    covered = spans[offset, length]
-    assert text.rstrip(" \n").endswith(result.text)
-    left = [entity_text(result.text, each) for each in result.entities]
-    assert left in ([covered], [covered.rstrip(" \n")] if covered.strip() else [])
-
-
-@given(st.binary(max_size=64), st.sampled_from([b"", b"\r", b"\n", b"\r\n", b"\x00\xff"]))
-def test_an_uploaded_file_keeps_every_byte(head: bytes, ending: bytes) -> None:
-    content = head + b"\r\n" * 5000 + ending  # longer than what the parser reads at once
-    disposition = b'Content-Disposition: form-data; name="document"; filename="a.bin"'
-    kind = b"Content-Type: application/octet-stream"
-    body = b"\r\n".join([b"--cut", disposition, kind, b"", content]) + b"\r\n--cut--\r\n"
-    parameters = read_parameters("", "multipart/form-data; boundary=cut", body)
-    file = Upload(content, "a.bin", "application/octet-stream")
-    assert parameters.upload("document") == file
 
 
 async def test_drafts_and_typing_end_with_a_message_or_in_time_and_share_their_limits(

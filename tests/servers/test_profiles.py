@@ -1,79 +1,22 @@
-"""Servers answer and refuse in their own words, and so do OpenAI's models."""
+"""OpenAI's models refuse in the words of the service.
 
-import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+The words of the other servers are checked by the tests of `bot.check`.
+"""
+
 from typing import Any
 
-import httpx2
 import openai
 import pytest
 from openai import AsyncOpenAI
 
-from tests.servers import profiles
 from tests.servers.model_api import Dialect, ModelApiServer, Scripted
 from tests.servers.model_api_client import client_of
 from tests.servers.openai_models import refused_by_openai
-from tests.servers.reasoning_model import ReasoningModel
 
 OPENAI = Dialect(server="OpenAI", refuses=refused_by_openai)
 HELLO = [{"role": "user", "content": "hello"}]
 FUNCTION = {"name": "sum", "parameters": {"type": "object"}}
 TOOLS: dict[str, object] = {"tools": [{"type": "function", "function": FUNCTION}]}
-
-
-async def ask(
-    dialect: Dialect, path: str, body: Mapping[str, Any] | None = None, key: str = "right"
-) -> httpx2.Response:
-    headers = {"authorization": f"Bearer {key}"}
-    async with (
-        ModelApiServer(Scripted(), dialect=replace(dialect, api_key="right")) as server,
-        httpx2.AsyncClient(base_url=f"{server.base_url}/", headers=headers) as client,
-    ):
-        return await (client.get(path) if body is None else client.post(path, json=body))
-
-
-@pytest.mark.parametrize(
-    ("dialect", "path", "key", "status", "text"),
-    [
-        (profiles.OPENAI, "nowhere", "right", 404, "Invalid URL (POST /v1/nowhere)"),
-        (profiles.GROQ, "nowhere", "right", 404, "unknown_url"),
-        (profiles.OLLAMA, "nowhere", "right", 404, "404 page not found"),
-        (profiles.LM_STUDIO, "nowhere", "right", 200, "Unexpected endpoint or method"),
-        (profiles.LITELLM, "nowhere", "right", 404, '{"detail":"Not Found"}'),
-        (profiles.OPENAI, "models", "wrong", 401, "invalid_api_key"),
-        (profiles.OPENROUTER, "models", "wrong", 401, "User not found."),
-        (profiles.AZURE, "models", "wrong", 401, "invalid subscription key"),
-        (profiles.LITELLM, "models", "wrong", 400, "No connected db."),
-        (profiles.GROQ, "chat/completions", "right", 400, "property 'store' is unsupported"),
-        (profiles.VLLM, "models", "right", 200, '"owned_by":"vllm"'),
-    ],
-    ids=lambda value: value.server if isinstance(value, Dialect) else "",
-)
-async def test_a_server_answers_in_its_own_words(
-    dialect: Dialect, path: str, key: str, status: int, text: str
-) -> None:
-    body = None if path == "models" else {"model": "m", "messages": HELLO, "store": False}
-    answer = await ask(dialect, path, body, key)
-    assert answer.status_code == status
-    assert text in answer.text
-    assert answer.headers.items() >= dict(dialect.headers).items()
-
-
-async def test_a_prompt_loses_its_front_and_keeps_its_system_message() -> None:
-    script = Scripted()
-    roles = [f"{role} {number}" for number in range(4) for role in ("user", "assistant")]
-    talk = [{"role": role.split()[0], "content": f"{role} {'word ' * 10}"} for role in roles]
-    messages = [{"role": "system", "content": "Be kind."}, *talk, *HELLO]
-    async with (
-        ModelApiServer(script, dialect=replace(profiles.OLLAMA, context_tokens=80)) as server,
-        httpx2.AsyncClient(base_url=f"{server.base_url}/") as client,
-    ):
-        answer = await client.post("chat/completions", json={"model": "m", "messages": messages})
-    [(seen, _)] = script.log
-    kept = [message.content[:11].strip() for message in seen.messages]
-    assert kept == ["Be kind.", "assistant 2", "user 3 word", "assistant 3", "hello"]
-    assert answer.json()["usage"]["prompt_tokens"] <= 80 < server.log.calls[0].prompt_tokens
 
 
 async def chat(client: AsyncOpenAI, model: str, **more: Any) -> Any:
@@ -127,24 +70,3 @@ async def test_openais_models_refuse_with_the_text_of_the_service() -> None:
         with pytest.raises(openai.BadRequestError, match="'minimal'") as caught:
             await responses(client, "gpt-5.6-luna", reasoning={"effort": "minimal"})
         assert caught.value.param == "reasoning.effort"
-
-
-async def test_a_reasoning_model_may_use_up_all_tokens_and_is_silent_meanwhile() -> None:
-    model = ReasoningModel(Scripted("A short answer."))
-    async with ModelApiServer(model) as server, client_of(server) as client:
-        cut = await responses(client, "m", max_output_tokens=300)
-        whole = await responses(client, "m", max_output_tokens=300, reasoning={"effort": "low"})
-        [choice] = (await chat(client, "m", max_completion_tokens=300))["choices"]
-        server.responder = ReasoningModel(Scripted("At last."), thinking_s=3600)
-        stream = await client.responses.create(model="m", input="hello", stream=True)
-        assert (await anext(aiter(stream))).type == "response.created"
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                [event async for event in stream if event.type == "response.output_text.delta"]
-    assert [entry["type"] for entry in cut["output"]] == ["reasoning"]
-    assert cut["incomplete_details"] == {"reason": "max_output_tokens"}
-    assert cut["usage"]["output_tokens_details"] == {"reasoning_tokens": 300}
-    assert whole["status"] == "completed"
-    assert whole["usage"]["output_tokens_details"] == {"reasoning_tokens": 100}
-    assert (choice["finish_reason"], choice["message"]["content"]) == ("length", "")
-    assert model.efforts == ["", "low", ""]
