@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 from telegram import InputFile
-from telegram.error import ChatMigrated, Forbidden, InvalidToken, RetryAfter
+from telegram.error import Forbidden, InvalidToken, RetryAfter
 
 from tests.servers.bot_api import BotApiServer, Entity, Upload
 from tests.servers.bot_api_client import Scene, bot_of, raw_client, scene
@@ -207,6 +207,16 @@ async def test_a_body_that_cannot_be_read_is_refused(kind: str, body: bytes, sai
     assert said in answer.json()["description"]
 
 
+@pytest.mark.parametrize("ending", [b"", b"\r", b"\n", b"\r\n", b"\x00\xff"])
+async def test_an_uploaded_file_keeps_every_byte(ending: bytes) -> None:
+    content = b"\xff" + b"\r\n" * 5000 + ending  # longer than what the parser reads at once
+    async with scene() as at:
+        await at.bot.send_document(1, InputFile(content, "a.bin"))
+        media = at.chat.replies[-1].media
+        assert media
+        assert media.file.content == content
+
+
 async def test_drafts_and_typing_end_with_a_message_or_in_time_and_share_their_limits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -236,36 +246,8 @@ async def test_drafts_and_typing_end_with_a_message_or_in_time_and_share_their_l
     assert taken == [20, 20, 0, 20]
 
 
-@pytest.mark.parametrize("keep", [False, True])
-async def test_stop_under_a_draft_can_be_pressed_once(*, keep: bool) -> None:
+async def test_who_is_in_a_group_and_whether_the_bot_may_write_there() -> None:
     async with scene() as at:
-        await at.bot.get_updates(allowed_updates=["message", "stopped_message_generation"])
-        await at.bot.send_message_draft(1, 6, "I am")
-        with pytest.raises(ValueError, match="can be stopped"):
-            await at.anna.stop(at.chat)
-        topic = at.chat.add_topic("Boats", 40)
-        stoppable = {"can_stop": True, "keep_on_stop": keep}
-        for thread in (None, topic.id):
-            await at.bot.send_message_draft(
-                1, 7, "I am", message_thread_id=thread, api_kwargs=stoppable
-            )
-        await at.anna.stop(at.chat, topic)
-        await at.anna.stop(at.chat)
-        inside, outside = (update.body for update in at.server.updates.history[-2:])
-        assert (inside["draft_id"], inside["message_thread_id"]) == (7, 40)
-        assert (outside["draft_id"], "message_thread_id" in outside) == (7, False)
-        assert (at.chat.draft is not None) is keep
-        with pytest.raises(ValueError, match="can be stopped"):
-            await at.anna.stop(at.chat)
-
-
-async def test_who_may_be_written_to_and_who_is_in_a_group() -> None:
-    async with scene() as at:
-        await at.anna.block()
-        with pytest.raises(Forbidden, match="bot was blocked by the user"):
-            await at.bot.send_message(1, "hello?")
-        await at.anna.say(at.chat, "I am back")
-        await at.bot.send_message(1, "Welcome back")
         bert, carla = at.server.user(2, "Bert"), at.server.user(4, "Carla")
         group = at.server.group("Friends", [bert], [at.anna, carla], bot_is_admin=True)
         at.server.user(5, "Dora")
@@ -278,10 +260,3 @@ async def test_who_may_be_written_to_and_who_is_in_a_group() -> None:
         await bert.kick_bot(other)
         with pytest.raises(Forbidden, match="bot was kicked from the supergroup chat"):
             await at.bot.send_message(other.id, "hello?")
-        basic = at.server.group("Basic", [bert], [at.anna], basic=True)
-        large = await at.anna.migrate(basic)
-        with pytest.raises(ChatMigrated) as moved:
-            await at.bot.send_message(basic.id, "hello")
-        assert moved.value.new_chat_id == large.id
-        gone, come = (update.body for update in at.server.updates.history[-2:])
-        assert (gone["migrate_to_chat_id"], come["migrate_from_chat_id"]) == (large.id, basic.id)

@@ -6,13 +6,14 @@ What it answers in pieces, and its faults, the tests of `bot.model` would miss.
 from itertools import combinations
 from typing import Any
 
+import openai
 import pytest
 from openai import AsyncOpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from memory.behaviors.steps import ToolCall
-from tests.servers.model_api import ModelApiServer, Quirk, Reply, Scripted
+from tests.servers.model_api import Dialect, ModelApiServer, Quirk, Reply, Scripted
 from tests.servers.model_api_client import client_of
 from tests.servers.word_vectors import embed
 
@@ -89,6 +90,9 @@ async def test_thoughts_are_counted_encrypted_and_taken_back() -> None:
         entries = [{"role": "user", "content": "hello"}, *sent, *outputs]
         assert (await respond(client, entries, tools=TOOLS, **ENCRYPTED)).output_text == "Fine."
         messages = server.log.chats[-1].messages
+        server.dialect = Dialect(server="another")  # which cannot read these thoughts
+        with pytest.raises(openai.BadRequestError, match="could not be verified"):
+            await respond(client, entries, tools=TOOLS, **ENCRYPTED)
         assert [message.role for message in messages] == ["user", "assistant", "tool", "tool"]
         assert messages[1].tool_calls == CALLS
         whole = (await respond(client)).usage

@@ -43,9 +43,9 @@ class Member:
 class Message:
     """A message as it stands now; an edit makes a new value with the same id.
 
-    `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. `origin`
-    is the MessageOrigin of a forwarded message in JSON. Only a post of a channel has no `sender`.
-    The photos of an album have the same `album`. `sender_chat` is the chat that a person speaks as.
+    `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. Only
+    a post of a channel has no `sender`. The photos of an album have the same `album`. `sender_chat`
+    is the chat that a person speaks as.
     `service` holds the fields of a service message as they stand in JSON, `content` other such
     fields (`contents` makes them). `external_reply` is the message of another chat or topic that
     this one replies to.
@@ -62,7 +62,6 @@ class Message:
     id: int = 0
     sent_at: int = 0
     edited_at: int = 0
-    origin: Mapping[str, object] = field(default_factory=dict)
     album: str = ""
     sender_chat: "Chat | None" = field(default=None, repr=False)
     service: Mapping[str, object] = field(default_factory=dict)

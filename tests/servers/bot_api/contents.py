@@ -1,4 +1,4 @@
-"""What a message may carry besides words and files: places, polls, blocks, origins, quotes.
+"""What a message may carry besides words and files: places, contacts, blocks, quotes.
 
 Each function returns the JSON of the Bot API.
 """
@@ -9,16 +9,14 @@ from dataclasses import replace
 
 from tests.servers.bot_api.chats import Message
 from tests.servers.bot_api.shapes import Shape
-from tests.servers.bot_api.values import Entity, Quote, present, utf16_length
+from tests.servers.bot_api.values import Entity, Quote, utf16_length
 
 _QUOTABLE = {"bold", "italic", "underline", "strikethrough", "spoiler", "custom_emoji", "date_time"}
 """Entities that a quote must have exactly as the message has them."""
 
 
-def location(latitude: float, longitude: float, *, live_period_s: int = 0) -> Shape:
-    """Return a place on the map; a live one moves by edits."""
-    place: Shape = {"latitude": latitude, "longitude": longitude}
-    return {"location": place | present(live_period=live_period_s)}
+def location(latitude: float, longitude: float) -> Shape:
+    return {"location": {"latitude": latitude, "longitude": longitude}}
 
 
 def contact(first_name: str, phone_number: str) -> Shape:
@@ -28,11 +26,6 @@ def contact(first_name: str, phone_number: str) -> Shape:
 def rich(*blocks: Shape) -> Shape:
     """Return a rich message of these blocks, such as `{"type": "paragraph", "text": "Hi"}`."""
     return {"rich_message": {"blocks": list(blocks)}}
-
-
-def from_hidden_user(name: str, sent_at: int) -> Shape:
-    """Return the origin of a message whose writer hides the account."""
-    return {"type": "hidden_user", "date": sent_at, "sender_user_name": name}
 
 
 def find_quote(

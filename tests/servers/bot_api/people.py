@@ -1,4 +1,4 @@
-"""What people do: write, send files, edit, forward, quote, press buttons, stop, block, migrate.
+"""What people do: write, send files, edit, quote, press buttons, stop, block, migrate.
 
 Each act changes a chat as people see it and becomes an update for the bot. An act that is
 impossible in Telegram raises `ValueError`, because the test is wrong.
@@ -10,12 +10,11 @@ from dataclasses import replace
 from functools import partial
 
 from tests.servers.bot_api.chats import Chat, Message
-from tests.servers.bot_api.contents import find_quote, location
+from tests.servers.bot_api.contents import find_quote
 from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
 from tests.servers.bot_api.shapes import (
     chat_shape,
     message_shape,
-    origin_of,
     reaction_shape,
     user_shape,
 )
@@ -82,19 +81,17 @@ class Person:
         entities: Sequence[Entity] | None = None,
         speaking_as: Chat | None = None,
         quote: str = "",
-        is_manual: bool = True,
     ) -> Message:
         """Send a text; mentions and commands in it are found unless `entities` are given.
 
         `speaking_as` the group itself is an anonymous admin, as another chat that channel. In a
-        channel every message is the channel's. `quote` is a part of the message replied to; the
-        person selected it, unless `is_manual` is false. A message of another chat or topic may be
-        replied to.
+        channel every message is the channel's. `quote` is a part of the message replied to,
+        which may be one of another chat or topic.
         """
         found = find_entities(text) if entities is None else tuple(entities)
         message = self._message(chat, reply_to, topic, speaking_as)
         if quote:
-            message = replace(message, quote=_quote(reply_to, quote, is_manual=is_manual))
+            message = replace(message, quote=_quote(reply_to, quote))
         return await self._send(replace(message, text=text, entities=found))
 
     async def send(
@@ -151,53 +148,8 @@ class Person:
         """Send what is neither text nor file, such as `contents.location(48.1, 11.5)`."""
         return await self._send(replace(self._message(chat, reply_to, topic), content=content))
 
-    async def move(self, message: Message, latitude: float, longitude: float) -> Message:
-        """Move a live location: the bot gets an edited message."""
-        seen = _seen(message)
-        period = seen.content["location"]
-        assert isinstance(period, dict)
-        moved = location(latitude, longitude, live_period_s=period["live_period"])
-        return await self._edit(replace(seen, content=moved))
-
     async def edit(self, message: Message, text: str) -> Message:
         return await self._edit(replace(_seen(message), text=text, entities=find_entities(text)))
-
-    async def forward(
-        self,
-        chat: Chat,
-        messages: Sequence[Message | str],
-        *,
-        topic: Topic | None = None,
-        origin: Mapping[str, object] | None = None,
-        comment: str = "",
-    ) -> list[Message]:
-        """Forward messages; each arrives by itself, after the `comment` if there is one.
-
-        A text as a message needs an `origin`, such as `contents.from_hidden_user("Carla", 1)`; it
-        also replaces the origin of messages.
-        """
-        if comment:
-            await self.say(chat, comment, topic=topic)
-        written = [
-            Message(chat, None, text=each) if isinstance(each, str) else each for each in messages
-        ]
-        if origin:
-            written = [replace(each, origin=origin) for each in written]
-        if not all(origin_of(each) for each in written):
-            raise ValueError("a text has no origin of its own")
-        return [
-            await self._send(
-                replace(
-                    self._message(chat, None, topic),
-                    text=each.text,
-                    entities=each.entities,
-                    media=each.media,
-                    content=each.content,
-                    origin=origin_of(each),
-                )
-            )
-            for each in written
-        ]
 
     async def delete(self, message: Message) -> None:
         message.chat.remove(_seen(message))
@@ -353,8 +305,8 @@ def _seen(message: Message) -> Message:
     return now
 
 
-def _quote(replied: Message | None, text: str, *, is_manual: bool) -> Quote:
+def _quote(replied: Message | None, text: str) -> Quote:
     quote = find_quote(replied, text) if replied else None
     if quote is None:
         raise ValueError(f"{text!r} is not in {replied}")
-    return replace(quote, is_manual=is_manual)
+    return replace(quote, is_manual=True)

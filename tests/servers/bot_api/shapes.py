@@ -3,7 +3,7 @@
 Absent values are absent fields.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tests.servers.bot_api.account import Account
@@ -94,7 +94,6 @@ def message_shape(message: Message, *, with_reply: bool = True) -> Shape:
         edit_date=message.edited_at,
         message_thread_id=message.thread_id,
         is_topic_message=bool(message.topic_id),
-        forward_origin=message.origin,
         media_group_id=message.album,
         sender_chat=message.sender_chat and chat_shape(message.sender_chat),
         quote=message.quote and _quote_shape(message.quote),
@@ -109,10 +108,10 @@ def message_shape(message: Message, *, with_reply: bool = True) -> Shape:
     return {**shape, **message.content, **message.service}
 
 
-def origin_of(message: Message) -> Mapping[str, object]:
-    """Return the MessageOrigin that a message has when it is forwarded."""
-    if message.origin or message.sender is None:
-        return message.origin
+def _origin(message: Message) -> Shape:
+    """Return the MessageOrigin that a reply from elsewhere names."""
+    if message.sender is None:
+        return {}
     return {"type": "user", "date": message.sent_at, "sender_user": user_shape(message.sender)}
 
 
@@ -122,7 +121,7 @@ def file_shape(file: StoredFile) -> Shape:
 
 def _external_reply(message: Message) -> Shape:
     """Return the ExternalReplyInfo of a message in another chat or topic; it has no text."""
-    shape: Shape = {"origin": origin_of(message)}
+    shape: Shape = {"origin": _origin(message)}
     if message.chat.kind in ("supergroup", "channel"):
         shape |= {"chat": chat_shape(message.chat), "message_id": message.id}
     if message.media:
