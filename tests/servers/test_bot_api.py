@@ -246,6 +246,22 @@ async def test_drafts_and_typing_end_with_a_message_or_in_time_and_share_their_l
     assert taken == [20, 20, 0, 20]
 
 
+@pytest.mark.parametrize("keep", [False, True])
+async def test_stop_under_a_draft_can_be_pressed_once(*, keep: bool) -> None:
+    async with scene() as at:
+        await at.bot.get_updates(allowed_updates=["message", "stopped_message_generation"])
+        await at.bot.send_message_draft(1, 6, "I am")
+        with pytest.raises(ValueError, match="can be stopped"):
+            await at.anna.stop(at.chat)
+        stoppable = {"can_stop": True, "keep_on_stop": keep}
+        await at.bot.send_message_draft(1, 7, "I am", api_kwargs=stoppable)
+        await at.anna.stop(at.chat)
+        assert at.server.updates.history[-1].body["draft_id"] == 7
+        assert (at.chat.draft is not None) is keep
+        with pytest.raises(ValueError, match="can be stopped"):
+            await at.anna.stop(at.chat)
+
+
 async def test_who_is_in_a_group_and_whether_the_bot_may_write_there() -> None:
     async with scene() as at:
         bert, carla = at.server.user(2, "Bert"), at.server.user(4, "Carla")

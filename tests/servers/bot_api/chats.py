@@ -189,14 +189,14 @@ class Chat:
         until = self._account.clock() + _DRAFT_LIFETIME_S
         self._drafts[topic_id] = replace(draft, until=until)
 
-    def stop_draft(self, topic_id: int) -> DraftMessage | None:
+    def stop_draft(self) -> DraftMessage | None:
         """Return the draft whose Stop button is pressed, None if there is no such button."""
-        draft = self.draft_in(topic_id)
+        draft = self.draft
         if draft is None or not draft.can_stop:
             return None
-        del self._drafts[topic_id]
+        del self._drafts[0]
         if draft.keep_on_stop:
-            self._drafts[topic_id] = replace(draft, can_stop=False)
+            self._drafts[0] = replace(draft, can_stop=False)
         return draft
 
     def add_topic(self, name: str, topic_id: int) -> Topic:

@@ -26,7 +26,6 @@ from tests.servers.bot_api.values import (
     Topic,
     Upload,
     User,
-    present,
     utf16_length,
 )
 from tests.servers.bot_api.world import Press, World
@@ -189,17 +188,15 @@ class Person:
         await self._world.updates.add("callback_query", f"callback {self.id}", body)
         return press
 
-    async def stop(self, chat: Chat, topic: Topic | None = None) -> int:
-        """Press Stop under what the bot is writing and return the draft's id.
+    async def stop(self, chat: Chat) -> int:
+        """Press Stop under what the bot is writing outside topics and return the draft's id.
 
         Raise `ValueError` if there is no such button.
         """
-        topic_id = topic.id if topic else 0
-        draft = chat.stop_draft(topic_id)
+        draft = chat.stop_draft()
         if draft is None:
             raise ValueError(f"no draft in {chat} can be stopped")
         body = {"chat": chat_shape(chat), "draft_id": draft.id}
-        body |= present(message_thread_id=topic_id)
         await self._world.updates.add("stopped_message_generation", f"stop {chat.id}", body)
         return draft.id
 

@@ -179,13 +179,11 @@ class Updates:
 
     # What the webhook does
 
-    async def set_webhook(self, webhook: Webhook | None, *, drop_pending: bool) -> None:
+    async def set_webhook(self, webhook: Webhook | None) -> None:
         """Post updates to `webhook` from now on, which ends a running poll, or let them be polled.
 
         Setting the same again changes nothing.
         """
-        if drop_pending:
-            self._waiting.clear()
         if webhook is None or not webhook.is_same(self.webhook):
             self.webhook, self.last_error = webhook, None
         if webhook:

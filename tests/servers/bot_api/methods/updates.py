@@ -48,12 +48,12 @@ async def set_webhook(world: World, given: Parameters) -> object:
     asked = given.integer("max_connections", _DEFAULT_CONNECTIONS)
     webhook = Webhook.to(url, secret, _clamped(asked, 1, _MAX_CONNECTIONS))
     world.updates.allow(_allowed_updates(given))
-    await world.updates.set_webhook(webhook, drop_pending=given.flag("drop_pending_updates"))
+    await world.updates.set_webhook(webhook)
     return True
 
 
-async def delete_webhook(world: World, given: Parameters) -> object:
-    await world.updates.set_webhook(None, drop_pending=given.flag("drop_pending_updates"))
+async def delete_webhook(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
+    await world.updates.set_webhook(None)
     return True
 
 
