@@ -16,14 +16,14 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 57_050,
-    "core_lines": 42_360,
-    "files": 388,
-    "wiring_lines": 1_500,
+    "product_lines": 55_810,
+    "core_lines": 42_150,
+    "files": 361,
+    "wiring_lines": 1_480,
     "wiring_files": 8,
-    "test_lines": 77_190,
+    "test_lines": 77_140,
     "files_that_name_a_feature": {
-        "reminders": 5, "pictures": 51, "voice": 43, "off_record": 35, "broadcast": 1,
+        "reminders": 5, "pictures": 50, "voice": 42, "off_record": 34, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 3,
         "usage": 0, "documents": 51,
     },
