@@ -12,6 +12,7 @@ from openai import AsyncOpenAI
 from tests.servers.model_api import Dialect, ModelApiServer, Scripted
 from tests.servers.model_api_client import client_of
 from tests.servers.openai_models import refused_by_openai
+from tests.servers.profiles import GROQ
 
 OPENAI = Dialect(server="OpenAI", refuses=refused_by_openai)
 HELLO = [{"role": "user", "content": "hello"}]
@@ -70,3 +71,10 @@ async def test_openais_models_refuse_with_the_text_of_the_service() -> None:
         with pytest.raises(openai.BadRequestError, match="'minimal'") as caught:
             await responses(client, "gpt-5.6-luna", reasoning={"effort": "minimal"})
         assert caught.value.param == "reasoning.effort"
+
+
+async def test_groq_refuses_store_over_chat_completions() -> None:
+    async with ModelApiServer(Scripted(), dialect=GROQ) as server, client_of(server) as client:
+        with pytest.raises(openai.BadRequestError, match="property 'store' is unsupported"):
+            await chat(client, "llama-3", store=False)
+        await responses(client, "llama-3", store=False)
