@@ -16,8 +16,8 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 55_810,
-    "core_lines": 42_150,
+    "product_lines": 55_830,
+    "core_lines": 42_160,
     "files": 361,
     "wiring_lines": 1_480,
     "wiring_files": 8,

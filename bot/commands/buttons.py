@@ -184,7 +184,7 @@ class Buttons:
     async def _act_when_stored(
         self, pressed: ButtonPress, here: Scope, verb: str, rest: str
     ) -> tuple[Part, ...]:
-        """Act; wait if the turn that shows the button is about to store what it is about."""
+        """Act. If what the button needs is not stored yet, wait for the turn that stores it."""
         is_last = False
         for _ in range(_TRIES):
             try:

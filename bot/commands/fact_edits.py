@@ -42,7 +42,7 @@ COMMAND = "edited"
 """
 
 _NONCE = "edit:"
-"""Before the id of our question, which is its nonce: a reply names no other."""
+"""Prefix of the nonce. The rest is the id of our question: a reply tells us nothing else."""
 
 _CARD = "card:"
 """Before the nonce of a question about a learned fact; else a question is about a fact's id."""
@@ -83,9 +83,9 @@ class FactEdits:
     async def answer_about(
         self, pressed: ButtonPress, conversation: Scope, nonce: str, *, agrees: bool
     ) -> tuple[Part, ...]:
-        """Remember or forget what waits for a yes; off the record a yes changes nothing.
+        """Remember or forget what waits for a yes. Only the person who was asked may answer.
 
-        Only the person who was asked may answer. The question stays for later.
+        Off the record a yes changes nothing, and the question stays.
         """
         if agrees:
             await self._access.check_on_record(conversation)

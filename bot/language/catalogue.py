@@ -58,8 +58,8 @@ class Catalogue:
         """Return the sentence `table.name`; English for a language without a file.
 
         `de-AT` finds German. Values are shown literally, on one line, whatever characters they
-        have. Of several forms it is the one for `count`. Raise `KeyError` for an unknown key or a
-        missing value.
+        have. If it has several forms, the number `count` chooses one. Raise `KeyError` for an
+        unknown key or a missing value.
         """
         language = language_code.lower().replace("_", "-").partition("-")[0]
         sentences = self._sentences.get(language) or self._sentences[_DEFAULT]
@@ -88,7 +88,7 @@ def _read(file: Path) -> dict[str, str]:
 
 
 def _form(sentence: str, count: object) -> str:
-    """Return the form for a count. The first of two is for 1; three are for 1, 2, 5 in Russian."""
+    """Return the form for a count: of two the first is for 1; three are for 1, 2 to 4, others."""
     forms = sentence.split(" | ")
     if len(forms) == 1 or not isinstance(count, int):
         return sentence

@@ -97,8 +97,8 @@ class ChatForms:
             return self._forward(place, target, forwarded, text)
         replied = shown_message(place, form.text("reply"))
         if files:
-            self._telegram.send_files(place, place.speaker, files, text[:_MAX_TEXT], replied)
-            text = ""
+            self._telegram.send_files(place, place.speaker, files, text[:_MAX_CAPTION], replied)
+            text = text[_MAX_CAPTION:]
         for piece in _pieces(text):
             self._telegram.say(place, place.speaker, piece, replied)
         return back_to(place)

@@ -182,6 +182,7 @@ class Inspector:
     async def start_over(self) -> None:
         """Erase all conversations and all that was learned; raise `StoreError`."""
         self._telegram.updates.clear()
+        self._telegram.files.clear()
         if self.memory is not None:
             keys = self.memory.keys
             shards = [("ZRANGE", keys.conversations(shard), 0, -1) for shard in range(SHARDS)]

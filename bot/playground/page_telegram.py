@@ -1,8 +1,8 @@
-"""Telegram as the bot of the playground has it: the page's chats are its `Chat`.
+"""The Telegram of the playground's bot: the page's chats are its `Chat`.
 
 What the bot sends is put into the scene, and what people do becomes raw updates for the bot.
 """
-# ruff: noqa: ARG002 - `Telegram` and `Chat` say more than the page needs
+# ruff: noqa: ARG002 - `Telegram` and `Chat` pass more than the page needs
 
 import asyncio
 import time

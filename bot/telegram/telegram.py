@@ -1,6 +1,6 @@
-"""`Telegram`, as the bot is given it from outside, and the one over the Bot API.
+"""`Telegram`, the port to who we are and what arrives, and `BotApi`, which is it over HTTP.
 
-The playground gives its page in this place.
+The playground passes `PageTelegram` in its place.
 """
 
 from collections.abc import Coroutine, Sequence
@@ -41,7 +41,7 @@ class Telegram(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BotApi:
-    """Implements `Telegram` over HTTP; whoever holds the `lease` polls."""
+    """Implements `Telegram` over HTTP; the process that holds the `lease` polls."""
 
     client: TelegramClient
     chat: Chat

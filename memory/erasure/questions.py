@@ -1,4 +1,4 @@
-"""Questions by button: each one waits in its conversation for an hour and is answered once.
+"""Questions by button. Each waits in its conversation for at least an hour, and is answered once.
 
 What an answer does is written elsewhere.
 """

@@ -1,10 +1,11 @@
 """Searches the messages of one conversation by words and, if they have vectors, by meaning."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from time import time
+from typing import TypeVar
 
 from memory.message import Message
 from memory.scopes.message_stream import MessageStream
@@ -14,6 +15,8 @@ from memory.search.embeddings import QuestionVectors, Vectors
 from memory.search.hybrid import Hit
 from memory.search.message_search import RECIPE, SearchFilter, SearchResult
 from memory.search.question import asks_for_all, asks_for_first, is_question
+
+T = TypeVar("T")
 
 _RELATED_SHARE = 4
 _MAX_INDEXED_INLINE = 200
@@ -43,8 +46,7 @@ class HistorySearch:
         the first thing that was said begins with the first messages. `exclude` has sequences of
         messages that are not found.
         """
-        hits = await self._search(text, k, exclude, search_filter, is_turn=True)
-        return [self._result(hit) for hit in hits]
+        return await self._search(text, k, self._result, (exclude, search_filter), is_turn=True)
 
     def messages_of(
         self, seqs: Iterable[int], k: int, search_filter: SearchFilter
@@ -59,38 +61,44 @@ class HistorySearch:
         self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
     ) -> list[Hit]:
         """Return at most `k` messages about `text`, best first; `row` is the message's position."""
-        return await self._search(text, k, exclude, search_filter)
+        return await self._search(text, k, lambda hit: hit, (exclude, search_filter))
 
     async def _search(
         self,
         text: str,
         k: int,
-        exclude: Collection[int],
-        search_filter: SearchFilter,
+        shown: Callable[[Hit], T],
+        among: tuple[Collection[int], SearchFilter],
         *,
         is_turn: bool = False,
-    ) -> list[Hit]:
-        """Return the hits; for a turn also what belongs before and after them."""
+    ) -> list[T]:
+        """Return the hits as `shown`; for a turn also what belongs before and after them.
+
+        A row stands for its message only while the lock is held.
+        """
         if not self.stream.messages:
             return []
         query = await self._query_vector(text)
 
-        def find() -> list[Hit]:
+        def find() -> list[T]:
             with self.stream.searching:
-                index = self.stream.indexed(self.zone)
-                # Only now, because a turn may have appended messages in between.
-                allowed = self._allowed(exclude, search_filter)[: len(index.ids)]
-                today = datetime.fromtimestamp(time(), self.zone).date()
-                hits = index.search(text, query, k, allowed, today)
-                if not is_turn or not is_question(text):
-                    return hits
-                first = index.index.first_said(allowed) if asks_for_first(text) else []
-                best = self.stream.messages[hits[0].row].text if hits else ""
-                related = index.index.related(hits, k // _RELATED_SHARE, allowed, best)
-                hits = [*first, *hits, *related]
-                if query is None and hits and asks_for_all(text):
-                    hits += index.index.statements_of_rare_words(text, k, allowed)
-                return _once(hits)
+                return list(map(shown, found()))
+
+        def found() -> list[Hit]:
+            index = self.stream.indexed(self.zone)
+            # Only now, because a turn may have appended messages in between.
+            allowed = self._allowed(*among)[: len(index.ids)]
+            today = datetime.fromtimestamp(time(), self.zone).date()
+            hits = index.search(text, query, k, allowed, today)
+            if not is_turn or not is_question(text):
+                return hits
+            first = index.index.first_said(allowed) if asks_for_first(text) else []
+            best = self.stream.messages[hits[0].row].text if hits else ""
+            related = index.index.related(hits, k // _RELATED_SHARE, allowed, best)
+            hits = [*first, *hits, *related]
+            if query is None and hits and asks_for_all(text):
+                hits += index.index.statements_of_rare_words(text, k, allowed)
+            return _once(hits)
 
         is_long = len(self.stream.messages) > _MAX_SEARCHED_INLINE
         is_long = is_long or self.stream.unindexed > _MAX_INDEXED_INLINE
@@ -103,7 +111,7 @@ class HistorySearch:
         allowed = search_filter.mask(self.stream.messages)
         for seq in (*exclude, *self.hidden, *self.stream.refused):
             position = self.stream.position(seq)
-            if position is not None:
+            if position is not None and position < len(allowed):
                 allowed[position] = False
         return allowed
 

@@ -11,10 +11,11 @@ from memory.scopes.scopes import Scopes
 from memory.store.commands import Reply
 from memory.store.keys import Scope
 from memory.store.store import Store
+from memory.store.tasks import shielded
 
 _PAGE = 200
 _LONG_BYTES = 2**21
-"""With more of it in memory, a conversation waits for the others that are as long."""
+"""A conversation that takes more memory is read alone: others as long wait."""
 
 
 async def read_conversation(store: Store, scopes: Scopes, conversation: Scope) -> ScopeMemory:
@@ -43,7 +44,7 @@ async def read_messages(
     If they take too much memory, only the newest are kept. A short conversation takes one round
     trip. A longer one is read in pages, because Redis counts what it is about to send as used
     memory, and because other turns go on between two pages. Long conversations are read and indexed
-    one after the other: meanwhile one of made-up words takes 100 MB.
+    one after the other, because indexing one with many made-up words takes 100 MB.
     """
     keys = store.keys.scope(conversation)
     names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
@@ -79,6 +80,6 @@ async def read_messages(
             messages.shorten()
             is_whole = max(len(log), len(vectors)) < _PAGE
         if is_long:
-            await asyncio.to_thread(messages.indexed, scopes.zone)
+            await shielded(asyncio.to_thread(messages.indexed, scopes.zone))
     messages.session = int(after[3] or 0)
     return version_of(after), messages

@@ -28,15 +28,15 @@ _PAIRS: Final = 2048
 _FLAT: Final = 1e-6
 """Scores with a smaller deviation than this differ only by rounding."""
 _GROWTH: Final = 8
-"""A full matrix grows by one part in so many."""
+"""A full matrix grows by an eighth."""
 _MAX_EXACT: Final = 20_000
 """Up to so many records all are scored exactly."""
 _LIKELY: Final = 300
-"""Of more, so many are scored exactly, with their neighbors, ..."""
+"""Of more records, so many are scored exactly because their signs and words are best, ..."""
 _NEAREST: Final = 200
-"""... so many by their vectors alone, one of which is the closest, ..."""
+"""... so many because their signs alone are best (the closest one is among them), ..."""
 _SAMPLED: Final = 400
-"""... and so many for the mean and the deviation of all scores."""
+"""... and so many others, to estimate mean and deviation of all. All with their neighbors."""
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _SIGNS_TELL: Final = np.float32(0.85)
 """Correlation of what the signs estimate with the exact scores (MiniLM vectors)."""

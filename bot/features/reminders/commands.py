@@ -122,7 +122,7 @@ class RemindersCommand:
             if not zone or find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
             said, *others = await self._set(pressed.sender, conversation, zone)
-            return reduce(with_line, others, (said,))
+            return reduce(with_line, (each for each in others if not each.buttons), (said,))
         return await self._list(pressed.sender.id).press(pressed, conversation, pressed_on)
 
     async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:

@@ -133,8 +133,9 @@ class ReminderButtons:
             raise NotConfirmed("unknown")
         if reminder.person != pressed.sender.id:
             raise NotConfirmed("not_yours")
-        if reminder.is_open:
-            return (_said(self._sentences, language, "set", reminder),)
+        opened: tuple[Part, ...] = (_said(self._sentences, language, "set", reminder),)
+        if reminder.is_open and not zone:
+            return opened
         if action == _NO:
             await self._reminders.cancel(conversation, id_)
             return self._sentences.say(language, "reminders.not_set")
@@ -142,11 +143,13 @@ class ReminderButtons:
             if find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
             await self._zones.store_zone(reminder.person, zone)
-        opened = await self._open(conversation, reminder, language)
+        if not reminder.is_open:
+            opened = await self._open(conversation, reminder, language)
         if not zone:
             return opened
-        # One message takes the place of the button's.
-        return reduce(with_line, await self.go_on(reminder.person, conversation, language), opened)
+        # One message takes the place of the button's. Another question keeps its own message.
+        others = await self.go_on(reminder.person, conversation, language)
+        return reduce(with_line, (each for each in others if not each.buttons), opened)
 
     async def go_on(self, person: int, conversation: Scope, language: str) -> tuple[Part, ...]:
         """Set what waited for a person's zone, which is known now; ask for words of others."""

@@ -28,7 +28,9 @@ local wait_ms = due and due - now_ms() or 0
 local is_parked = wait_ms > 0 and wait_ms <= tonumber(pause or wait_ms)
 fence = whole((tonumber(fence) or 0) + 1)
 local token = fence .. ':' .. request.nonce
-if not (moved_from or is_empty or is_parked) and redis.call('SET', LEASE, token, 'PX', request.lease_ms, 'NX') then
+local taken = not (moved_from or is_empty or is_parked)
+  and redis.pcall('SET', LEASE, token, 'PX', request.lease_ms, 'NX')
+if taken and taken.ok then
   redis.call('HSET', META, 'fence', fence, 'wake_up', request.wake_up)
   return begin(token, request, {open = open, waiting = members, meta = meta, is_leased = true})
 end
@@ -44,6 +46,7 @@ if holder then
   end
   return no_turn('held', {wake_up = redis.call('HGET', META, 'wake_up') or ''})
 end
+if taken then return taken end -- Redis is full
 if moved_from then return no_turn('moved') end
 if is_parked and not is_empty then return no_turn('parked', {wait_ms = wait_ms}) end
 redis.call('DEL', TURN)

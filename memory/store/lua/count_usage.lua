@@ -4,11 +4,12 @@
 -- ARGV[1], a JSON object: `calls`, each with its id, the number of its source, its tokens (fresh, cached, output,
 -- reasoning) and whether it counts for the quota; `sources`; `person`; `day` of the month; `is_private`, whether the first
 -- key has days; `expires_at`, when the month's sums expire; `known`, how many ids of earlier calls the first key remembers;
--- `quota_s`, how long the quota's sum is kept; `noted`, the ids of those calls that are noted. A call that is remembered is
--- not counted again.
+-- `quota_s`, how long the quota's sum is kept; `noted`, the ids of those calls that are noted. A call that is remembered, or
+-- whose note is gone because somebody has counted it, is not counted again.
 -- A sum of tokens is stored as 'fresh,cached,output,reasoning'.
 local request = cjson.decode(ARGV[1])
-if #request.noted > 0 then redis.call('HDEL', KEYS[4], unpack(request.noted)) end
+local is_counted = {}
+for _, id in ipairs(request.noted) do is_counted[id] = redis.call('HDEL', KEYS[4], id) == 0 end
 local of_day = request.day .. '|'
 local prefix = request.is_private and of_day or ''
 local fields_of_first = {}
@@ -18,7 +19,7 @@ local earlier, ids, sums, total, quota = found[1] or '', '', {}, 0, 0
 for number in ipairs(request.sources) do sums[number] = {0, 0, 0, 0} end
 for _, call in ipairs(request.calls) do
   local id, number, tokens, is_for_quota = unpack(call)
-  if not string.find(earlier .. ids, id, 1, true) then
+  if not is_counted[id] and not string.find(earlier .. ids, id, 1, true) then
     ids = ids .. id .. ','
     for i = 1, 4 do sums[number][i] = sums[number][i] + tokens[i] end
     local spent = tokens[1] + tokens[2] + tokens[3]

@@ -104,6 +104,7 @@ async def test_tokens_of_a_forgotten_person_stay_in_the_totals_without_a_person(
     before = await memory.usage.sums(at)
     for _ in range(2):
         await memory.usage.forget(ANN, [own])
+        await memory.usage.count(memory.usage.release())  # what this process has held since
     after = await memory.usage.of_bot(at, 10)
     assert (after.sums, list(after.days.values())) == (before, [before])
     assert after.people == ((NO_PERSON, 12), (BOB, 1))
