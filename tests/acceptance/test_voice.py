@@ -1,5 +1,7 @@
 """People speak: what was heard is quoted, answered and remembered; the sound is not."""
 
+import asyncio
+
 from bot.features.voice.servers import MAX_CHARS
 from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import press, shown
@@ -8,7 +10,7 @@ from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Upload
-from tests.servers.model_api import Break, TranscriptionRequest, is_transcription
+from tests.servers.model_api import Break, Reply, TranscriptionRequest, is_transcription
 from tests.stored import everything_stored
 
 
@@ -108,16 +110,18 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(webhook_rig: Rig) ->
 
 
 async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    rig.script.on("Remember the milk", "I will.")
+    rig, gate = webhook_rig, asyncio.Event()
+    rig.script.on("Remember the milk", Reply("I will.", gate=gate))
     await rig.start(coalesce_s=2)
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "Are you there?")  # the first message loads modules
     rig.telegram.updates.hold()
-    await anna.send(chat, "audio", Upload(b"la la", "song.mid", "audio/midi"))
-    voice = await anna.send(chat, "voice", spoken("Remember the milk"))
+    await anna.send(chat, "voice", spoken("Remember the milk"))
+    song = await anna.send(chat, "audio", Upload(b"la la", "song.mid", "audio/midi"))
     await rig.telegram.updates.release()
-    reply = await chat.wait_for_reply(after=voice)
+    await rig.telegram.wait_for(lambda: rig.telegram.updates.pending_count == 0)
+    gate.set()
+    reply = await chat.wait_for_reply(after=song)
     counted = Catalogue().text("en", "voice.not_all", count=2, heard=1)
     told = f"{counted} {sentence('voice.format')}"
     assert reply.text == f"🎙 Remember the milk\n\nI will.\n\n{told}"
