@@ -194,4 +194,5 @@ class Memory:
 
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
         """
-        return await self._learner.learn(conversation, self.turns.noted.pop(conversation, None))
+        noted = self.turns.learning_due.pop(conversation, None)
+        return await self._learner.learn(conversation, noted)

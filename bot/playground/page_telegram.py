@@ -51,9 +51,8 @@ class PageTelegram:
     """Implements `Telegram` and `Chat`; `clock` returns Unix seconds.
 
     `updates` has what the bot has not accepted yet, `files` every file that was sent, both by id.
-    `change_count` grows with each change of what people see. Ids start at the clock. So a
-    playground that starts again repeats no id that the bot remembers, as long as it gives fewer
-    than one a second.
+    `change_count` grows with each change of what people see. Ids start at the clock. So a restart
+    repeats no id, as long as ids were given more slowly than one a second.
     """
 
     def __init__(self, scene: Scene, clock: Callable[[], float] = time.time) -> None:
@@ -218,9 +217,9 @@ class PageTelegram:
                 await backoff.wait(error)
 
     async def _hand_on(self, accept: Accept) -> None:
-        """Hand updates on in order. After a refused message, still offer commands and buttons.
+        """Hand updates on in order. Once the intake is closed, offer only commands and buttons.
 
-        Raise `NotAccepted` if one was refused; it stays.
+        Raise `NotAccepted` if one was refused; that one stays in `updates`.
         """
         refusal: NotAccepted | None = None
         for number, update in list(self.updates.items()):
@@ -297,7 +296,7 @@ class PageTelegram:
 
     @contextmanager
     def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
-        """Call `sent` after each message to this chat and topic, until the block ends."""
+        """Call `sent` after each `send` to this chat and topic, until the block ends."""
         where = to.chat_id, to.topic_id
         self._on_message[where] = sent
         try:

@@ -41,7 +41,7 @@ _BUSY_AGAIN_S = 10
 _HARDLY_LATER_S = 2
 _REFUSED_AGAIN_S = 5
 _LOOK_AGAIN_S = 60
-"""A process that dies right after a write has not set the ✍. The next look sets it."""
+"""If a process dies between a write and its mark ✍, the next look sets the mark."""
 
 ModelTrouble = EmbeddingsUnavailable | InternalModelUnavailable
 """A model gives no answer now."""
@@ -94,10 +94,10 @@ class ConversationLearner:
     async def learn(self, conversation: Scope, noted: float | None = None) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
 
-        `noted`: the due time that this process has just stored with a turn, after which it had all
-        that the conversation has. Raise `InternalModelUnavailable` or `EmbeddingsUnavailable` after
-        all that needs no such model is done. What was written stays. A due time is stored for the
-        next attempt; each failure of the conversation doubles the wait.
+        `noted`: the due time that this process has just stored with a turn. It then held the whole
+        conversation. Raise `InternalModelUnavailable` or `EmbeddingsUnavailable` after all that
+        needs no such model is done. What was written stays. A stored due time moves to the next
+        attempt. A failure of this conversation alone doubles the wait.
         """
         scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
         lease = [self._store.keys.learner(conversation)]
@@ -144,14 +144,15 @@ class ConversationLearner:
         return progress, due
 
     async def _held(self, conversation: Scope) -> Progress | None:
-        """Return a conversation as it is in memory; None if it has to be read first."""
+        """Return a conversation as this process holds it; None if it has to be read first."""
         progress = held_progress(self._scopes, conversation)
         if progress is None or progress.here.waiting_writes:
             return None
         if self._model and self._behaviors:
-            with suppress(NotWritten):
+            try:
                 return None if await self._batches.is_due(progress) else progress
-            return None
+            except NotWritten:  # something was erased since
+                return None
         return progress
 
     async def _renew(self, lease: Sequence[str], token: str) -> None:
@@ -163,9 +164,9 @@ class ConversationLearner:
     def _scheduling(
         self, conversation: Scope, noted: float, due: float
     ) -> list[Command | ScriptCall]:
-        """Return what stores when more is due, unless the due time has changed from `noted`.
+        """Return what lowers the due time; if it is still `noted`, also what raises or removes it.
 
-        Nothing, if `noted` is hardly later. An earlier time does no harm, whoever stored the other.
+        Nothing, if `noted` is hardly later than `due`.
         """
         key, known = self._store.keys.learning, {"member": conversation.tag, "score": repr(noted)}
         if due <= noted <= due + _HARDLY_LATER_S:

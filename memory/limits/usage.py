@@ -52,8 +52,8 @@ class BillingSource:
 class Tokens:
     """Billed tokens; `reasoning` is a part of `output`, `fresh` is the input without `cached`.
 
-    Of a source that is not billed by tokens, `reasoning` is the amount in its unit. So it is in no
-    sum of tokens, and processes of older versions can read it.
+    Of a source that is not billed by tokens, `reasoning` is the amount in its unit. So `total`
+    leaves it out, and processes of older versions can read it.
     """
 
     fresh: int = 0
@@ -164,7 +164,7 @@ class UsageStore:
         self._held.setdefault(call.conversation, []).append(call)
 
     def holds(self, call: BilledCall) -> bool:
-        """Return whether a call still waits to be counted."""
+        """Return whether this process holds a call."""
         return any(call.id == held.id for held in self._held.get(call.conversation, ()))
 
     def release(self, *conversations: str) -> list[BilledCall]:
@@ -204,7 +204,7 @@ class UsageStore:
             self.hold(call)
 
     async def count_noted(self, older_s: float = 0) -> None:
-        """Count the calls that any process noted at least so long ago; one may have died."""
+        """Count noted calls that are at least so many seconds old: their process may be dead."""
         notes = await self._client.call("HVALS", self._keys.noted_calls)
         await self.count(call for call in map(BilledCall.of_note, notes) if _age_s(call) >= older_s)
 

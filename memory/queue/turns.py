@@ -49,8 +49,8 @@ class TurnStore:
     """Runs the steps of turns. A turn writes only through these.
 
     `signals` tell at once what `renew` and `write_outbox` would find out later. `room` returns how
-    many bytes an outbox with files may have. `noted` is when learning is due after a commit, if
-    this process has all that the conversation has; the next learning takes it out.
+    many bytes an outbox with files may have. `learning_due` has the due times that commits of this
+    process stored, for conversations of which it has everything; the next learning takes them out.
     """
 
     def __init__(self, store: Store, times: TurnTimes, tail: int, usage: UsageStore) -> None:
@@ -58,7 +58,7 @@ class TurnStore:
         self._times = times
         self._tail = tail
         self._usage = usage
-        self.noted: dict[Scope, float] = {}
+        self.learning_due: dict[Scope, float] = {}
         self.room: Callable[[], int] = lambda: 2**24
         self.signals = Signals(store.client, store.keys.signals)
 
@@ -197,7 +197,7 @@ class TurnStore:
         if answer["outcome"] != "committed":
             check(answer["outcome"].encode(), lease)
         if noted and "is_known" in answer:
-            self.noted[lease.conversation] = due
+            self.learning_due[lease.conversation] = due
         then = begun_turn(lease.conversation, begun[0], asked_at)
         return Committed(answer["exchange"], answer["first_seq"], then)
 
