@@ -41,6 +41,7 @@ from bot.runtime.process import (
     Duty,
     raise_file_limit,
     redis_address,
+    run_forked,
     run_loop,
     run_until_signal,
     tune_interpreter,
@@ -58,6 +59,7 @@ from memory.store.layout import OtherLayout
 log = structlog.get_logger(__name__)
 
 _WORKER_NICENESS = 10
+_MAX_PROCESSES = 64
 
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
 _REASONS = (
@@ -134,7 +136,15 @@ def _parser() -> argparse.ArgumentParser:
     web = commands.add_parser("web", help="take updates in and serve pages, but run no turns")
     web.set_defaults(command=_one_of_many, duty=WEB)
     worker = commands.add_parser("worker", help="run turns and learn, but take no updates in")
-    worker.set_defaults(command=_one_of_many, duty=WORKER)
+    worker.set_defaults(command=_one_of_many, duty=WORKER, processes=1)
+    if hasattr(os, "fork"):  # Windows has none
+        worker.add_argument(
+            "--processes",
+            type=int,
+            choices=range(1, _MAX_PROCESSES + 1),
+            metavar="N",
+            help="start N workers that share memory; they listen from PORT on",
+        )
     check = commands.add_parser("check", help="test settings and every outside service")
     check.set_defaults(command=_check)
     check.add_argument(
@@ -170,6 +180,13 @@ def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
     if options.duty is WORKER and hasattr(os, "nice"):  # Windows has none
         # If both run on one machine, the web process has priority, because Telegram waits for it.
         os.nice(_WORKER_NICENESS)
+    if options.duty is WORKER and options.processes > 1:
+
+        def serve(number: int) -> int:
+            port = settings.port and settings.port + number
+            return _serve(settings.model_copy(update={"port": port}), WORKER)
+
+        return run_forked(options.processes, serve)
     return _serve(settings, options.duty)
 
 

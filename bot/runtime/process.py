@@ -21,6 +21,7 @@ from typing import Any
 
 import structlog
 
+from bot.model.openai_client import load_sdk
 from bot.parsing.processes import memory_mb
 from config.settings import Settings
 from memory.memory import MemoryOptions
@@ -114,6 +115,8 @@ _CONVERSATION_SHARE = 16
 """One conversation takes at most one part in so many of the machine's memory, or three quarters of
 the cache, so that others are cached beside it."""
 _MAX_FILES = 65_536
+_REPLACE_AFTER_S = 1
+_PR_SET_PDEATHSIG = 1
 _SECONDS_A_DAY = 86_400
 
 
@@ -221,6 +224,55 @@ def memory_options(settings: Settings) -> MemoryOptions:
         wait_replicas=settings.intake_wait_replicas,
         zone=settings.timezone,
     )
+
+
+def run_forked(count: int, serve: Callable[[int], int]) -> int:
+    """Fork processes that share the memory of all that is imported; return when all have ended.
+
+    Each calls `serve` with its number, from 0 on, and ends with the status that it returns. Signals
+    are passed on. A process that was killed is replaced. One that fails ends all with its status,
+    so that the platform sees it and starts all again. Not for Windows.
+    """
+    asyncio.run(load_sdk())
+    gc.freeze()  # the collector writes to what it looks through, and that would copy it
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # some systems drop a signal without a handler
+    awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+
+    def fork(number: int) -> int:
+        parent, child = os.getpid(), os.fork()
+        if child == 0:
+            if sys.platform == "linux":
+                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
+            sys.exit(serve(number) if os.getppid() == parent else 0)
+        return child
+
+    running = {fork(number): number for number in range(count)}
+    status: int | None = None  # known as soon as all are to end
+    while running:
+        passed_on = signal.sigwait(awaited)
+        if passed_on in (signal.SIGTERM, signal.SIGINT) and status is None:
+            status = 0
+        for number, exit_status in _ended(running):
+            if status is None and exit_status > 0:
+                status, passed_on = exit_status, signal.SIGTERM
+            elif status is None:
+                log.error("a process ended and is replaced", number=number, status=exit_status)
+                time.sleep(_REPLACE_AFTER_S)
+                running[fork(number)] = number
+        for pid in running:
+            os.kill(pid, 0 if passed_on == signal.SIGCHLD else passed_on)
+    return status or 0
+
+
+def _ended(running: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """Remove the processes that have ended; give the number and the exit status of each."""
+    for pid in [*running]:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            yield running.pop(pid), os.waitstatus_to_exitcode(status)
 
 
 def raise_file_limit() -> None:

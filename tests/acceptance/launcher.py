@@ -134,6 +134,8 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
     status = 1
     try:
         status = import_module("bot.__main__").main()
+    except SystemExit as ended:  # of a process that the bot has forked
+        status = int(ended.code or 0)
     except BaseException:  # noqa: BLE001 - shown as the interpreter itself would
         sys.excepthook(*sys.exc_info())
     finally:

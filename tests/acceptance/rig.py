@@ -37,7 +37,7 @@ class BotProcess:
         self, environment: dict[str, str], *, from_scratch: bool = False, command: str = ""
     ) -> None:
         self._environment = environment
-        self._command = [command] if command else []
+        self._command = command.split()
         self._launcher = "" if from_scratch else self.launcher
         self._process: asyncio.subprocess.Process | Forked | None = None
         self._reading: asyncio.Task[None] | None = None

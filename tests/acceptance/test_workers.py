@@ -101,6 +101,17 @@ async def test_a_worker_is_ready_without_receiving_updates(webhook_rig: Rig) -> 
     assert (answer.status_code, answer.json()["telegram"]) == (200, "ok")
 
 
+async def test_forked_workers_answer_and_stop_together(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(command="web")
+    workers = rig.another_bot(command="worker --processes 2", webhook_url="")
+    await workers.start()
+    for text in ("One?", "Two?"):
+        await rig.ask(*rig.anna(), text)
+    assert await workers.stop() == 0
+    assert [_events(workers, each) for each in ("serving", "stopping")] == [2, 2]
+
+
 def _events(bot: BotProcess, event: str) -> int:
     return sum(line["event"] == event for line in bot.log)
 

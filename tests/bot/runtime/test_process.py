@@ -2,10 +2,14 @@
 
 import asyncio
 import gc
+import os
 import platform
+import signal
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -104,3 +108,57 @@ process.run_loop(process.run_until_signal(hangs))
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "stopped late" in ended.stdout
+
+
+@contextmanager
+def forked(serve: str) -> Iterator["subprocess.Popen[str]"]:
+    """Start a process that forks two; each prints its number and id, then does as `serve` says."""
+    code = f"""
+import os, signal, sys
+from bot.runtime import process
+
+def serve(number):
+    os.write(1, b"%d %d\\n" % (number, os.getpid()))
+    {serve}
+
+process._REPLACE_AFTER_S = 0
+sys.exit(process.run_forked(2, serve))
+"""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdout=pipe, text=True) as parent:
+        try:
+            yield parent
+        finally:
+            parent.kill()
+
+
+def started(parent: "subprocess.Popen[str]", count: int) -> dict[int, int]:
+    """Read the numbers and ids of so many processes; log lines stand between them."""
+    assert parent.stdout
+    lines = (line.split() for line in parent.stdout if line[0].isdigit() and len(line) < 20)
+    return {int(number): int(pid) for _, (number, pid) in zip(range(count), lines, strict=False)}
+
+
+def test_a_forked_process_that_was_killed_is_replaced_and_all_end_with_the_first() -> None:
+    with forked("signal.pause()") as parent:
+        first = started(parent, 2)
+        os.kill(first[1], signal.SIGKILL)
+        [(number, pid)] = started(parent, 1).items()
+        assert (number, pid in first.values()) == (1, False)
+        parent.terminate()
+        assert parent.wait(60) == 0
+
+
+def test_a_forked_process_that_fails_ends_all_with_its_status() -> None:
+    with forked("return 3 if number else signal.pause()") as parent:
+        started(parent, 2)
+        assert parent.wait(60) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of that death")
+def test_forked_processes_end_if_the_first_is_killed() -> None:
+    with forked("signal.pause()") as parent:
+        started(parent, 2)
+        parent.kill()
+        assert parent.stdout
+        parent.stdout.read()  # returns when nobody can write any more
