@@ -22,7 +22,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
-from memory.store.keys import SHARDS, Scope
+from memory.store.keys import Scope
 from memory.work.item import WorkItem
 
 _MAX_RECEIPTS = 20
@@ -185,7 +185,7 @@ class Inspector:
         self._telegram.files.clear()
         if self.memory is not None:
             keys = self.memory.keys
-            shards = [("ZRANGE", keys.conversations(shard), 0, -1) for shard in range(SHARDS)]
+            shards = [("ZRANGE", index, 0, -1) for index in keys.conversations]
             found = await self.memory.client.pipeline(shards)
             people = [place.chat_id for place in self._scene if not place.is_group]
             await self._erase([Scope(tag.decode()) for tags in found for tag in tags], people)

@@ -43,7 +43,7 @@ class _Reading:
 
 async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDump]:
     """Return what is stored under one scope, in the order of its keys; absent keys are left out."""
-    names = keys.scope(scope).all
+    names = keys.scope(scope)
     replies = await client.pipeline(
         [(word, name) for name in names for word in ("TYPE", "MEMORY USAGE", "TTL")]
     )

@@ -42,10 +42,7 @@ class Forgetting:
     def __init__(self, store: Store, scopes: Scopes, mailbox: Mailbox, tail: int) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._scripts = store.scripts
-        self._tell_erased = store.tell_erased
-        self._journal = store.journal
-        self._ttl_s = store.ttl_s
+        self._store = store
         self._mailbox = mailbox
         self._scopes = scopes
         self._tail = tail
@@ -60,20 +57,19 @@ class Forgetting:
         flight is refused at its next step, because the epoch grows. A repeat returns the same
         receipt. `as_admin` lets any administrator of the group confirm. Raise `NotConfirmed`.
         """
-        keys = self._keys.scope(conversation)
         request = {
             "nonce": nonce,
             "person": str(presser),
             "last_update": str(update_id),
             "by_admin": as_admin,
-            "ttl_s": self._ttl_s,
+            "ttl_s": self._store.ttl_s,
         }
-        outcome, *counts = await self._scripts["clear"](keys.all, request)
+        outcome, *counts = await self._store.run("clear", conversation, request)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
-        await self._journal.note_clear(conversation)
+        await self._store.journal.note_clear(conversation)
         await self._client.call("ZREM", self._keys.looks, conversation.tag)
-        await self._tell_erased(conversation)
+        await self._store.tell_erased(conversation)
         receipt = Receipt.of(counts[0])
         if receipt.left:
             await self._mailbox.wake(conversation)

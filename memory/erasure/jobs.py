@@ -15,7 +15,7 @@ from memory.limits.usage import UsageStore
 from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.scopes.changes import Receipt
 from memory.store.errors import MemoryFailure
-from memory.store.keys import SHARDS, Scope
+from memory.store.keys import Scope
 from memory.store.store import JOBS, Store
 
 _RECORD_S = 7 * 86400
@@ -80,10 +80,6 @@ class Jobs:
         self._store = store
         self._client = store.client
         self._keys = store.keys
-        self._scripts = store.scripts
-        self._tell_erased = store.tell_erased
-        self._journal = store.journal
-        self._ttl_s = store.ttl_s
         self._mailbox = mailbox
         self._forgetting = forgetting
         self._usage = usage
@@ -97,7 +93,7 @@ class Jobs:
         fields = ["kind", job.kind, "target", str(job.target), "cut", str(job.cut_update)]
         fields += ["cut_at", repr(job.cut_at), "report", job.report.decode()]
         request = {"fields": fields, "ttl_s": _RECORD_S}
-        is_new = await self._scripts["start_job"]([self._keys.job(job.id)], request)
+        is_new = await self._store.scripts["start_job"]([self._keys.job(job.id)], request)
         await self._client.call("XADD", self._keys.jobs, "*", "c", job.id)
         await self._store.note(JOBS)
         return bool(is_new)
@@ -127,7 +123,7 @@ class Jobs:
         async for conversation, receipt in self._erase_each(job, token, before):
             receipts[conversation.tag] = receipt
         if job.kind == "forget":
-            await self._journal.note_person(job.target, job.cut_at)
+            await self._store.journal.note_person(job.target, job.cut_at)
             own = (Scope(tag) for tag in receipts)
             await self._usage.forget(job.target, [each for each in own if each.is_private])
         for forget in self.forgets:
@@ -135,7 +131,7 @@ class Jobs:
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         finished = FinishedJob(job, conversations, sum(receipts.values(), Receipt()))
         await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)
-        await self._scripts["unlease"]([self._keys.job_lease(job_id)], {"token": token})
+        await self._store.scripts["unlease"]([self._keys.job_lease(job_id)], {"token": token})
         return finished
 
     async def mark_reported(self, job_id: str) -> None:
@@ -148,11 +144,13 @@ class Jobs:
         if job.kind == "forget":
             epoch = self._keys.person_epoch(job.target)
             until = {"last_update": str(job.cut_update), "ttl_ms": SEEN_MS}
-            await self._scripts["forget_until"]([epoch], until)
-            await self._journal.note_person(job.target, job.cut_at)
+            await self._store.scripts["forget_until"]([epoch], until)
+            await self._store.journal.note_person(job.target, job.cut_at)
         async for conversation, stored in self._conversations(job):
             lease = self._keys.job_lease(job.id)
-            if not await self._scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS}):
+            if not await self._store.scripts["lease"](
+                [lease], {"token": token, "ttl_ms": _LEASE_MS}
+            ):
                 raise JobBusy(job.id)
             if job.kind == "forget" and not (conversation.is_private or conversation.is_person):
                 receipt = await self._erase_person(conversation, job)
@@ -160,7 +158,7 @@ class Jobs:
                 if before is not None and conversation.is_conversation:
                     await before(conversation)
                 receipt = await self._wipe(conversation, job)
-            await self._tell_erased(conversation)
+            await self._store.tell_erased(conversation)
             if receipt.left:
                 await self._mailbox.wake(conversation)
             if job.kind == "forget":
@@ -181,7 +179,7 @@ class Jobs:
             "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
             "newest": newest.decode(),
         }
-        await self._scripts["drop_unless_newer"]([person], request, stored)
+        await self._store.scripts["drop_unless_newer"]([person], request, stored)
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Scope, bytes]]:
         """Yield each scope that a job erases, with its entry in the person's index.
@@ -197,14 +195,14 @@ class Jobs:
             return
         # A group that moved is found by either chat id and erased where it is stored.
         chat = await self._mailbox.resolve(Scope.of_chat(job.target))
-        for shard in range(SHARDS):
-            for tag in await self._client.call("ZRANGE", self._keys.conversations(shard), 0, -1):
+        for index in self._keys.conversations:
+            for tag in await self._client.call("ZRANGE", index, 0, -1):
                 conversation = Scope(tag.decode())
                 if job.kind == "all" or conversation.chat_id in (job.target, chat.chat_id):
                     yield await self._mailbox.resolve(conversation), b""
         person = Scope.of_person(job.target)
-        for shard in range(SHARDS):
-            for tag in await self._client.call("ZRANGE", self._keys.scopes(shard), 0, -1):
+        for index in self._keys.scopes:
+            for tag in await self._client.call("ZRANGE", index, 0, -1):
                 scope = Scope(tag.decode())
                 if scope.is_person and (job.kind == "all" or scope == person):
                     yield scope, b""
@@ -214,13 +212,13 @@ class Jobs:
             "receipt": job.id,
             "last_update": str(job.cut_update),
             "until": job.cut_at,
-            "ttl_s": self._ttl_s,
+            "ttl_s": self._store.ttl_s,
         }
         if conversation.topic_id:
             await self._client.call("DEL", self._keys.topic_name(conversation))
-        counts = await self._scripts["wipe"](self._keys.scope(conversation).all, request)
+        counts = await self._store.run("wipe", conversation, request)
         await self._client.call("ZREM", self._keys.looks, conversation.tag)
-        await self._journal.note_clear(conversation)
+        await self._store.journal.note_clear(conversation)
         return Receipt.of(counts)
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
@@ -229,14 +227,13 @@ class Jobs:
         First their waiting messages and the turn in flight, so that nothing of them can still reach
         the log. Then their messages with all that rests on them.
         """
-        keys = self._keys.scope(group)
         request = {
             "receipt": f"{job.id}:waiting",
             "person": str(job.target),
             "last_update": str(job.cut_update),
             "until": job.cut_at,
         }
-        waiting = Receipt.of(await self._scripts["erase_person"](keys.all, request))
+        waiting = Receipt.of(await self._store.run("erase_person", group, request))
         await self._client.call("ZREM", self._keys.looks, group.tag)
         said = await self._forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")
         return Receipt(said.messages, said.vectors, waiting.waiting, said.left, said.records)

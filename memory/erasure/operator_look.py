@@ -20,8 +20,7 @@ class OperatorLook:
     def __init__(self, store: Store, clock: Callable[[], float] = time) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._script = store.scripts["set_look"]
-        self._ttl_s = store.ttl_s
+        self._store = store
         self._clock = clock
 
     async def allow(self, conversation: Scope, update_id: int) -> None:
@@ -61,5 +60,5 @@ class OperatorLook:
         return [(scope, until) for scope, until in found if until]
 
     async def _set(self, conversation: Scope, update_id: int, until: float) -> None:
-        request = {"update_id": update_id, "until": int(until * 1000), "ttl_s": self._ttl_s}
-        await self._script(self._keys.scope(conversation).all, request)
+        request = {"update_id": update_id, "until": int(until * 1000), "ttl_s": self._store.ttl_s}
+        await self._store.run("set_look", conversation, request)

@@ -11,39 +11,34 @@ class MemorySwitch:
     """The switch of a conversation; an erasure does not change it."""
 
     def __init__(self, store: Store) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._scripts = store.scripts
-        self._tell_erased = store.tell_erased
-        self._ttl_s = store.ttl_s
+        self._store = store
 
     async def turn_off(self, conversation: Scope) -> None:
         """Remember nothing that is said from now on; a repeat changes nothing."""
-        await self._scripts["turn_off"](self._keys.scope(conversation).all, {"ttl_s": self._ttl_s})
+        await self._store.run("turn_off", conversation, {"ttl_s": self._store.ttl_s})
 
     async def turn_on(self, conversation: Scope) -> int:
         """Remember again, and erase what was said meanwhile; return the number of these messages.
 
         If there were any, an open turn starts again.
         """
-        keys = self._keys.scope(conversation).all
-        erased = int(await self._scripts["turn_on"](keys, {"ttl_s": self._ttl_s}))
+        erased = int(await self._store.run("turn_on", conversation, {"ttl_s": self._store.ttl_s}))
         if erased:
-            await self._tell_erased(conversation)
+            await self._store.tell_erased(conversation)
         return erased
 
     async def is_off(self, conversation: Scope) -> bool:
         """Return whether memory is off."""
-        meta = self._keys.scope(conversation).meta
-        return bool(await self._client.call("HEXISTS", meta, "off_at"))
+        meta = self._store.keys.scope(conversation).meta
+        return bool(await self._store.client.call("HEXISTS", meta, "off_at"))
 
     async def toggle_quiet(self, conversation: Scope, update_id: int) -> bool:
         """Show no marks where something is learned, or show them again; return whether it is quiet.
 
         A repeat for the same update changes nothing.
         """
-        meta = self._keys.scope(conversation).meta
-        stored = await self._client.call("HGET", meta, "quiet")
+        meta = self._store.keys.scope(conversation).meta
+        stored = await self._store.client.call("HGET", meta, "quiet")
         by, _, was_quiet = (stored or b"").decode().partition("|")
         if by == str(update_id):
             return bool(was_quiet)
@@ -54,6 +49,8 @@ class MemorySwitch:
         self, conversation: Scope, *, is_quiet: bool, update_id: int | str = ""
     ) -> None:
         """Show no marks where something is learned, or show them."""
-        meta = self._keys.scope(conversation).meta
+        meta = self._store.keys.scope(conversation).meta
         quiet = f"{update_id}|{1 if is_quiet else ''}"
-        await self._client.pipeline([("HSET", meta, "quiet", quiet), ("EXPIRE", meta, self._ttl_s)])
+        await self._store.client.pipeline(
+            [("HSET", meta, "quiet", quiet), ("EXPIRE", meta, self._store.ttl_s)]
+        )

@@ -47,7 +47,7 @@ class Questions:
     def __init__(self, store: Store) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._scripts = store.scripts
+        self._store = store
 
     async def ask(
         self, conversation: Scope, kind: str, asker: int, about: str = "", nonce: str = ""
@@ -130,5 +130,4 @@ class Questions:
         """Return whether an open turn is about to store what a button of its reply is about."""
         # A button is the end of a list, in JSON in a string of JSON: no text of a reply looks so.
         button = f',\\"{callback_data}\\"]'
-        keys = self._keys.scope(conversation).step_keys
-        return bool(await self._scripts["shows_button"](keys, {}, button))
+        return bool(await self._store.run("shows_button", conversation, {}, button))

@@ -152,14 +152,13 @@ async def progress_of(
     The facts are read before the messages, and an erasure takes the messages first. So nothing that
     rests on an erased message is written to the facts, because their version has changed.
     """
-    keys, replies = store.keys.scope(conversation), None
+    replies = None
     others = [scope for scope in [conversation.facts_scope] if scope != conversation]
-    wanted = (*keys.of_records, keys.log, keys.vectors, store.keys.learner(conversation))
     while True:
         held = scopes.cursor(conversation)
         after = {"after": held.message} if held.message else {}
         request = {"cursor": held.of_records, "max": _MAX_NEW, **after, **(lease or {})}
-        reading = store.scripts["read_unlearned"].command(wanted, request)
+        reading = store.call("read_unlearned", conversation, request)
         *read, unlearned = await store.client.pipeline(
             [*first, *map(scopes.reading, others), reading]
         )

@@ -5,7 +5,7 @@ from time import time
 
 from memory.store.client import RedisClient
 from memory.store.commands import Reply
-from memory.store.keys import SHARDS, Keys, Scope
+from memory.store.keys import Keys, Scope
 from memory.store.store import Store
 
 _COMPARED = 200
@@ -72,9 +72,10 @@ async def count_conversation(
 async def count_all(client: RedisClient, keys: Keys) -> BotStats:
     """Count what the bot keeps in all."""
     since = int(time()) - 86400
-    shards = [keys.conversations(shard) for shard in range(SHARDS)]
-    sizes = await client.pipeline([("ZCARD", shard) for shard in shards])
-    active = await client.pipeline([("ZCOUNT", shard, since, "+inf") for shard in shards])
+    sizes = await client.pipeline([("ZCARD", index) for index in keys.conversations])
+    active = await client.pipeline(
+        [("ZCOUNT", index, since, "+inf") for index in keys.conversations]
+    )
     wake_ups = await client.call("XLEN", keys.ready_queue)
     info = await client.info("memory")
     return BotStats(sum(sizes), sum(active), int(wake_ups), int(info.get("used_memory", 0)))
@@ -87,11 +88,9 @@ async def busiest_conversations(
 
     Each with the number of its messages and the time when it was active last.
     """
-    shards = [
-        ("ZREVRANGE", keys.conversations(shard), 0, _COMPARED - 1, "WITHSCORES")
-        for shard in range(SHARDS)
-    ]
-    replies = await client.pipeline(shards)
+    replies = await client.pipeline(
+        [("ZREVRANGE", index, 0, _COMPARED - 1, "WITHSCORES") for index in keys.conversations]
+    )
     found = [(float(at), Scope(tag.decode())) for reply in replies for tag, at in reply]
     newest = sorted(found, key=lambda each: -each[0])[:_COMPARED]
     sizes = await client.pipeline([("XLEN", keys.scope(scope).log) for _, scope in newest])

@@ -67,9 +67,8 @@ class DeadLetters:
             "is_kept": is_kept,
             "questions": questions or {},
         }
-        keys = store.keys.scope(lease.conversation).all
         members = [entry.to_member() for entry in turn.entries]
-        script = store.scripts["set_aside"].command(keys, request, outbox, *members)
+        script = store.call("set_aside", lease.conversation, request, outbox, *members)
         member = f"{lease.conversation.tag}|{turn.id}"
         index = ("ZADD", store.keys.dead_letters, int(time()), member)
         _, answer = await store.client.pipeline([index, script])
@@ -102,9 +101,8 @@ class DeadLetters:
         """
         index = self._store.keys.index_of(conversation)
         await self._store.client.pipeline([("ZADD", index, int(time()), conversation.tag)])
-        keys = self._store.keys.scope(conversation).all
         request = {"letter": id_, "ttl_s": self._store.ttl_s}
-        was_there = bool(await self._store.scripts["take_letter"](keys, request))
+        was_there = bool(await self._store.run("take_letter", conversation, request))
         await self._mailbox.wake(conversation)
         return was_there
 

@@ -18,7 +18,7 @@ import orjson
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
-from memory.store.keys import TAG_FIELD, Scope, ScopeKeys
+from memory.store.keys import TAG_FIELD, Scope
 from memory.store.store import Store
 
 SEEN_MS = 48 * 3600 * 1000
@@ -120,10 +120,10 @@ class Mailbox:
         reply exists already. Safe to repeat; raise `StoreError`.
         """
         conversation = await self.resolve(conversation)
-        keys = self._store.keys.scope(conversation)
-        request = {"update_id": update_id, "seen_ms": SEEN_MS, "signals": self._store.keys.signals}
+        store = self._store
+        request = {"update_id": update_id, "seen_ms": SEEN_MS, "signals": store.keys.signals}
         while True:
-            changes = ((each, edited(each.body)) for each in await self._waiting(keys))
+            changes = ((each, edited(each.body)) for each in await self._waiting(conversation))
             change = next(((entry, body) for entry, body in changes if body is not None), None)
             if change is None:
                 return False
@@ -133,7 +133,7 @@ class Mailbox:
                 await self.wake(conversation)
                 return True
             members = (entry.to_member(), replace(entry, body=body).to_member())
-            outcome = await self._store.scripts["edit_entry"](keys.all, request, *members)
+            outcome = await store.run("edit_entry", conversation, request, *members)
             if outcome in (b"edited", b"duplicate"):
                 await self.wake(conversation)
             if outcome != b"changed":
@@ -144,11 +144,11 @@ class Mailbox:
 
         A worker that runs that turn ends it at once.
         """
-        keys = self._store.keys.scope(await self.resolve(conversation))
+        conversation = await self.resolve(conversation)
         request = {"signals": self._store.keys.signals}
-        for entry in await self._waiting(keys):
+        for entry in await self._waiting(conversation):
             if is_meant(entry):
-                await self._store.scripts["drop_entry"](keys.all, request, entry.to_member())
+                await self._store.run("drop_entry", conversation, request, entry.to_member())
 
     async def drop_sender(self, sender_id: int) -> None:
         """Erase what a sender has waiting anywhere, and end the turns that answer it."""
@@ -156,8 +156,9 @@ class Mailbox:
         for tag in tags:
             await self.drop(Scope(tag.decode()), lambda entry: entry.sender_id == sender_id)
 
-    async def _waiting(self, keys: ScopeKeys) -> list[Entry]:
+    async def _waiting(self, conversation: Scope) -> list[Entry]:
         """Return the entries that wait, newest first, and those of dead letters."""
+        keys = self._store.keys.scope(conversation)
         members, letters = await self._store.client.pipeline(
             [("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"), ("HVALS", keys.dead_letters)]
         )
@@ -174,24 +175,22 @@ class Mailbox:
         there once a day.
         """
         today = (conversation, entry.sender_id, int(time()) // 86_400)
-        keys, scripts = self._store.keys, self._store.scripts
+        store, keys = self._store, self._store.keys
         sender = [keys.person(entry.sender_id), keys.person_epoch(entry.sender_id)]
-        spoke = scripts["spoke"].command(
+        spoke = store.scripts["spoke"].command(
             sender, {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
         )
         index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
         request: dict[str, object] = {
-            "ttl_s": self._store.ttl_s,
+            "ttl_s": store.ttl_s,
             "max_updates": MAX_UPDATES,
             "seen_ms": SEEN_MS,
             "signals": keys.signals,
         }
         while True:
             indexes = [index] if today in self._indexed else [index, spoke]
-            intake = scripts["intake"].command(
-                keys.scope(conversation).turn_keys, request, entry.to_member()
-            )
-            _, *forgotten_until, reply = await self._store.client.pipeline([*indexes, intake])
+            intake = store.call("intake", conversation, request, entry.to_member())
+            _, *forgotten_until, reply = await store.client.pipeline([*indexes, intake])
             answer: dict[str, str] = orjson.loads(reply)
             if answer["outcome"] != "unmet":
                 if len(self._indexed) >= _MAX_INDEXED:
@@ -240,12 +239,11 @@ class Mailbox:
     async def move(self, old: Scope, new: Scope) -> None:
         """Let a new chat use the storage of an old one. Nothing is copied; safe to repeat."""
         old = await self.resolve(old)
-        keys, scripts = self._store.keys.scope(new).all, self._store.scripts
-        members = await scripts["move"](keys, {"storage": old.tag})
+        members = await self._store.run("move", new, {"storage": old.tag})
         self._moved[new] = old
         for member in members:
             await self.put(old, Entry.of_member(member))
-            await scripts["forwarded"](keys, {}, member)
+            await self._store.run("forwarded", new, {}, member)
 
 
 ALBUM_S = 900

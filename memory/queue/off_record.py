@@ -65,9 +65,7 @@ class OffRecordSessions:
         """
         store, keys = self._store, self._store.keys
         request = {"since": int(since * 1000), "until": int(until * 1000), "ttl_s": store.ttl_s}
-        script = store.scripts["begin_off_record"].command(
-            keys.scope(conversation).all, request, end.to_member()
-        )
+        script = store.call("begin_off_record", conversation, request, end.to_member())
         await store.client.pipeline([("ZADD", keys.off_record, until, conversation.tag), script])
 
     async def is_open(self, conversation: Scope) -> bool:
@@ -82,9 +80,8 @@ class OffRecordSessions:
         If `is_due`, only a session whose time is over is ended. `update_id` is that of the command.
         A repeat with the same id returns the same number.
         """
-        keys = self._store.keys.scope(conversation).all
         request = {"by": str(update_id), "is_due": is_due}
-        messages = int(await self._store.scripts["end_off_record"](keys, request))
+        messages = int(await self._store.run("end_off_record", conversation, request))
         if messages < 0:
             return None
         await self._store.tell_erased(conversation)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from time import time
 
 from memory.queue.mailbox import Mailbox
-from memory.store.keys import SHARDS, TAG_FIELD, Scope
+from memory.store.keys import TAG_FIELD, Scope
 from memory.store.store import Store
 
 _RECENT_S = 48 * 3600
@@ -86,13 +86,10 @@ class Sweep:
 
     async def prune(self) -> None:
         """Remove conversations and other scopes that have expired from the indexes."""
-        expired = int(time()) - self._store.ttl_s
+        expired, keys = int(time()) - self._store.ttl_s, self._store.keys
+        indexes = (*keys.conversations, *keys.scopes)
         await self._store.client.pipeline(
-            [
-                ("ZREMRANGEBYSCORE", index(shard), "-inf", expired)
-                for index in (self._store.keys.conversations, self._store.keys.scopes)
-                for shard in range(SHARDS)
-            ]
+            [("ZREMRANGEBYSCORE", index, "-inf", expired) for index in indexes]
         )
 
     async def prune_people(self) -> int:
@@ -126,8 +123,8 @@ class Sweep:
         return tags
 
     async def _pages(self, since: int | str) -> AsyncIterator[list[Scope]]:
-        for shard in range(SHARDS):
-            name, start = self._store.keys.conversations(shard), 0
+        for name in self._store.keys.conversations:
+            start = 0
             while tags := await self._store.client.call(
                 *("ZREVRANGEBYSCORE", name, "+inf", since, "LIMIT", start, _PAGE)
             ):

@@ -102,8 +102,7 @@ class Stopping:
             request["by_admin"] = True
         if stop.draft:
             request["draft"] = stop.draft
-        keys = self._store.keys.scope(conversation).turn_keys
-        answer = (await self._store.scripts["stop"](keys, request)).decode()
+        answer = (await self._store.run("stop", conversation, request)).decode()
         if answer == "waits":
             await self._mailbox.wake(conversation)
             return "stopped"

@@ -78,7 +78,7 @@ class TurnStore:
         request = {"nonce": token_hex(16), "wake_up": wake_up, **self._begin_fields(cursor)}
         if token:
             request["token"] = token
-        acquire = self._script("acquire", conversation, request)
+        acquire = self._store.call("acquire", conversation, request)
         facts_calls = self._read_facts(conversation, cursor.facts or Cursor())
         asked_at = asyncio.get_running_loop().time()
         answer, *facts = await self._store.client.pipeline([acquire, *facts_calls])
@@ -118,9 +118,7 @@ class TurnStore:
         """
         marks = {"turn": turn.id, "part": part, "sent": ",".join(map(str, sent))}
         request = {**turn.lease.named, "lease_ms": self._times.lease_ms, **marks}
-        keys = self._store.keys.scope(turn.lease.conversation).run_keys
-        step = self._store.scripts["sending"].command(keys, request)
-        check((await self._store.client.pipeline([step]))[0], turn.lease)
+        check(await self._store.run("sending", turn.lease.conversation, request), turn.lease)
 
     async def park(self, lease: Lease, pause_ms: int) -> None:
         """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`.
@@ -128,24 +126,23 @@ class TurnStore:
         The wake-up is scheduled first, because a wake-up without a parked turn does no harm.
         """
         await self._wake_in(lease.conversation, pause_ms)
-        step = self._step_call("park", lease, {"pause_ms": pause_ms})
-        check((await self._store.client.pipeline([step]))[0], lease)
+        request = {**lease.named, "pause_ms": pause_ms}
+        check(await self._store.run("park", lease.conversation, request), lease)
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
         """Count a failure by this class of error, and give the lease back.
 
         It is not an error if the lease is lost.
         """
-        step = self._step_call("failed", turn.lease, {"turn": turn.id, "error": error})
-        await self._store.client.pipeline([step])
+        request = {**turn.lease.named, "turn": turn.id, "error": error}
+        await self._store.run("failed", turn.lease.conversation, request)
 
     async def hand_over(self, conversation: Scope, token: str) -> None:
         """Give the lease back unfinished; the attempt does not count.
 
         It is not an error if the lease is lost.
         """
-        keys = self._store.keys.scope(conversation).step_keys
-        await self._store.scripts["hand_over"](keys, {"token": token})
+        await self._store.run("hand_over", conversation, {"token": token})
 
     async def defer(self, lease: Lease, pause_ms: int) -> None:
         """Give the lease back unfinished, and wake the conversation up after `pause_ms`.
@@ -177,7 +174,7 @@ class TurnStore:
             **closing.fields,
             **self._begin_fields(cursor),
         }
-        commit = self._script("commit", lease.conversation, request, closing.writes)
+        commit = self._store.call("commit", lease.conversation, request, closing.writes)
         turn.run.is_committing = True
         due = time() + LEARN_LATE_S
         noted: list[Command] = []
@@ -210,9 +207,8 @@ class TurnStore:
         scope = conversation.facts_scope
         if scope == conversation:
             return []
-        keys = self._store.keys.scope(scope).of_records
         request = {"cursor": cursor.of_records, "max": self._tail}
-        return [self._store.scripts["read_scope"].command(keys, request)]
+        return [self._store.call("read_scope", scope, request)]
 
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""
@@ -226,23 +222,10 @@ class TurnStore:
     def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes, **asked: object) -> ScriptCall:
         """Return a step that also answers whether the run has to end."""
         request = {**turn.lease.named, "turn": turn.id, **asdict(self._times), **asked}
-        keys = self._store.keys.scope(turn.lease.conversation)
-        names = (*keys.run_keys, keys.confirm) if asked else keys.run_keys
         if turn.run.shown is not None:
             request["is_shown"] = True
         if turn.is_stopped:
             request["is_stopped"] = True
         if asyncio.get_running_loop().time() - turn.run.renewed_at < self.lease_s / RENEWALS:
             request["is_fresh"] = True
-        return self._store.scripts[name].command(names, request, *opaque)
-
-    def _step_call(self, name: str, lease: Lease, request: dict[str, object]) -> ScriptCall:
-        """Return a step that changes only the open turn and its lease."""
-        keys = self._store.keys.scope(lease.conversation).step_keys
-        return self._store.scripts[name].command(keys, {**lease.named, **request})
-
-    def _script(
-        self, name: str, conversation: Scope, request: dict[str, object], *opaque: bytes
-    ) -> ScriptCall:
-        keys = self._store.keys.scope(conversation).turn_keys
-        return self._store.scripts[name].command(keys, request, *opaque)
+        return self._store.call(name, turn.lease.conversation, request, *opaque)

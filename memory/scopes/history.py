@@ -226,7 +226,7 @@ class ChatHistory:
         parts, store = self._parts, self._parts.store
         wipe = {"receipt": token_hex(8), "last_update": "+inf", "until": _FOR_ALL_TIME}
         request = {**wipe, "ttl_s": store.ttl_s}
-        await store.scripts["wipe"](store.keys.scope(self.conversation).all, request)
+        await store.run("wipe", self.conversation, request)
         await store.journal.note_clear(self.conversation)
         await store.tell_erased(self.conversation)
         parts.scopes.drop(self.conversation)
@@ -255,7 +255,7 @@ class ChatHistory:
             "messages": [stored_fields(message)],
             **({"exchange": exchange} if exchange else {}),
         }
-        append = store.scripts["append"].command(store.keys.scope(self.conversation).all, request)
+        append = store.call("append", self.conversation, request)
         *_, answer = await store.client.pipeline([*self._indexed(message.sender_id), append])
         if answer[0] != b"appended":
             raise LeaseLost(self.conversation.tag)

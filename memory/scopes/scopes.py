@@ -55,12 +55,7 @@ class Scopes:
         conversation_bytes: int = sys.maxsize,
         zone: tzinfo = UTC,
     ) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._scripts = store.scripts
-        self._tell_erased = store.tell_erased
-        self._journal = store.journal
-        self._ttl_s = store.ttl_s
+        self._store = store
         self._questions = questions
         self.zone = zone
         self.conversation_bytes = conversation_bytes
@@ -100,13 +95,13 @@ class Scopes:
     def reading(self, scope: Scope) -> ScriptCall:
         """Return the call that reads what is new in a scope, for a pipeline."""
         request = {"cursor": self.cursor(scope).of_records, "max": _PAGE}
-        return self._scripts["read_scope"].command(self._keys.scope(scope).of_records, request)
+        return self._store.call("read_scope", scope, request)
 
     async def read(self, scope: Scope) -> ScopeMemory:
         """Read the fields and records of a scope, as they are stored now."""
         while True:
             before = self.cursor(scope)
-            [answer] = await self._client.pipeline([self.reading(scope)])
+            [answer] = await self._store.client.pipeline([self.reading(scope)])
             scope_memory = self.join(scope, Delta.of(answer), _PAGE)
             if scope_memory.is_whole:
                 return scope_memory
@@ -179,11 +174,10 @@ class Scopes:
         commands: list[Command | ScriptCall] = []
         for scope_memory, write in writes.items():
             contents: list[Arg] = []
-            request = request_of(scope_memory, write, contents) | {"ttl_s": self._ttl_s}
-            keys = self._keys.scope(scope_memory.scope).of_writes
-            writing = self._scripts["write"].command(keys, request, *contents)
+            request = request_of(scope_memory, write, contents) | {"ttl_s": self._store.ttl_s}
+            writing = self._store.call("write", scope_memory.scope, request, *contents)
             commands += (self._index(scope_memory.scope), writing)
-        answers = (await self._client.pipeline(commands))[1::2]
+        answers = (await self._store.client.pipeline(commands))[1::2]
         done = zip(writes.items(), answers, strict=True)
         whole = [take_over(*write, answer) for write, answer in done]
         return all(whole)
@@ -198,7 +192,7 @@ class Scopes:
         contents: list[Arg] = []
         wanted = {
             "receipt": revision.receipt_id,
-            "ttl_s": self._ttl_s,
+            "ttl_s": self._store.ttl_s,
             "epoch": epoch,
             "erasure": erasure,
             "newest": str(scope_memory.newest),
@@ -219,8 +213,7 @@ class Scopes:
             contents += revision.entry
             wanted["entry"] = len(contents)
         is_noted = await self._note(scope_memory, revision)
-        keys = self._keys.scope(scope).all
-        answer = orjson.loads(await self._scripts["revise"](keys, wanted, *contents))
+        answer = orjson.loads(await self._store.run("revise", scope, wanted, *contents))
         self._cache.drop(scope)
         if answer["outcome"] == "gone":
             raise LeaseLost(scope.tag)
@@ -228,7 +221,7 @@ class Scopes:
             raise NotWritten(answer["outcome"])
         if not is_noted and not await self._note(scope_memory, revision):
             raise StoreFull("the journal of erasures has no space")
-        await self._tell_erased(scope)
+        await self._store.tell_erased(scope)
         return Receipt.of(answer["counts"])
 
     async def cut(self, scope: Scope, conversation: Scope) -> int:
@@ -236,33 +229,32 @@ class Scopes:
 
         Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that is still accepted.
         """
-        meta = self._keys.scope(conversation).meta
-        generation, clears = await self._client.call("HMGET", meta, "generation", "epoch")
+        meta = self._store.keys.scope(conversation).meta
+        generation, clears = await self._store.client.call("HMGET", meta, "generation", "epoch")
         epoch = int(generation or 0) + int(clears or 0)
-        request = {"tag": conversation.tag, "epoch": epoch, "ttl_s": self._ttl_s}
-        await self._scripts["cut"](self._keys.scope(scope).all, request)
+        request = {"tag": conversation.tag, "epoch": epoch, "ttl_s": self._store.ttl_s}
+        await self._store.run("cut", scope, request)
         return epoch
 
     def renewal(self, scope_memory: ScopeMemory) -> list[Command | ScriptCall]:
         """Return the commands that renew the expiry of a scope; none within an hour of the last."""
-        if time() - scope_memory.renewed_at < min(3_600, self._ttl_s / 24):
+        if time() - scope_memory.renewed_at < min(3_600, self._store.ttl_s / 24):
             return []
         scope_memory.renewed_at, scope = time(), scope_memory.scope
-        keys = self._keys.scope(scope).of_writes
-        return [self._index(scope), self._scripts["touch"].command(keys, {"ttl_s": self._ttl_s})]
+        return [self._index(scope), self._store.call("touch", scope, {"ttl_s": self._store.ttl_s})]
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision takes; return false if Redis is full."""
         scope, after = scope_memory.scope, int(scope_memory.version[1] or 0) + 1
         if revision.entry:
-            mailbox = self._keys.scope(scope).mailbox
-            if await self._client.call("ZSCORE", mailbox, revision.entry[0]) is None:
+            mailbox = self._store.keys.scope(scope).mailbox
+            if await self._store.client.call("ZSCORE", mailbox, revision.entry[0]) is None:
                 return True  # it is refused, or a repeat
-        return await self._journal.note_parts(scope, after, revision.taken)
+        return await self._store.journal.note_parts(scope, after, revision.taken)
 
     def _index(self, scope: Scope) -> Command:
         """Add the scope to the index that erasures read; to be sent before anything is stored."""
-        return ("ZADD", self._keys.index_of(scope), int(time()), scope.tag)
+        return ("ZADD", self._store.keys.index_of(scope), int(time()), scope.tag)
 
 
 def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:

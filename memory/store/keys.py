@@ -6,14 +6,13 @@ the same hash tag, so that one script can use them together and a Cluster shards
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import quote, urlencode
 from zlib import crc32
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeKeys:
-    """The keys of one scope. A script takes those that it uses."""
+class ScopeKeys(NamedTuple):
+    """The keys of one scope, and all of them in their order."""
 
     meta: str
     lease: str
@@ -31,46 +30,16 @@ class ScopeKeys:
     off_record: str
     albums: str
 
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Return all keys."""
-        return (
-            *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
-            *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
-            *(self.work, self.off_record, self.albums),
-        )
 
-    @property
-    def turn_keys(self) -> tuple[str, ...]:
-        """Return the keys of intake and turns, which need neither confirmations nor albums."""
-        return tuple(key for key in self.all if key not in (self.confirm, self.albums))
-
-    @property
-    def step_keys(self) -> tuple[str, ...]:
-        """Return the keys of a step that changes only the open turn and its lease."""
-        return self.meta, self.lease, self.turn
-
-    @property
-    def run_keys(self) -> tuple[str, ...]:
-        """Return the keys of a step that also looks for messages which follow those of the turn."""
-        return *self.step_keys, self.mailbox, self.seen
-
-    @property
-    def of_records(self) -> tuple[str, ...]:
-        """Return the keys of what was learned, for a reader."""
-        return self.meta, self.learned, self.records, self.record_vectors
-
-    @property
-    def of_writes(self) -> tuple[str, ...]:
-        """Return the keys of what was learned and of all else that expires with it."""
-        return (
-            *(*self.of_records, self.turn, self.mailbox, self.seen, self.log, self.vectors),
-            self.dead_letters,
-        )
-
+LAST_WORDS = ScopeKeys(
+    *("meta", "lease", "turn", "mailbox", "seen", "log", "vec", "confirm", "learned"),
+    *("records", "rvec", "dead_letters", "reminders", "off_record", "albums"),
+)
+"""The last words of these keys, by which scripts know them. Work has the name that the first
+release gave it."""
 
 SHARDS = 16
-"""The number of sorted sets into which the index of conversations is split."""
+"""The number of sorted sets into which each index is split."""
 TAG_FIELD = "c"
 """The field of a wake-up that names the conversation."""
 
@@ -176,51 +145,34 @@ class Keys:
         self.looks = self.prefix + "looks"
         self.reloads = self.prefix + "reloads"
         self.layout = self.prefix + "layout"
+        # The indexes by last activity, each in several parts.
+        self.conversations = [f"{self.prefix}conversations:{shard}" for shard in range(SHARDS)]
+        self.scopes = [f"{self.prefix}scopes:{shard}" for shard in range(SHARDS)]
         self._usage = self.prefix + "{usage}:"
         self.noted_calls = self._usage + "noted"
         self._access = self.prefix + "{access}:"
 
     def scope(self, scope: Scope) -> ScopeKeys:
         """Return the keys of a scope."""
-        base = f"{self.prefix}{{{scope.tag}}}:"
-        return ScopeKeys(
-            meta=base + "meta",
-            lease=base + "lease",
-            turn=base + "turn",
-            mailbox=base + "mailbox",
-            seen=base + "seen",
-            log=base + "log",
-            vectors=base + "vec",
-            confirm=base + "confirm",
-            learned=base + "learned",
-            records=base + "records",
-            record_vectors=base + "rvec",
-            dead_letters=base + "dead_letters",
-            work=base + "reminders",  # as above
-            off_record=base + "off_record",
-            albums=base + "albums",
-        )
+        base = self.base(scope)
+        return ScopeKeys(*(base + word for word in LAST_WORDS))
+
+    def base(self, scope: Scope) -> str:
+        """Return what all keys of a scope begin with."""
+        return f"{self.prefix}{{{scope.tag}}}:"
 
     def restoring(self, scope: Scope, name: str) -> str:
         """Name the key under which a restore collects one key of a scope, until all is there."""
-        return f"{self.prefix}{{{scope.tag}}}:restoring_{name}"
+        return f"{self.base(scope)}restoring_{name}"
 
     def learner(self, conversation: Scope) -> str:
         """Name the lease of the process that learns from a conversation."""
-        return f"{self.prefix}{{{conversation.tag}}}:learner"
-
-    def conversations(self, shard: int) -> str:
-        """Name one shard of the index of conversations by last activity."""
-        return f"{self.prefix}conversations:{shard}"
-
-    def scopes(self, shard: int) -> str:
-        """Name one shard of the index of other scopes, by last activity."""
-        return f"{self.prefix}scopes:{shard}"
+        return f"{self.base(conversation)}learner"
 
     def index_of(self, scope: Scope) -> str:
         """Name the shard of the index that a scope belongs to."""
-        shard = crc32(scope.tag.encode()) % SHARDS
-        return self.conversations(shard) if scope.is_conversation else self.scopes(shard)
+        shards = self.conversations if scope.is_conversation else self.scopes
+        return shards[crc32(scope.tag.encode()) % SHARDS]
 
     def person(self, user_id: int | Literal["*"]) -> str:
         """Name the hash of the conversations in which a person wrote; `*` is any person."""
@@ -256,7 +208,7 @@ class Keys:
 
     def topic_name(self, topic: Scope) -> str:
         """Name the key that says who named a topic."""
-        return f"{self.prefix}{{{topic.tag}}}:topic_name"
+        return f"{self.base(topic)}topic_name"
 
     def send_rate(self, chat_id: int) -> str:
         """Name the send rate of a chat."""

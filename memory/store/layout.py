@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from memory.store.client import RedisClient
 from memory.store.errors import StoreRefused
-from memory.store.keys import SHARDS, Keys, Scope
+from memory.store.keys import Keys, Scope
 
 LAYOUT = 2
 """The layout that this version reads and writes."""
@@ -52,7 +52,8 @@ _PAGE = 100
 
 async def count_scopes(client: RedisClient, keys: Keys) -> int:
     """Return how many scopes the indexes name."""
-    return sum(await client.pipeline([("ZCARD", index) for index in _indexes(keys)]))
+    indexes = (*keys.conversations, *keys.scopes)
+    return sum(await client.pipeline([("ZCARD", index) for index in indexes]))
 
 
 async def pages_of_scopes(
@@ -62,7 +63,7 @@ async def pages_of_scopes(
 
     A scope may be given twice.
     """
-    cursors = dict.fromkeys(_indexes(keys), 0)
+    cursors = dict.fromkeys((*keys.conversations, *keys.scopes), 0)
     while cursors:
         asked = [("ZSCAN", index, cursor, "COUNT", _PAGE) for index, cursor in cursors.items()]
         for index, (cursor, found) in zip(
@@ -75,7 +76,3 @@ async def pages_of_scopes(
                 del cursors[index]
     if shared:
         yield shared
-
-
-def _indexes(keys: Keys) -> list[str]:
-    return [index(shard) for index in (keys.conversations, keys.scopes) for shard in range(SHARDS)]

@@ -2,11 +2,12 @@
 
 A Lua script makes a step atomic. Its first line may name shared parts ("-- Uses: scope, notes"),
 which stand before it. Each script takes one JSON object, and opaque bytes after it. The scripts of
-one scope take those of its `ScopeKeys` that they use; the others say in their comments which keys
-they take.
+one scope take its `ScopeKeys`, or those that the second line names ("-- Keys: meta, log"); the
+others say in their comments which keys they take.
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -16,13 +17,13 @@ from secrets import token_hex
 from time import time
 
 from memory.store.client import RedisClient
-from memory.store.commands import Script
+from memory.store.commands import Arg, Reply, Request, Script, ScriptCall
 from memory.store.errors import StoreError
 from memory.store.journal import ErasureJournal
-from memory.store.keys import Keys, Scope
+from memory.store.keys import LAST_WORDS, Keys, Scope
 
 _LUA = Path(__file__).parent / "lua"
-_USES = "-- Uses: "
+_USES, _KEYS = "-- Uses: ", "-- Keys: "
 
 
 @cache
@@ -37,6 +38,13 @@ def source(name: str, folder: Path = _LUA) -> str:
     shared = [(_LUA / "shared" / f"{part}.lua").read_text() for part in ("clock", *used)]
     lines = "\n".join((*shared, text)).splitlines()
     return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
+
+
+@cache
+def keys_used_by(name: str) -> Sequence[str]:
+    """Return the last words of the keys of a scope that a script takes."""
+    line = (_LUA / f"{name}.lua").read_text().split("\n", 2)[1]
+    return line.removeprefix(_KEYS).split(", ") if line.startswith(_KEYS) else LAST_WORDS
 
 
 @cache
@@ -87,6 +95,17 @@ class Store:
     def journal(self) -> ErasureJournal:
         """The journal of erasures."""
         return ErasureJournal(self.client, self.keys, self.ttl_s)
+
+    def call(self, script: str, scope: Scope, request: Request, *opaque: Arg) -> ScriptCall:
+        """Return the call of a script with the keys of a scope that it takes, for a pipeline."""
+        base = self.keys.base(scope)
+        keys = [base + word for word in keys_used_by(script)]
+        return self.scripts[script].command(keys, request, *opaque)
+
+    async def run(self, script: str, scope: Scope, request: Request, *opaque: Arg) -> Reply:
+        """Make such a call alone; raise a `StoreError` if it was not done."""
+        [reply] = await self.client.pipeline([self.call(script, scope, request, *opaque)])
+        return reply
 
     async def tell_erased(self, *scopes: Scope) -> None:
         """Tell every process that something in these scopes was erased (`Memory.drop_erased`).

@@ -5,14 +5,13 @@ time only says when to look: the field decides. An entry of the index may theref
 name an item that is gone.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
 from time import time
 
 import orjson
 
-from memory.store.commands import Command, ScriptCall
+from memory.store.commands import Command
 from memory.store.errors import LeaseLost
 from memory.store.keys import TAG_FIELD, Scope
 from memory.store.store import Store
@@ -93,7 +92,7 @@ class WorkItems:
         _, answer, _ = await self._store.client.pipeline(
             [
                 self._look(conversation, item.id, item.due),
-                self._call("confirm_work", conversation, request, item.body),
+                self._store.call("confirm_work", conversation, request, item.body),
                 self._look(conversation, item.id, item.due),
             ]
         )
@@ -163,11 +162,10 @@ class WorkItems:
         conversation, item, keys = taken.conversation, taken.item, self._store.keys
         request = {"id": item.id, "token": taken.token, "due": _ms(due)}
         if not member:
-            call = self._call("close_work", conversation, request)
-            [outcome] = await self._store.client.pipeline([call])
+            outcome = await self._store.run("close_work", conversation, request)
         else:
             request |= {"ttl_s": str(self._store.ttl_s), "begun": f"{BEGUN}|{_ms(_LOOK_AGAIN_S)}"}
-            call = self._call("close_work", conversation, request, member)
+            call = self._store.call("close_work", conversation, request, member)
             # The index of conversations first: a sweep finds the entry if nobody is woken up.
             index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
             wake_up = ("XADD", keys.ready_queue, "*", TAG_FIELD, conversation.tag)
@@ -192,9 +190,7 @@ class WorkItems:
         request: dict[str, object] = {"id": id_, "token": token, "lease_ms": int(_ms(lease_s))}
         if sends is not None:
             request["sends"] = sends
-        call = self._call("take_work", conversation, request)
-        answer: list[bytes]
-        [answer] = await self._store.client.pipeline([call])
+        answer: list[bytes] = await self._store.run("take_work", conversation, request)
         return answer
 
     def _is_meant(self, item: WorkItem, person: int) -> bool:
@@ -202,13 +198,6 @@ class WorkItems:
 
     def _look(self, conversation: Scope, id_: str, at: float) -> Command:
         return look_at(self._index, conversation, id_, at)
-
-    def _call(
-        self, name: str, conversation: Scope, request: Mapping[str, object], *opaque: str | bytes
-    ) -> ScriptCall:
-        keys = self._store.keys.scope(conversation)
-        names = [keys.work, keys.confirm, keys.meta, keys.mailbox]
-        return self._store.scripts[name].command(names, request, *opaque)
 
     def _key(self, conversation: Scope) -> str:
         return self._store.keys.scope(conversation).work

@@ -73,7 +73,7 @@ class Conversation:
 
     async def store(self) -> None:
         """Store messages and vectors as the product does."""
-        keys = self.memory.keys.scope(self.chat).all
+        keys = self.memory.keys.scope(self.chat)
         append = self.memory.scripts["append"]
         pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
         commands = [
@@ -94,7 +94,7 @@ class Conversation:
 
     async def stored_bytes(self) -> int:
         """Return the bytes that all keys of the conversation take in the server."""
-        keys = self.memory.keys.scope(self.chat).all
+        keys = self.memory.keys.scope(self.chat)
         usage = await self.client.pipeline([("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
         return sum(each or 0 for each in usage)
 

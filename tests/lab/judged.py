@@ -220,7 +220,7 @@ class Trial:
             request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
             for each in exchanges(said):
                 fields = {**request, "messages": [stored_fields(message) for message in each]}
-                await memory.scripts["append"](keys.all, fields)
+                await memory.scripts["append"](keys, fields)
         # The clock stands still, so a pause after a failure would never end.
         await memory.client.call("HDEL", keys.learned, "pause:batches", "pause:vectors")
         await memory.learn(talk.scope)

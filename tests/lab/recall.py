@@ -61,7 +61,7 @@ class ReadyVectors:
 async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> ChatHistory:
     """Store a conversation with its vectors, and read it as a cold process does."""
     conversation = Scope.of_keys({"benchmark": labelled.name})
-    keys = memory.keys.scope(conversation).all
+    keys = memory.keys.scope(conversation)
     append = memory.scripts["append"]
     request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
     commands = [

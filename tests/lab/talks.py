@@ -134,7 +134,7 @@ def seconds(iso: str) -> float:
 async def store(memory: Memory, talk: Talk) -> None:
     """Store the messages of a talk."""
     counted = [replace(each, tokens=memory.tokens.count(each.text)) for each in talk.messages]
-    append, keys = memory.scripts["append"], memory.keys.scope(talk.scope).all
+    append, keys = memory.scripts["append"], memory.keys.scope(talk.scope)
     request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
     await memory.client.pipeline(
         [

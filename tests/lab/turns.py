@@ -121,7 +121,7 @@ async def remember(world: World, conversation: Scope, person: Person, turns: int
         embedder = OpenAIEmbedder(embeddings, EMBEDDINGS, None, PATIENCE_S)
         bot_id = int(world.telegram.token.partition(":")[0])
         memory = Memory(client, bot_id, await TokenCounter.load(), embedder, OPTIONS)
-        keys = memory.keys.scope(conversation).all
+        keys = memory.keys.scope(conversation)
         said = [
             replace(each, sender_id=person.id if each.role == "user" else 0, sender_name="")
             for each in made_up(2 * turns).messages

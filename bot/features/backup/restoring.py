@@ -146,7 +146,7 @@ class Restoring:
         await client.pipeline(self._indexed(scope, left))
         answer = b"changed"
         if await self._store.journal.mark() == self._mark:
-            names_of_all = (*names.all, *staged.values())
+            names_of_all = (*names, *staged.values())
             answer = await self._scripts["restore_scope"](names_of_all, request)
         if answer in (b"kept", b"changed"):
             await client.call("UNLINK", *staged.values())

@@ -243,7 +243,7 @@ class Saving:
         keys = self._store.keys
         names = keys.scope(scope)
         while True:
-            head, meta, learned, work = await self._scripts["snapshot_scope"](names.all, {})
+            head, meta, learned, work = await self._scripts["snapshot_scope"](names, {})
             ends = orjson.loads(head)
             fields = paired(meta)
             streams = {name: await self._rows(getattr(names, name), ends[name]) for name in STREAMS}

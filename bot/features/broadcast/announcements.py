@@ -18,7 +18,7 @@ from bot.commands.mute import Mute
 from memory.erasure.jobs import Job
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
-from memory.store.keys import SHARDS, Keys, Scope
+from memory.store.keys import Keys, Scope
 from memory.store.store import NamedLease, Scripts, Store
 
 NAME = "announcement"
@@ -66,8 +66,8 @@ class Audience:
         muted or gone. A chat with topics may come twice. Times are in Unix seconds.
         """
         since = int(time.time()) - ACTIVE_S
-        for shard in range(SHARDS):
-            index, start = self._keys.conversations(shard), 0
+        for index in self._keys.conversations:
+            start = 0
             while found := await self._client.call(
                 *("ZREVRANGEBYSCORE", index, "+inf", since, "WITHSCORES", "LIMIT", start, _PAGE)
             ):

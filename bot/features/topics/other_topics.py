@@ -213,7 +213,7 @@ class OtherTopics(AIContextBehavior):
     def _reading(self, topic: Scope) -> ScriptCall:
         store = self._histories.store
         request = {"cursor": self._scopes.cursor(topic).request, "max": _PAGE}
-        return store.scripts["read_scope"].command(store.keys.scope(topic).all, request)
+        return store.scripts["read_scope"].command(store.keys.scope(topic), request)
 
     async def _search(
         self, topic: ScopeMemory, question: str, k: int, search_filter: SearchFilter

@@ -1,4 +1,5 @@
 -- Uses: scope, delta, interrupt, begin
+-- Keys: meta, lease, turn, mailbox, seen, log, vec, learned, records, rvec, dead_letters, reminders, off_record
 -- ARGV[1], a JSON object: `nonce`, the random part of a new token; `token` if the caller holds the lease and begins its
 -- turn again, with the messages that followed, or the turn that was overtaken; `wake_up`, the delivery that the caller serves; and the fields that
 -- `interrupt` and `begin` read.

@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: reminders, confirm, meta, mailbox
 -- ARGV[1], a JSON object: `id`; `token` of the caller; `due`, when it is due next in ms, '0' for never. ARGV[2]: the
 -- member of the mailbox that a task begins; then also `ttl_s`, and `begun`: what stands for its requests, and how long it
 -- is kept in ms.

@@ -1,4 +1,5 @@
 -- Uses: scope, delta, interrupt, begin
+-- Keys: meta, lease, turn, mailbox, seen, log, vec, learned, records, rvec, dead_letters, reminders, off_record
 -- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `taken`, the update ids of its messages;
 -- `ttl_s`; `ends_session`, if so; `digest`, a summary of the tool steps, if there is one; `work`: the items to add (id,
 -- person, due in ms, JSON) and the ids of those to cancel, if there are any; `is_off_record`, if so; `messages`; and the

@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: reminders, confirm, meta, mailbox
 -- ARGV[1], a JSON object: `id`; `due`, when it is due in ms. ARGV[2]: its JSON.
 -- Opens a work item that the person has agreed to; a repeat changes nothing. Answers 1, or 0 if it is gone.
 local request = cjson.decode(ARGV[1])

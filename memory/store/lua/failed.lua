@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: meta, lease, turn
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `turn`; `error`, the class of the error.
 -- Counts a failure of the turn and gives the lease back. If the failed turn was committed meanwhile and the lease has
 -- begun the next one, that one does not pay for the failure.

@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: meta, lease, turn
 -- ARGV[1], a JSON object: `token`. Gives the lease back without an answer; the attempt does not count. If the turn
 -- has no outbox, no failure, no other attempt and was not stopped, it is dissolved, so that the next one also takes
 -- later messages.

@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: meta, lease, turn, mailbox, seen, log, vec, learned, records, rvec, dead_letters, reminders, off_record
 -- Takes one update into the mailbox, once.
 -- ARGV[1], a JSON object: `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
 -- days; `seen_ms`, how long update ids are remembered; `forgotten_until`, the last update up to which the sender

@@ -1,4 +1,5 @@
 -- Uses: scope, interrupt
+-- Keys: meta, lease, turn, mailbox, seen, confirm
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `lease_ms`; `is_fresh`, if the lease was extended a
 -- moment ago; `questions` that the reply asks, if there are any; and the fields that `interrupt` reads.
 -- ARGV[2]: the outbox.

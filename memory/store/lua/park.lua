@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: meta, lease, turn
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `pause_ms`. The turn keeps its outbox and waits
 -- without a lease.
 local request = cjson.decode(ARGV[1])

@@ -1,4 +1,5 @@
 -- Uses: scope, delta, hold
+-- Keys: meta, learned, records, rvec, log, vec, learner
 -- ARGV[1], a JSON object: `cursor` and `max`, as `read_delta` takes them, without messages; `after`, the sequence of a
 -- message, absent if no messages are wanted; and `token` and `lease_ms` if the caller learns.
 -- Reads what a round of learning needs of a conversation. Answers a list: the answer of `read_delta`; the id of the

@@ -1,4 +1,5 @@
 -- Uses: scope, delta, interrupt, begin
+-- Keys: meta, lease, turn, mailbox, seen, log, vec, learned, records, rvec, dead_letters, reminders, off_record
 -- ARGV[1], a JSON object: `update_id` of the stop; `person` who wants it; `by_admin`, if that is an admin of the group;
 -- `ttl_s`; `draft`, the draft whose button was pressed, if one was; `signals`, the channel on which the holder of the
 -- lease hears of it.

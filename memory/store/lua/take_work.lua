@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: reminders, confirm, meta, mailbox
 -- ARGV[1], a JSON object: `id`; `token` of the caller; `lease_ms`; `sends`, the new count of its
 -- requests that Telegram may have carried out, absent if it stays.
 -- Takes the lease on a due work item, or on one that waits for a button and is looked at (due 0), or extends the caller's

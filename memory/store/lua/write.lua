@@ -1,4 +1,5 @@
 -- Uses: scope
+-- Keys: meta, learned, records, rvec, turn, mailbox, seen, log, vec, dead_letters
 -- ARGV[1]: a JSON object.
 --   epoch, erasure: the versions under which this was decided
 --   ttl_s

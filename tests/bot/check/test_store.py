@@ -232,6 +232,6 @@ async def test_data_of_another_version_is_announced(
 ) -> None:
     keys = Keys(42)
     await store.call("SET", keys.layout, layout)
-    await store.call("ZADD", keys.conversations(0), 1, "c:7:0")
+    await store.call("ZADD", keys.conversations[0], 1, "c:7:0")
     rows = [row async for row in STORED_DATA.run(settings_of(), store, keys)]
     assert rows[0].verdict == verdict

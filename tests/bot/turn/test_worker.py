@@ -432,7 +432,7 @@ async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(r
         await put(rig.memory, 1)
         await rig.runner.begun(1)
         await put(rig.memory, 2)
-        keys = rig.memory.keys.scope(HERE).all
+        keys = rig.memory.keys.scope(HERE)
         request = {"receipt": "receipt", "last_update": "1", "until": 0, "ttl_s": 86_400}
         await rig.memory.scripts["wipe"](keys, request)
         await gate.was_cancelled.wait()

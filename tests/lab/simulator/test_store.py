@@ -71,7 +71,7 @@ async def test_random_steps_of_the_protocol_get_the_same_answers_from_a_real_ser
     store: RedisClient, seed: int
 ) -> None:
     sources, simulated, steps = script_sources(), _on_the_wall_clock(), RandomSteps(Random(seed))
-    keys = Keys(42).scope(Scope.of_chat(7)).all
+    keys = Keys(42).scope(Scope.of_chat(7))
     for _ in range(STEPS):
         script, args = steps.next()
         answer = read_answer(simulated.carry_out(ScriptCall(sources[script], "", keys, args)))

@@ -191,7 +191,7 @@ async def test_a_fact_is_not_written_to_the_person_if_its_message_was_cleared_me
 
 async def expire(memory: Memory) -> None:
     """Let a conversation expire, but not its person's scope."""
-    await memory.client.call("DEL", *memory.keys.scope(HERE).all)
+    await memory.client.call("DEL", *memory.keys.scope(HERE))
 
 
 async def test_an_expired_conversation_that_begins_again_is_learned_from_its_first_message(

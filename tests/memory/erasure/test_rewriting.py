@@ -73,7 +73,7 @@ async def test_what_is_being_forgotten_is_not_asked_again(memory: Memory) -> Non
     before, after = (Message(0, 0, "user", "Hello", at, ANN) for at in (99.0, 101.0))
     others = Message(0, 0, "user", "Hello", 99.0, 8)
     request = {"receipt": "job:waiting", "person": str(ANN), "last_update": "7", "until": 100.5}
-    await memory.scripts["erase_person"](memory.keys.scope(GROUP).all, request)
+    await memory.scripts["erase_person"](memory.keys.scope(GROUP), request)
     assert await memory.forgetting.read_cuts(GROUP, [others, before]) is None
     assert await memory.forgetting.read_cuts(GROUP, [others, after])
     assert await memory.forgetting.read_cuts(HERE, [before]) is not None

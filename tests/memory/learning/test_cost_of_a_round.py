@@ -55,9 +55,9 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
         WireTap(valkey_server.port) as tap,
         talking(settings, tokens, tap.url) as (talk, tape),
     ):
-        learn, keys = talk.memory._learner.learn, talk.memory.keys.scope(HERE.facts_scope).of_writes
+        learn = talk.memory._learner.learn
         # A process sends the text of a script with its first call. This one is called once an hour.
-        await talk.memory.scripts["touch"](keys, {"ttl_s": 1})
+        await talk.memory.store.run("touch", HERE.facts_scope, {"ttl_s": 1})
 
         async def counted(scope: Scope, noted: float | None) -> LearningRound:
             if has_writes := tape.turn % WRITES_EVERY == 0:

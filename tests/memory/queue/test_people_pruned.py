@@ -19,14 +19,14 @@ async def test_a_conversation_leaves_the_index_of_its_people_once_it_has_expired
     assert await tags(memory, ANN) == {HERE.tag, GROUP.tag}
 
     # Redis drops the keys, and the sweep the index. One of both is not enough.
-    for key in memory.keys.scope(HERE).all:
+    for key in memory.keys.scope(HERE):
         await memory.client.call("DEL", key)
     assert await memory.sweep.prune_people() == 0
     await memory.client.call("ZREM", memory.keys.index_of(HERE), HERE.tag)
     assert await memory.sweep.prune_people() == 1
     assert (await tags(memory, ANN), await tags(memory, BOB)) == ({GROUP.tag}, {GROUP.tag})
 
-    for key in memory.keys.scope(GROUP).all:
+    for key in memory.keys.scope(GROUP):
         await memory.client.call("DEL", key)
     await memory.client.call("ZREM", memory.keys.index_of(GROUP), GROUP.tag)
     assert await memory.sweep.prune_people() == 2

@@ -141,7 +141,7 @@ async def test_attempts_without_an_outbox_are_counted(memory: Memory) -> None:
 
 async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> None:
     await put(memory, 1, GROUP, sender=BOB)
-    keys = memory.keys.scope(GROUP).all
+    keys = memory.keys.scope(GROUP)
     request = {"receipt": "another receipt", "person": str(ANN), "last_update": "1", "until": 0}
     for erasing in (
         memory.scopes.erase(GROUP),

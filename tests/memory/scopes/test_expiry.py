@@ -42,7 +42,7 @@ async def test_a_second_write_within_an_hour_leaves_the_expiry_as_it_is(memory: 
 
 async def test_a_key_that_is_new_or_was_gone_gets_an_expiry_within_the_hour(memory: Memory) -> None:
     keys = memory.keys.scope(HERE)
-    await memory.scripts["touch"](keys.all, {"ttl_s": OPTIONS.ttl_s})
+    await memory.scripts["touch"](keys, {"ttl_s": OPTIONS.ttl_s})
     await _write(memory, 1)
     assert await _lives_ms(memory, keys.learned) > 0
     here = await memory.scopes.read(HERE)

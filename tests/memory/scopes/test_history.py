@@ -450,7 +450,7 @@ async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins
     memory: Memory, elsewhere: Memory, exchanges: int, by: str
 ) -> None:
     await talk(await history_of(memory), *varied(exchanges))
-    await memory.client.call("DEL", *memory.keys.scope(HERE).all)
+    await memory.client.call("DEL", *memory.keys.scope(HERE))
     said = []
     if by == "another process":
         said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]

@@ -35,8 +35,7 @@ async def test_an_answer_that_was_overtaken_does_not_bring_old_fields_back(memor
     """A turn and the learner read one scope over two connections, and share what they have read."""
     scopes = memory.scopes
     await scopes.write(await scopes.read(HERE), Write(fields=[Watermark("facts", 1)]))
-    keys = memory.keys.scope(HERE).of_records
-    older = await memory.scripts["read_scope"](keys, {"cursor": {}, "max": 10})
+    older = await memory.store.run("read_scope", HERE, {"cursor": {}, "max": 10})
     await scopes.write(await scopes.read(HERE), Write(fields=[Watermark("facts", 2)]))
     assert (await scopes.read(HERE)).watermark("facts") == 2
     assert scopes.join(HERE, Delta.of(older), 10).watermark("facts") == 2

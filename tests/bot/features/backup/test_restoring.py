@@ -240,7 +240,7 @@ async def test_an_expired_conversation_is_not_restored(
     while await memory.client.call("EXISTS", names.meta):
         pass
     # The index still names it until the next sweep; the rest of it goes within the same second.
-    await memory.client.call("UNLINK", *names.all)
+    await memory.client.call("UNLINK", *names)
     counts = await save(memory, file)
     assert counts.scopes == 2
     assert await restore(empty, file) == {"restored": 2}

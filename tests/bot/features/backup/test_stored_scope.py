@@ -1,14 +1,12 @@
 """A backup says of every key whether it holds it."""
 
-from dataclasses import fields
-
 from bot.features.backup import saving as stored_scope
 from memory.store.keys import Keys, ScopeKeys
 
 
 def test_every_key_of_a_scope_is_backed_up_or_left_out() -> None:
     listed = [*stored_scope.HASHES, *stored_scope.STREAMS, *stored_scope.SCOPE_KEYS_LEFT_OUT]
-    assert sorted(listed) == sorted(each.name for each in fields(ScopeKeys))
+    assert sorted(listed) == sorted(ScopeKeys._fields)
 
 
 def test_every_key_of_a_bot_is_restored_or_left_out() -> None:
