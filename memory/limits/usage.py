@@ -8,6 +8,7 @@ one script counts calls in all sums, and counts each once for its id.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
+from operator import add
 from secrets import token_hex
 from time import time
 
@@ -68,12 +69,7 @@ class Tokens:
 
     def __add__(self, other: "Tokens") -> "Tokens":
         """Return the sum."""
-        return Tokens(
-            self.fresh + other.fresh,
-            self.cached + other.cached,
-            self.output + other.output,
-            self.reasoning + other.reasoning,
-        )
+        return Tokens(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)

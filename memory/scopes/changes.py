@@ -4,9 +4,10 @@ A `Write` adds what was learned. A `Revision` erases parts of the scope and all 
 Each is carried out completely or not at all.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass
 from hashlib import sha1
+from operator import add
 from time import time
 
 import orjson
@@ -78,13 +79,6 @@ def new_values(change: Write | Revision) -> dict[str, str]:
     return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
 
 
-def expected(stored: str) -> str | Mapping[str, str]:
-    """Return what a script compares with a field's value; a long one is not sent whole."""
-    if len(stored) <= _MAX_SENT:
-        return stored
-    return {"sha1": sha1(stored.encode()).hexdigest()}  # noqa: S324 - all that Redis has
-
-
 def numbered(contents: list[Arg], entry: ScopeEntry) -> tuple[str, int]:
     """Add an entry's content to a script's arguments; return its kind and the argument's number."""
     kind, content = written(entry)
@@ -105,14 +99,16 @@ def together(writes: Sequence[Write]) -> Write:
 def request_of(scope_memory: ScopeMemory, write: Write, contents: list[Arg]) -> dict[str, object]:
     """Return the fields of a write's request; add the entries to a script's arguments."""
     epoch, erasure = scope_memory.version
+    fields: dict[str, tuple[object, str]] = {}
+    for name, value in new_values(write).items():
+        stored = scope_memory.fields.get(name, "")
+        digest = {"sha1": sha1(stored.encode()).hexdigest()}  # noqa: S324 - all that Redis has
+        fields[name] = digest if len(stored) > _MAX_SENT else stored, value
     request: dict[str, object] = {
         "epoch": epoch,
         "erasure": erasure,
         "revision": scope_memory.revision,
-        "fields": {
-            name: (expected(scope_memory.fields.get(name, "")), value)
-            for name, value in new_values(write).items()
-        },
+        "fields": fields,
         "entries": [numbered(contents, entry) for entry in write.entries],
     }
     if source := write.learned_from:
@@ -156,14 +152,8 @@ class Receipt:
     @property
     def written(self) -> str:
         """The form in which scripts store it."""
-        return f"{self.messages},{self.vectors},{self.waiting},{self.left},{self.records}"
+        return ",".join(map(str, astuple(self)))
 
     def __add__(self, other: "Receipt") -> "Receipt":
         """Return the sum of two receipts."""
-        return Receipt(
-            self.messages + other.messages,
-            self.vectors + other.vectors,
-            self.waiting + other.waiting,
-            self.left + other.left,
-            self.records + other.records,
-        )
+        return Receipt(*map(add, astuple(self), astuple(other)))

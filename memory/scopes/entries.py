@@ -45,16 +45,18 @@ class Record(ScopeEntry):
     __slots__ = ()
 
     id: int
+    text: Any  # a str, which a synopsis makes of its fields
 
     @property
     def embedded_text(self) -> str:
         """The text that is indexed and embedded."""
-        raise NotImplementedError
+        text: str = self.text
+        return text
 
     @property
     def happened_at(self) -> float:
         """When it was said or began, in Unix seconds; its date is indexed. 0: it has no date."""
-        return 0
+        raise NotImplementedError
 
     @property
     def group(self) -> int:
@@ -107,11 +109,6 @@ class Fact(Record):
     def is_current(self) -> bool:
         """Whether it still holds."""
         return not self.ended_at
-
-    @property
-    def embedded_text(self) -> str:
-        """The text."""
-        return self.text
 
     @property
     def happened_at(self) -> float:
@@ -184,11 +181,6 @@ class Synopsis(Record):
             ("Reasoning", self.reasoning),
         )
         return "\n".join(f"{label}: {words}" for label, words in said if words)
-
-    @property
-    def embedded_text(self) -> str:
-        """The text."""
-        return self.text
 
     @property
     def happened_at(self) -> float:

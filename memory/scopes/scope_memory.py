@@ -4,14 +4,14 @@ It lists and searches records. `Scopes` reads and writes the store.
 """
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from memory.scopes.entries import Amendment, Fact, Hidden, Record, ScopeEntry, Synopsis, read
+from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
 from memory.scopes.field import F, fields_of, name_of
 from memory.scopes.fields import State, StateUntrusted, ToolWrites, Watermark
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
@@ -45,7 +45,8 @@ class ScopeMemory(EmbeddedStream):
     The object itself is the stream of the records; `messages` is the stream of the messages. All of
     it is valid for one version (epoch, erasure) and one generation of the scope. `is_off` says
     whether memory was off at the last read. `revision` is that of the fields, the records and their
-    vectors. `renewed_at` is when this process last renewed the scope's expiry (Unix seconds), or 0.
+    vectors. `hidden` are sequences of messages that searches must not find. `renewed_at` is when
+    this process last renewed the scope's expiry (Unix seconds), or 0.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class ScopeMemory(EmbeddedStream):
         self.revision = 0
         self.renewed_at = 0.0
         self._records: dict[int, Record] = {}
-        self._hidden: set[int] = set()
+        self.hidden: set[int] = set()
         self._amendments: dict[int, list[int]] = {}
         self._by_kind: dict[type[Record], KindIndex] = {}
         self._unindexed: list[Record] = []
@@ -117,11 +118,6 @@ class ScopeMemory(EmbeddedStream):
         """All passages of documents, in the order in which they were stored."""
         return [record for record in self._records.values() if isinstance(record, Chunk)]
 
-    @property
-    def hidden(self) -> Collection[int]:
-        """Sequences of messages that searches must not find."""
-        return self._hidden
-
     def record(self, record_id: int) -> Record | None:
         """Return one record, None if there is no record with this id."""
         return self._records.get(record_id)
@@ -159,15 +155,16 @@ class ScopeMemory(EmbeddedStream):
         index = self._indexed(kind, zone)
         if index is None or not text.strip():
             return []
-        allowed = np.fromiter((self._is_found(i) for i in index.ids), np.bool_, len(index.ids))
+        records = (self._records[each] for each in index.ids)
+        is_found = (not isinstance(each, Fact) or each.is_current for each in records)
+        allowed = np.fromiter(is_found, np.bool_, len(index.ids))
         hits = index.search(text, vector, k, allowed)
         related = index.index.related(hits, k, allowed)
         found = [(hit, False) for hit in hits] + [(hit, True) for hit in related]
-        records = ((self._records[index.ids[hit.row]], hit, again) for hit, again in found)
         return [
             Found(record, hit.score, again)
-            for record, hit, again in records
-            if isinstance(record, kind)
+            for hit, again in found
+            if isinstance(record := self._records[index.ids[hit.row]], kind)
         ]
 
     def join(self, delta: Delta, max_entries: int) -> "ScopeMemory":
@@ -213,11 +210,7 @@ class ScopeMemory(EmbeddedStream):
 
     def _take(self, entry_id: int, columns: Columns) -> int:
         content = columns[b"j"]
-        self._fold(entry_id, read(entry_id, columns[b"k"].decode(), content))
-        return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
-
-    def _fold(self, entry_id: int, entry: ScopeEntry | None) -> None:
-        match entry:
+        match entry := read(entry_id, columns[b"k"].decode(), content):
             case Record():
                 self._records[entry.id] = entry
                 self._unindexed.append(entry)
@@ -227,11 +220,8 @@ class ScopeMemory(EmbeddedStream):
                 if isinstance(fact, Fact):
                     self._records[fact_id] = entry.amended(fact)
             case Hidden(seq, hidden):
-                self._hidden.add(seq) if hidden else self._hidden.discard(seq)
-
-    def _is_found(self, record_id: int) -> bool:
-        record = self._records[record_id]
-        return not isinstance(record, Fact) or record.is_current
+                self.hidden.add(seq) if hidden else self.hidden.discard(seq)
+        return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
     def _indexed(self, kind: type[Record], zone: tzinfo) -> KindIndex | None:
         """Index new records, and return the index of a kind; None if it has no records."""

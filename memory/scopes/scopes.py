@@ -60,20 +60,24 @@ class Scopes:
         self.zone = zone
         self.conversation_bytes = conversation_bytes
         self.reading_long = asyncio.Lock()
-        self._cache = ScopeCache(max_bytes)
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[Scope, ScopeMemory] = OrderedDict()
+        self._sizes: dict[Scope, int] = {}
+        self._bytes = 0
 
     @property
     def cached(self) -> list[Scope]:
         """The scopes in the cache, the least recently used first."""
-        return self._cache.scopes
+        return list(self._kept)
 
     def drop(self, scope: Scope) -> None:
-        """Remove a scope from the cache."""
-        self._cache.drop(scope)
+        """Remove a scope from the cache, if it is there."""
+        self._kept.pop(scope, None)
+        self._bytes -= self._sizes.pop(scope, 0)
 
     def held(self, scope: Scope) -> ScopeMemory | None:
-        """Return the scope as it is in the cache; None if it is not there."""
-        return self._cache.get(scope)
+        """Return the scope as it is in the cache, None if it is not there; this is no use."""
+        return self._kept.get(scope)
 
     def cursor(self, scope: Scope) -> Cursor:
         """Return the cursor of the cached scope, an empty one if it is not in the cache."""
@@ -81,13 +85,22 @@ class Scopes:
         return held.cursor if held else Cursor()
 
     def keep(self, scope_memory: ScopeMemory) -> None:
-        """Put a scope into the cache, as the most recently used."""
+        """Put a scope into the cache, as the most recently used.
+
+        The newest one stays even if it is too large.
+        """
         scope_memory.messages.max_bytes = self.conversation_bytes
-        self._cache.keep(scope_memory)
+        scope, nbytes = scope_memory.scope, scope_memory.nbytes
+        self.drop(scope)
+        self._kept[scope] = scope_memory
+        self._sizes[scope] = nbytes
+        self._bytes += nbytes
+        while self._bytes > self._max_bytes and len(self._kept) > 1:
+            self.drop(next(iter(self._kept)))
 
     def join(self, scope: Scope, delta: Delta, max_entries: int) -> ScopeMemory:
         """Return a scope with what a turn has loaded; some records may still be missing."""
-        held = self._cache.get(scope) or ScopeMemory(scope)
+        held = self.held(scope) or ScopeMemory(scope)
         scope_memory = held.join(delta, max_entries)
         self.keep(scope_memory)
         return scope_memory
@@ -106,11 +119,11 @@ class Scopes:
             if scope_memory.is_whole:
                 return scope_memory
             if scope_memory.cursor == before:  # old entries were erased: read all of it again
-                self._cache.drop(scope)
+                self.drop(scope)
 
     async def current(self, scope: Scope) -> ScopeMemory:
         """Return the cached scope, as the turn has read it; read it if it is not complete."""
-        held = self._cache.get(scope)
+        held = self.held(scope)
         return held if held and held.is_whole else await self.read(scope)
 
     async def search(
@@ -214,7 +227,7 @@ class Scopes:
             wanted["entry"] = len(contents)
         is_noted = await self._note(scope_memory, revision)
         answer = orjson.loads(await self._store.run("revise", scope, wanted, *contents))
-        self._cache.drop(scope)
+        self.drop(scope)
         if answer["outcome"] == "gone":
             raise LeaseLost(scope.tag)
         if answer["outcome"] != "done":
@@ -261,37 +274,3 @@ def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:
     """Return whether a record has another text than before, so that its vector must go."""
     before = scope_memory.record(record.id)
     return before is not None and before.embedded_text != record.embedded_text
-
-
-class ScopeCache:
-    """The most recently used scopes. The newest one stays even if it is too large."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._kept: OrderedDict[Scope, ScopeMemory] = OrderedDict()
-        self._sizes: dict[Scope, int] = {}
-        self._bytes = 0
-
-    @property
-    def scopes(self) -> list[Scope]:
-        """The scopes that are cached, the least recently used first."""
-        return list(self._kept)
-
-    def get(self, scope: Scope) -> ScopeMemory | None:
-        """Return a scope, None if it is not cached; this does not count as use."""
-        return self._kept.get(scope)
-
-    def keep(self, scope_memory: ScopeMemory) -> None:
-        """Put a scope in as the newest; drop the oldest ones while there are too many bytes."""
-        scope, nbytes = scope_memory.scope, scope_memory.nbytes
-        self.drop(scope)
-        self._kept[scope] = scope_memory
-        self._sizes[scope] = nbytes
-        self._bytes += nbytes
-        while self._bytes > self._max_bytes and len(self._kept) > 1:
-            self.drop(next(iter(self._kept)))
-
-    def drop(self, scope: Scope) -> None:
-        """Drop a scope, if it is cached."""
-        self._kept.pop(scope, None)
-        self._bytes -= self._sizes.pop(scope, 0)

@@ -4,7 +4,6 @@ Messages and records are kept in the same way. Entries are indexed at the next s
 """
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from datetime import date
 
@@ -81,11 +80,6 @@ class KindIndex:
         """Index entries, at least one; their ascending ids are greater than those before."""
         self.ids.extend(entry_ids)
         self.index.extend(records)
-
-    def row(self, entry_id: int) -> int | None:
-        """Return the row of an entry, None if it is not indexed."""
-        at = bisect_left(self.ids, entry_id)
-        return at if at < len(self.ids) and self.ids[at] == entry_id else None
 
     def put_vectors(self, entry_ids: Sequence[int], rows: Int8Rows) -> None:
         """Set the `(n, dim)` vectors of ascending entries, as far as these are indexed."""

@@ -5,12 +5,14 @@ from datetime import UTC
 
 import numpy as np
 
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Fact, written
 from memory.scopes.log import Cursor, Delta, StreamDelta, packed
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import ScopeCache
+from memory.scopes.scopes import Scopes
+from memory.search.embeddings import QuestionVectors
 from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)
@@ -122,38 +124,42 @@ def test_messages_stay_if_only_the_vectors_of_records_are_of_another_model() -> 
     assert [fact.text for fact in joined.facts] == ["sails"]
 
 
-def kept(cache: ScopeCache, scope: Scope, text: str = "hello") -> None:
-    cache.keep((cache.get(scope) or ScopeMemory(scope)).join(loaded(1, 2, text=text), TAIL))
+def cache_of(memory: Memory, max_bytes: int) -> Scopes:
+    return Scopes(memory.store, QuestionVectors(None), max_bytes=max_bytes)
 
 
-def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes() -> None:
-    cache = ScopeCache(50_000)
+def kept(cache: Scopes, scope: Scope, text: str = "hello") -> None:
+    cache.keep((cache.held(scope) or ScopeMemory(scope)).join(loaded(1, 2, text=text), TAIL))
+
+
+def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes(memory: Memory) -> None:
+    cache = cache_of(memory, 50_000)
     chats = [Scope.of_chat(number) for number in range(1, 5)]
     for chat in chats[:3]:
         kept(cache, chat, "x" * 7_000)
     kept(cache, chats[0])
     kept(cache, chats[3], "x" * 7_000)
-    assert [cache.get(chat) is not None for chat in chats] == [True, False, True, True]
+    assert [cache.held(chat) is not None for chat in chats] == [True, False, True, True]
 
 
-def test_one_scope_is_kept_however_large() -> None:
-    cache = ScopeCache(0)
+def test_one_scope_is_kept_however_large(memory: Memory) -> None:
+    cache = cache_of(memory, 0)
     kept(cache, Scope.of_chat(8))
     kept(cache, HERE)
-    assert cache.get(HERE)
-    assert cache.get(Scope.of_chat(8)) is None
+    assert cache.held(HERE)
+    assert cache.held(Scope.of_chat(8)) is None
 
 
-def test_what_was_dropped_makes_room() -> None:
-    cache = ScopeCache(20_000)
+def test_what_was_dropped_makes_room(memory: Memory) -> None:
+    cache = cache_of(memory, 20_000)
     other = Scope.of_chat(8)
     for _ in range(5):
         kept(cache, HERE, "x" * 5_000)
         cache.drop(HERE)
     kept(cache, HERE)
     kept(cache, other)
-    assert cache.get(HERE)
-    assert cache.get(other)
+    assert cache.held(HERE)
+    assert cache.held(other)
 
 
 def test_text_is_counted_in_the_bytes_that_it_takes() -> None:
