@@ -31,6 +31,7 @@ from memory.learning.progress import Progress, progress_after
 from memory.message import Message
 from memory.scopes.changes import NotWritten, Write, together
 from memory.scopes.fact_lists import split_by_place
+from memory.scopes.fields import Digest
 from memory.scopes.log import message_of, seq_of, version_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -85,7 +86,8 @@ class BatchLearner:
             waiting = await self._waiting(progress)
             learners = due(progress, waiting)
             if not learners:
-                return progress, calls, entries, due_in(progress, waiting)
+                due_in_s = min((due_in(progress, *each) for each in waiting.items()), default=inf)
+                return progress, calls, entries, due_in_s
             alone = [each for each in learners if progress.failures(each).count >= _ALONE_AFTER]
             asked = (alone or learners)[:1] if alone or max_exchanges < 1 else learners
             batches = {
@@ -120,7 +122,7 @@ class BatchLearner:
 
     async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
         """Return what each behavior has not learned yet; those that are up to date are left out."""
-        watermarks = {each: progress.watermark(each) for each in self._within(progress)}
+        watermarks = {each: progress.watermark(each) for each in self.within(progress)}
         newer_by_watermark = await answered_after(self._store, progress, watermarks.values())
         waiting = {}
         for behavior, watermark in watermarks.items():
@@ -130,7 +132,8 @@ class BatchLearner:
                 waiting[behavior] = Unlearned(newer, quiet_s, ended)
         return waiting
 
-    def _within(self, progress: Progress) -> list[LearningBehavior]:
+    def within(self, progress: Progress) -> list[LearningBehavior]:
+        """Return the behaviors that learn from this conversation."""
         return [each for each in self._behaviors if each.reach.covers(progress.conversation)]
 
     def _learned(
@@ -176,9 +179,10 @@ class BatchLearner:
             writes.setdefault(target, []).append(write)
         if watermarks:
             by_all = min(
-                watermarks.get(each, progress.watermark(each)) for each in self._within(progress)
+                watermarks.get(each, progress.watermark(each)) for each in self.within(progress)
             )
-            writes[here].append(Write(removed=progress.digests_until(by_all)))
+            learned = [each.name for each in here.all(Digest) if each.seq <= by_all]
+            writes[here].append(Write(removed=learned))
         by_scope = {target: together(several) for target, several in writes.items()}
         return await progress_after(self._store, self._scopes, progress, by_scope)
 

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 from secrets import token_hex
 from time import time
+from typing import Literal
 
 import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.batch_learner import BatchLearner
 from memory.learning.consent import WithDomain
-from memory.learning.due import LearningBackoff
-from memory.learning.progress import LearnerBusy, Progress, held_progress, progress_of
+from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, progress_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.fields import LearningPause, WaitingWrite
+from memory.scopes.fields import Digest, LearningPause, WaitingWrite
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.commands import Command, ScriptCall
@@ -40,6 +40,8 @@ _RENEW_S = 5
 _BUSY_AGAIN_S = 10
 _HARDLY_LATER_S = 2
 _REFUSED_AGAIN_S = 5
+_FIRST_PAUSE_S = 60
+_MAX_PAUSE_S = 86_400
 _LOOK_AGAIN_S = 60
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
 
@@ -145,9 +147,22 @@ class ConversationLearner:
 
     async def _held(self, conversation: Scope) -> Progress | None:
         """Return a conversation as this process holds it; None if it has to be read first."""
-        progress = held_progress(self._scopes, conversation)
-        if progress is None or progress.here.waiting_writes:
+        here, facts = self._scopes.held(conversation), self._scopes.held(conversation.facts_scope)
+        if not (here and facts and here.is_whole and facts.is_whole and here.messages.is_whole):
             return None
+        if here.waiting_writes:
+            return None
+        said = here.messages
+        progress = Progress(
+            conversation=conversation,
+            here=here,
+            facts=facts,
+            session=said.session,
+            now=time(),
+            said=said.messages[-MAX_SAID:],
+            embedded=said.vectors.newest,
+            fingerprint=said.fingerprint,
+        )
         if self._model and self._behaviors:
             try:
                 return None if await self._batches.is_due(progress) else progress
@@ -185,9 +200,11 @@ class ConversationLearner:
         done, due_in_s = LearningRound(), inf
         no_vectors: list[ModelTrouble] = []
         no_answer: list[ModelTrouble] = []
-        embedding, asking = self._backoffs(progress)
-        vectors = self._vectors if embedding.is_over(progress.now) else None
-        model = self._model if asking.is_over(progress.now) else None
+        fingerprint = self._vectors.embedder.fingerprint if self._vectors else ""
+        embedding = _pause_of(progress, "vectors", fingerprint)
+        asking = _pause_of(progress, "batches", self._model_name)
+        vectors = self._vectors if embedding.again_at <= progress.now else None
+        model = self._model if asking.again_at <= progress.now else None
         try:
             progress = await self._writer.carry_out(progress)
             is_off = progress.here.is_off
@@ -197,7 +214,7 @@ class ConversationLearner:
             if model is not None and self._behaviors and not is_off:
                 with _collected(no_answer):
                     progress, calls, entries, due_in_s = await self._batches.learn(
-                        model, progress, asking.field.failures
+                        model, progress, asking.failures
                     )
                     done = replace(done, calls=calls, entries=entries)
             await self._drop_unwanted_digests(progress)
@@ -219,36 +236,40 @@ class ConversationLearner:
             return done, _REFUSED_AGAIN_S, ()
         return done, min(due_in_s, *again_in_s), (*no_answer, *no_vectors)
 
-    def _backoffs(self, progress: Progress) -> tuple[LearningBackoff, LearningBackoff]:
-        """Return how long the conversation waits for embeddings, and for model calls."""
-        embedding = self._vectors.model if self._vectors else ""
-        return (
-            LearningBackoff.read(progress.here, "vectors", embedding),
-            LearningBackoff.read(progress.here, "batches", self._model_name),
-        )
-
     async def _settle(
-        self, progress: Progress, backoff: LearningBackoff, failures: Sequence[ModelTrouble]
+        self, progress: Progress, pause: LearningPause, failures: Sequence[ModelTrouble]
     ) -> float:
         """Store the outcome; return in how many seconds to try again, infinity after a success."""
-        if not backoff.is_over(progress.now):
-            return backoff.field.again_at - progress.now
+        if pause.again_at > progress.now:
+            return pause.again_at - progress.now
         rests_s = max((error.rests_s for error in failures), default=0.0)
         if rests_s:  # the model failed for everybody, which does not count for this conversation
             return rests_s
-        pause_s, fields = inf, [LearningPause(backoff.field.task)] if backoff.is_stored else []
         if failures:
-            pause_s, fields = backoff.after_failure(progress.now)
-        if fields:
-            await self._scopes.write(progress.here, Write(fields=fields))
-        return pause_s
+            pause_s = float(min(_FIRST_PAUSE_S * 2**pause.failures, _MAX_PAUSE_S))
+            again_at = progress.now + pause_s
+            longer = replace(pause, failures=pause.failures + 1, again_at=again_at)
+            await self._scopes.write(progress.here, Write(fields=[longer]))
+            return pause_s
+        if pause.name in progress.here.fields:
+            await self._scopes.write(progress.here, Write(removed=[pause.name]))
+        return inf
 
     async def _drop_unwanted_digests(self, progress: Progress) -> None:
         """Remove the digests if no behavior learns from them."""
-        here = (each for each in self._behaviors if each.reach.covers(progress.conversation))
-        if progress.digests and all(each.is_personal for each in here):
-            unwanted = progress.digests_until(max(progress.digests))
+        unwanted = [each.name for each in progress.here.all(Digest)]
+        if unwanted and all(each.is_personal for each in self._batches.within(progress)):
             await self._scopes.write(progress.here, Write(removed=unwanted))
+
+
+def _pause_of(progress: Progress, task: Literal["batches", "vectors"], model: str) -> LearningPause:
+    """Return how long a conversation waits after failures of a task: a minute to a day.
+
+    It is stored in the scope, so a restart does not end it. A success removes it, and failures of
+    another model do not count.
+    """
+    stored = progress.here.get(LearningPause, task)
+    return stored if stored and stored.model == model else LearningPause(task, model=model)
 
 
 @contextmanager

@@ -24,19 +24,11 @@ from memory.store.store import Store
 _FIRST_PAUSE_S = 60
 _MAX_PAUSE_S = 86_400
 _MAX_NEW = 1_000
-_MAX_SAID = 200
+MAX_SAID = 200
 
 
 class LearnerBusy(MemoryFailure):
     """Raised if another process learns from the conversation, or died while it did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """The vectors of messages that are stored: up to the message `last`, all with `fingerprint`."""
-
-    last: int
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,8 @@ class Progress:
     `here`: its scope memory. `facts`: in private chats that of the person, else the same object.
     `session`: messages up to this sequence belong to sessions that `/new` ended. `now`: Unix
     seconds. `said`: the newest messages, oldest first, without a gap; empty if this process has
-    read none, or while memory is off.
+    read none, or while memory is off. The messages up to `embedded` have vectors, all with
+    `fingerprint`.
     """
 
     conversation: Scope
@@ -55,7 +48,8 @@ class Progress:
     session: int
     now: float
     said: Sequence[Message]
-    embedded: Embedded
+    embedded: int
+    fingerprint: str
 
     def said_after(self, seq: int) -> Sequence[Message] | None:
         """Return all messages after this sequence; None if the store must be asked for them."""
@@ -90,6 +84,7 @@ class Progress:
     def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
         """Return what to write after a behavior has learned up to this sequence."""
         learner, target = self._learner(behavior), self.target(behavior)
+        source = None if target is self.here else self.here
         fields: list[Field] = [Watermark(learner, learned_up_to)]
         if self.failures(behavior).count:
             fields.append(Failures(learner))
@@ -100,7 +95,7 @@ class Progress:
             last = learned_up_to if target is self.here else 0
             state = BehaviorState(behavior.name, learned.state, last, is_untrusted)
             fields.append(state)
-        return self._from_here(Write(learned.entries, fields), target)
+        return Write(learned.entries, fields, learned_from=source)
 
     def after_failure(self, behavior: LearningBehavior, told: str = "") -> Write:
         """Return what to write after a bad part; each one doubles the wait.
@@ -110,31 +105,12 @@ class Progress:
         failures = self.failures(behavior)
         pause_s = min(_FIRST_PAUSE_S * 2**failures.count, _MAX_PAUSE_S)
         more = replace(failures, count=failures.count + 1, again_at=self.now + pause_s, told=told)
-        return self._from_here(Write(fields=[more]), self.target(behavior))
-
-    def digests_until(self, seq: int) -> list[str]:
-        """Return the names of the digests up to a message, which is learned by all."""
-        return [each.name for each in self.here.all(Digest) if each.seq <= seq]
+        source = None if self.target(behavior) is self.here else self.here
+        return Write(fields=[more], learned_from=source)
 
     def _learner(self, behavior: LearningBehavior) -> str:
         scope, generation = self.target(behavior).scope, self.here.generation
         return learner_in(scope, behavior.name, self.conversation, generation)
-
-    def _from_here(self, writing: Write, target: ScopeMemory) -> Write:
-        if target.scope == self.conversation:
-            return writing
-        return replace(writing, learned_from=self.here)
-
-
-def held_progress(scopes: Scopes, conversation: Scope) -> Progress | None:
-    """Return a conversation as this process has it after a turn; None if something is missing."""
-    here, facts = scopes.held(conversation), scopes.held(conversation.facts_scope)
-    if not (here and facts and here.is_whole and facts.is_whole and here.messages.is_whole):
-        return None
-    said = here.messages
-    embedded = Embedded(said.vectors.newest, said.fingerprint)
-    newest = said.messages[-_MAX_SAID:]
-    return Progress(conversation, here, facts, said.session, time(), newest, embedded)
 
 
 async def progress_of(
@@ -176,7 +152,7 @@ async def progress_of(
                 await scopes.read(each.scope)
     here = read_scopes[-1]
     _, last, fingerprint, newer = unlearned
-    known = [each for each in here.messages.messages[-_MAX_SAID:] if each.seq <= held.message]
+    known = [each for each in here.messages.messages[-MAX_SAID:] if each.seq <= held.message]
     messages = [message_of(seq_of(entry), paired(columns)) for entry, columns in newer]
     return Progress(
         conversation=conversation,
@@ -185,7 +161,8 @@ async def progress_of(
         session=deltas[conversation].session,
         now=time(),
         said=() if deltas[conversation].is_off else (*known, *messages),
-        embedded=Embedded(seq_of(last or b"0"), fingerprint.decode()),
+        embedded=seq_of(last or b"0"),
+        fingerprint=fingerprint.decode(),
     ), replies
 
 

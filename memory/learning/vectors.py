@@ -14,8 +14,8 @@ from memory.scopes.changes import NotWritten
 from memory.scopes.log import StreamDelta, message_of, packed, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.stream import fingerprint_of
-from memory.search import message_search
 from memory.search.embeddings import Embedder
+from memory.search.message_search import RECIPE, embedded_text
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -36,10 +36,6 @@ class _Stream:
     before: str
     last: int
 
-    def __post_init__(self) -> None:
-        if self.before != self.fingerprint:
-            self.last = 0
-
 
 class VectorLearner:
     """Embeds messages and records with one model."""
@@ -48,13 +44,8 @@ class VectorLearner:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
-        self._embedder = embedder
+        self.embedder = embedder
         self._replaced: dict[tuple[str, str], float] = {}  # by scope and stream: when
-
-    @property
-    def model(self) -> str:
-        """The embedding model and its dimensions."""
-        return self._embedder.fingerprint
 
     async def learn_messages(self, progress: Progress) -> int:
         """Embed and store the messages that have no vector yet; return how many.
@@ -66,22 +57,24 @@ class VectorLearner:
         and `EmbeddingsUnavailable` if the model fails. The vectors stored so far remain, and the
         next round continues after them.
         """
-        here, embedded = progress.here, progress.embedded
-        fingerprint = fingerprint_of(self._embedder, message_search.RECIPE)
-        stream = _Stream("messages", here, fingerprint, embedded.fingerprint, embedded.last)
-        said = progress.said_after(stream.last)
-        if said is not None:
-            return await self._embed(stream, map(_text_of, said))
-        learned, last = 0, stream.last
-        while page := await self._page(here.scope, last):
-            learned += await self._embed(stream, map(_text_of, page))
+        fingerprint, before = fingerprint_of(self.embedder, RECIPE), progress.fingerprint
+        last = progress.embedded if before == fingerprint else 0
+        stream = _Stream("messages", progress.here, fingerprint, before, last)
+        said = progress.said_after(last)
+        page = await self._page(progress.conversation, last) if said is None else said
+        learned = 0
+        while page:
+            texts = ((each.seq, embedded_text(each)) for each in page if not each.is_refused)
+            learned += await self._embed(stream, texts)
             last = page[-1].seq
+            page = await self._page(progress.conversation, last) if said is None else ()
         return learned
 
     async def learn_records(self, scope: ScopeMemory) -> int:
         """Embed the records of a scope in the same way; return how many. Raise the same errors."""
-        fingerprint = fingerprint_of(self._embedder, scope_memory.RECIPE)
-        stream = _Stream("records", scope, fingerprint, scope.fingerprint, scope.vectors.newest)
+        fingerprint, before = fingerprint_of(self.embedder, scope_memory.RECIPE), scope.fingerprint
+        last = scope.vectors.newest if before == fingerprint else 0
+        stream = _Stream("records", scope, fingerprint, before, last)
         new = (each for each in scope.records if each.id > stream.last)
         return await self._embed(stream, ((each.id, each.embedded_text) for each in new))
 
@@ -100,7 +93,7 @@ class VectorLearner:
         texts = [(entry_id, text) for entry_id, text in entries if text]
         for start in range(0, len(texts), _BATCH):
             ids, batch = zip(*texts[start : start + _BATCH], strict=True)
-            rows = await self._embedder.embed(batch)
+            rows = await self.embedder.embed(batch)
             request = {
                 "stream": stream.name,
                 "epoch": epoch,
@@ -137,8 +130,3 @@ class VectorLearner:
         )
         messages = [message_of(seq_of(entry), fields) for entry, fields in page]
         return [each for each in messages if off_at is None or each.seq <= int(off_at)]
-
-
-def _text_of(message: Message) -> tuple[int, str]:
-    """Return the sequence of a message and what is embedded of it, "" for nothing."""
-    return message.seq, "" if message.is_refused else message_search.embedded_text(message)
