@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from memory.behaviors.context import AgentContext, Asker, CallContext, may_change
-from memory.behaviors.statements import MAX_CHARS, one_word, same_fact, unfit
+from memory.behaviors.statements import MAX_CHARS, one_word, same_facts, unfit
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.trust import must_ask
 from memory.scopes.entries import Fact
@@ -78,8 +78,8 @@ def fact_tools(scopes: Scopes, zone: tzinfo = UTC) -> tuple[Tool[Any], ...]:
             if not replaced.is_current:
                 raise ToolError(f"#{arguments.replaces} was replaced already; leave `replaces` out")
         current = [fact for fact in facts if fact.is_current and fact.id != arguments.replaces]
-        if known := same_fact(text, current):
-            return f"This is known already, as #{known.id}."
+        if known := same_facts(text, current):
+            return f"This is known already, as #{known[0].id}."
         write = Remember(
             text,
             arguments.replaces,

@@ -28,6 +28,7 @@ _NAME_BYTES = 96
 _SUMMARY_BYTES = 1_100
 _ENTRY_BYTES = 200
 _MAX_ENTRIES = 10
+_NAMES = ("first_name", "last_name")
 _LISTS = ("key_entities", "open_problems", "current_goals")
 
 
@@ -114,11 +115,6 @@ def shown(state: KnowledgeBase) -> str:
     return json.dumps(fields, ensure_ascii=False) if fields else ""
 
 
-def open_matter(state: KnowledgeBase) -> str:
-    """Return the most important thing that is not solved or reached yet; "" for none."""
-    return next(iter((*state.open_problems, *state.current_goals)), "")
-
-
 def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
     """Return `new` within bounds; a name or summary that it does not know stays as in `old`.
 
@@ -127,7 +123,7 @@ def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
     """
     names_and_summary = {
         name: after if _is_known(after) else before
-        for name in ("first_name", "last_name", "discussion_summary")
+        for name in (*_NAMES, "discussion_summary")
         for before, after in [(getattr(old, name), getattr(new, name))]
     }
     kept = new.model_copy(update={**names_and_summary, **_domain(old)})
@@ -152,7 +148,8 @@ def merged_domain(model: type[KnowledgeBase], state: str, update: str) -> str:
 def bounded(state: KnowledgeBase) -> KnowledgeBase:
     """Return a state of at most `MAX_BYTES` as JSON; the longest lists lose their last entries."""
     lists: dict[str, list[str]] = {name: _entries(getattr(state, name)) for name in _LISTS}
-    names = {name: _name(getattr(state, name)) for name in ("first_name", "last_name")}
+    names = {name: cut(one_line(getattr(state, name)), _NAME_BYTES) for name in _NAMES}
+    names = {name: text if _is_known(text) else UNKNOWN for name, text in names.items()}
     summary = cut(one_line(state.discussion_summary), _SUMMARY_BYTES)
     fitting = state.model_copy(update={**names, **lists, "discussion_summary": summary})
     while len(fitting.model_dump_json().encode()) > MAX_BYTES:
@@ -189,11 +186,6 @@ def _is_known(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().casefold() not in _UNKNOWN_WORDS
     return bool(value)
-
-
-def _name(name: str) -> str:
-    line = cut(one_line(name), _NAME_BYTES)
-    return line if _is_known(line) else UNKNOWN
 
 
 def _entries(entries: Sequence[str]) -> list[str]:

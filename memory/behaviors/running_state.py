@@ -20,7 +20,6 @@ from memory.behaviors.knowledge_base import (
     knowledge_base_model,
     known,
     merged_domain,
-    open_matter,
     read,
     shown,
     updated,
@@ -122,18 +121,19 @@ class RunningState(LearningBehavior):
         In the first turn after some days, it is followed by the matter that is still open.
         """
         scope_memory = await self._scopes.current(call_context.conversation)
-        state = self._stored(scope_memory)
-        if known(state):
-            call_context.used["x"] = shown(state)
+        state = read(self.model, scope_memory.state)
+        text = shown(state)
+        if text:
+            call_context.used["x"] = text
         mark = f" {UNTRUSTED_MARK}" if scope_memory.is_state_untrusted else ""
-        texts = filter(None, (shown(state), _back(scope_memory, state, new_messages)))
+        texts = filter(None, (text, _back(scope_memory, state, new_messages)))
         # Indented lines belong to the line before them, so a full prompt shows both or none.
         entry = "\n  ".join(f"{text}{mark}" for text in texts)
         return f"{HEADING}\n{entry}" if entry else ""
 
     def prompt_input(self, batch: Batch) -> str:
         """Return the present state."""
-        return shown(self._stored(batch.here)) or "(nothing is known yet)"
+        return shown(read(self.model, batch.here.state)) or "(nothing is known yet)"
 
     def learn(self, batch: Batch, answer: BaseModel) -> Learned:
         """Return the new state; raise `PartRejected` for one that would wipe what was learned.
@@ -143,7 +143,7 @@ class RunningState(LearningBehavior):
         """
         if not isinstance(answer, KnowledgeBase):
             raise PartRejected("not a knowledge base")
-        old = self._stored(batch.here)
+        old = read(self.model, batch.here.state)
         if not known(answer) and not known(old).keys() <= set(_NAMES):
             raise PartRejected("it knows nothing any more")
         new = _with_own_names(batch, old, answer)
@@ -160,16 +160,13 @@ class RunningState(LearningBehavior):
         is_untrusted = batch.holds_untrusted or batch.here.is_state_untrusted
         return Learned(state=as_json if has_changed else None, is_untrusted=is_untrusted)
 
-    def _stored(self, scope_memory: ScopeMemory) -> KnowledgeBase:
-        return read(self.model, scope_memory.state)
-
 
 def _back(here: ScopeMemory, state: KnowledgeBase, new_messages: Sequence[Message]) -> str:
     """Return what to ask a person who comes back to a private chat; "" for nothing.
 
     The stored messages tell it, so a turn that begins again asks again, and the next turn does not.
     """
-    matter = open_matter(state)
+    matter = next(iter((*state.open_problems, *state.current_goals)), "")
     said = [each.sent_at for each in here.messages.messages if each.role == "user"]
     if not (matter and said and new_messages and here.scope.is_private) or here.is_off:
         return ""

@@ -110,12 +110,8 @@ def unfit(text: str) -> str:
     return ""
 
 
-def same_fact(text: str, facts: Iterable[Fact]) -> Fact | None:
-    """Return the fact with the same text; case, spacing and end marks may differ."""
-    return next(iter(_same_facts(text, facts)), None)
-
-
-def _same_facts(text: str, facts: Iterable[Fact]) -> list[Fact]:
+def same_facts(text: str, facts: Iterable[Fact]) -> list[Fact]:
+    """Return the facts with the same text; case, spacing and end marks may differ."""
     sought = _normal(text)
     return [fact for fact in facts if _normal(fact.text) == sought]
 
@@ -139,9 +135,11 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
             continue
         touched.add(_normal(text))
         source = Source(batch.conversation.tag, message.seq, batch.here.epoch, message.sender_id)
-        if _has_ended(text, source, known) or _was_corrected(text, message, current.values()):
+        # It does not hold any more, but after an edit the messages that follow it are read again.
+        ended = [fact for fact in known if not fact.is_current and source in fact.sources]
+        if same_facts(text, ended) or _was_corrected(text, message, current.values()):
             continue
-        alike = [*_same_facts(text, current.values()), current.get(statement.repeats or 0)]
+        alike = [*same_facts(text, current.values()), current.get(statement.repeats or 0)]
         repeated = next((each for each in alike if _of_same_person(batch, message, each)), None)
         replaced = _of_same_person(batch, message, current.get(statement.replaces or 0))
         if repeated is not None:
@@ -158,15 +156,6 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         if len(touched) == _MAX_PER_BATCH:
             break
     return entries
-
-
-def _has_ended(text: str, source: Source, known: Iterable[Fact]) -> bool:
-    """Return whether this was learned from this message before and does not hold any more.
-
-    After an edit the messages that follow it are read again.
-    """
-    ended = [fact for fact in known if not fact.is_current and source in fact.sources]
-    return same_fact(text, ended) is not None
 
 
 def _was_corrected(text: str, message: Message, facts: Iterable[Fact]) -> bool:

@@ -139,15 +139,16 @@ class TextRag(AIContextBehavior):
     async def _search(
         self, memories: Iterable[ScopeMemory], question: str
     ) -> list[list[Found[Chunk]]]:
-        searches = (self._current_hits(scope_memory, question) for scope_memory in memories)
-        return await asyncio.gather(*searches)
+        """Return the passages of the present content of documents, by scope memory."""
 
-    async def _current_hits(self, scope_memory: ScopeMemory, question: str) -> list[Found[Chunk]]:
-        known = documents(scope_memory)
-        if not known:
-            return []
-        found = await self._scopes.search(Chunk, scope_memory, question, self._options.k)
-        return [hit for hit in found if _is_current(hit.record, known.get(hit.record.document))]
+        async def search(scope_memory: ScopeMemory) -> list[Found[Chunk]]:
+            known = documents(scope_memory)
+            if not known:
+                return []
+            found = await self._scopes.search(Chunk, scope_memory, question, self._options.k)
+            return [hit for hit in found if _is_current(hit.record, known.get(hit.record.document))]
+
+        return await asyncio.gather(*map(search, memories))
 
     def _shown(
         self, chunks: Sequence[Chunk], memories: Sequence[ScopeMemory], used: dict[str, str]

@@ -26,7 +26,8 @@ def holds_untrusted(context: AgentContext) -> bool:
     Untrusted is what was forwarded or quoted, what documents say, what tools brought, and what
     rests on such text: answers, the running state, synopses.
     """
-    return _is_any_untrusted(context.window) or is_answer_untrusted(context)
+    is_window_trusted = all(message.is_first_party for message in context.window)
+    return not is_window_trusted or is_answer_untrusted(context)
 
 
 def is_answer_untrusted(context: AgentContext) -> bool:
@@ -41,8 +42,9 @@ def is_answer_untrusted(context: AgentContext) -> bool:
     pairs = ((reply.message, reply.question) for reply in context.replies)
     replied = (each for pair in pairs for each in pair if each and each.seq not in shown)
     results = (result for step in context.completed_steps for result in step.results)
+    messages = (context.user_message, *asked, *recalled, *replied)
     return (
-        _is_any_untrusted((context.user_message, *asked, *recalled, *replied))
+        not all(message.is_first_party for message in messages)
         or any(result.is_untrusted for result in results)
         or DOCUMENTS_HEADING in context.memory_context
         or UNTRUSTED_MARK in context.memory_context
@@ -110,7 +112,3 @@ def _is_said_in(message: Message, text: str) -> bool:
 
 def _stems(text: str) -> set[str]:
     return {word if word.isdigit() else word[:_STEM] for word in _WORD.findall(text.casefold())}
-
-
-def _is_any_untrusted(messages: Iterable[Message]) -> bool:
-    return any(not message.is_first_party for message in messages)

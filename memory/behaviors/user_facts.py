@@ -228,7 +228,12 @@ def to_confirm(facts: ScopeMemory, sender_id: int, now: float) -> list[StillTrue
     """Return a question for each fact that has aged, oldest first; none within a day of another."""
     if any(fact.asked_at > now - _DAY_S for fact in facts.facts):
         return []
-    aged = [fact for fact in facts.facts if _has_aged(fact, now)]
+    aged = [
+        fact
+        for fact in facts.facts
+        if fact.is_current and fact.changes and fact.asked_at < now - _AGAIN_S
+        if _known_since(fact) < now - _OLD_S
+    ]
     return [
         StillTrue(
             fact.id, sender_id=sender_id, nonce=token_urlsafe(_NONCE_BYTES), old_text=fact.text
@@ -252,11 +257,6 @@ def question_for(writes: Iterable[ToolWrite], used: Collection[str], said: str) 
         and not words.isdisjoint(stems(write.old_text))
     ]
     return asked[:1]
-
-
-def _has_aged(fact: Fact, now: float) -> bool:
-    is_old = _known_since(fact) < now - _OLD_S
-    return fact.is_current and fact.changes and is_old and fact.asked_at < now - _AGAIN_S
 
 
 def _known_since(fact: Fact) -> float:

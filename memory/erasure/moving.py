@@ -3,7 +3,7 @@
 from dataclasses import replace
 from time import time
 
-from memory.behaviors.statements import same_fact
+from memory.behaviors.statements import same_facts
 from memory.erasure.correcting import Correcting, wordings_of
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact
@@ -43,7 +43,7 @@ class Moving:
             if fact is None or not await self._correcting.senders(topic, seqs):
                 fact = None
                 return None
-            if same_fact(fact.text, (each for each in there.facts if each.is_current)):
+            if same_facts(fact.text, (each for each in there.facts if each.is_current)):
                 return None
             older = [facts.record(id_) for id_ in chain_of(facts, fact) if id_ != fact.id]
             former = wordings_of([each for each in older if isinstance(each, Fact)], time())
