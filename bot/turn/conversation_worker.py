@@ -298,12 +298,10 @@ class TurnWorker:
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
                 ended = await self._conversations.serve(wake_up)
-                if ended.why == "held":
-                    # The wake-up of a dead holder brings us back. A holder that was paused may
-                    # have lost its own.
-                    await self._ready_queue.acknowledge_if_pending(wake_up, ended.wake_up)
-                else:
-                    await self._ready_queue.acknowledge(wake_up)
+                # The wake-up of a dead holder brings us back. A holder that was paused may have
+                # lost its own.
+                pending = ended.wake_up if ended.why == "held" else None
+                await self._ready_queue.acknowledge(wake_up, if_pending=pending)
             except StoreError as error:
                 log.warning("turn interrupted", reason=type(error).__name__)
             except Exception:

@@ -1,7 +1,7 @@
 """The values of a turn: its lease, what was loaded with it, how it ends, and why there is none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import orjson
@@ -195,25 +195,9 @@ def begun_turn(conversation: Scope, answer: Sequence[Reply], asked_at: float) ->
     They extend the lease, for which they were asked at a time of the event loop.
     """
     head = orjson.loads(answer[0])
-    match head["outcome"]:
-        case "turn":
-            *turn, said = answer[1:]
-            opened = _open_turn(conversation, head, *turn)
-            opened.run.renewed_at = asked_at
-            if "off_record" not in head:
-                return opened
-            return replace(opened, off_record=OffRecord.of(head["off_record"], said))
-        case why:
-            return NoTurn(why, head.get("wake_up", ""), head.get("wait_ms", 0))
-
-
-def _open_turn(
-    conversation: Scope,
-    head: dict[str, Reply],
-    outbox: bytes,
-    entries: Sequence[bytes],
-    loaded: Sequence[Reply],
-) -> OpenTurn:
+    if head["outcome"] != "turn":
+        return NoTurn(head["outcome"], head.get("wake_up", ""), head.get("wait_ms", 0))
+    outbox, entries, loaded, said = answer[1:]
     delta = Delta.of(loaded)
     return OpenTurn(
         lease=Lease(conversation, head["token"], *delta.version),
@@ -227,4 +211,6 @@ def _open_turn(
         entries=tuple(map(Entry.of_member, entries)),
         loaded=delta,
         is_stopped="stopped" in head,
+        off_record=OffRecord.of(head["off_record"], said) if "off_record" in head else None,
+        run=Run(renewed_at=asked_at),
     )

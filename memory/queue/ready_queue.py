@@ -79,17 +79,19 @@ class ReadyQueue:
             *("IDLE", idle_already_ms),
         )
 
-    async def acknowledge(self, wake_up: WakeUp) -> None:
-        """Remove a wake-up, unless another worker has it now."""
-        await self._remove(wake_up, "")
+    async def acknowledge(self, wake_up: WakeUp, if_pending: str | None = None) -> None:
+        """Remove a wake-up, unless another worker has it now.
 
-    async def acknowledge_if_pending(self, wake_up: WakeUp, delivery: str) -> None:
-        """Remove a wake-up if another delivery for the same conversation is still pending.
-
-        Without a `delivery` nothing is removed.
+        With `if_pending`, another delivery for the same conversation, only if that is still
+        pending; "" is none.
         """
-        if delivery:
-            await self._remove(wake_up, delivery)
+        request: dict[str, object] = {
+            "entry": wake_up.entry.decode(),
+            "deliveries": wake_up.deliveries,
+        }
+        if if_pending is not None:
+            request["other"] = if_pending
+        await self._run("ack", request)
 
     async def count_consumers(self, within_ms: int) -> int:
         """Return how many workers have read or renewed a wake-up within this time."""
@@ -98,13 +100,6 @@ class ReadyQueue:
     async def remove_consumers(self) -> int:
         """Remove consumers that were idle for an hour and have no wake-up; return how many."""
         return int(await self._run("remove_consumers", {"idle_ms": _REMOVE_AFTER_MS}))
-
-    async def _remove(self, wake_up: WakeUp, other: str) -> None:
-        entry = wake_up.entry.decode()
-        request: dict[str, object] = {"entry": entry, "deliveries": wake_up.deliveries}
-        if other:
-            request["other"] = other
-        await self._run("ack", request)
 
     async def _run(self, script: str, request: Request) -> Reply:
         named = {"group": GROUP, "consumer": self._consumer, **request}

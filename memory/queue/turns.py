@@ -48,7 +48,8 @@ class TurnTimes:
 class TurnStore:
     """Runs the steps of turns. A turn writes only through these.
 
-    `signals` tell at once what `renew` and `write_outbox` would find out later. `room` returns how
+    A lease lasts `lease_s` unless it is renewed. `signals` tell at once what `renew` and
+    `write_outbox` would find out later. `room` returns how
     many bytes an outbox with files may have. `learning_due` has the due times that commits of this
     process stored, for conversations of which it has everything; the next learning takes them out.
     """
@@ -56,16 +57,12 @@ class TurnStore:
     def __init__(self, store: Store, times: TurnTimes, tail: int, usage: UsageStore) -> None:
         self._store = store
         self._times = times
+        self.lease_s = times.lease_ms / 1000
         self._tail = tail
         self._usage = usage
         self.learning_due: dict[Scope, float] = {}
         self.room: Callable[[], int] = lambda: 2**24
         self.signals = Signals(store.client, store.keys.signals)
-
-    @property
-    def lease_s(self) -> float:
-        """Return how many seconds a lease lasts unless it is renewed."""
-        return self._times.lease_ms / 1000
 
     async def acquire(
         self, conversation: Scope, cursor: Cursor, token: str = "", wake_up: str = ""
@@ -79,7 +76,10 @@ class TurnStore:
         if token:
             request["token"] = token
         acquire = self._store.call("acquire", conversation, request)
-        facts_calls = self._read_facts(conversation, cursor.facts or Cursor())
+        facts_calls = []
+        if (person := conversation.facts_scope) != conversation:  # it has a scope of its own
+            known = {"cursor": (cursor.facts or Cursor()).of_records, "max": self._tail}
+            facts_calls = [self._store.call("read_scope", person, known)]
         asked_at = asyncio.get_running_loop().time()
         answer, *facts = await self._store.client.pipeline([acquire, *facts_calls])
         begun = begun_turn(conversation, answer, asked_at)
@@ -201,14 +201,6 @@ class TurnStore:
     async def _wake_in(self, conversation: Scope, pause_ms: int) -> None:
         due_ms = int(time() * 1000) + pause_ms
         await self._store.client.call("ZADD", self._store.keys.due, due_ms, conversation.tag)
-
-    def _read_facts(self, conversation: Scope, cursor: Cursor) -> list[ScriptCall]:
-        """Read what was learned of the person, if that has its own scope."""
-        scope = conversation.facts_scope
-        if scope == conversation:
-            return []
-        request = {"cursor": cursor.of_records, "max": self._tail}
-        return [self._store.call("read_scope", scope, request)]
 
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""

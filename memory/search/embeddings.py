@@ -58,14 +58,15 @@ class QuestionVectors:
         key = (self.embedder.fingerprint, text)
         task = self._asked.get(key)
         if task is None:
-            task = asyncio.create_task(self._embed(self.embedder, text))
+            task = asyncio.create_task(self.embedder.embed([text]))
             task.add_done_callback(partial(self._drop_failed, key))
             self._asked[key] = task
             while len(self._asked) > _MAX_CACHED:
                 self._asked.popitem(last=False)
         try:
             async with asyncio.timeout(_MAX_WAIT_S):
-                return await asyncio.shield(task)
+                row: Vectors = (await asyncio.shield(task))[0]
+                return row
         except (TimeoutError, EmbeddingsUnavailable):
             return None
 
@@ -82,8 +83,3 @@ class QuestionVectors:
         """Drop a question whose call failed, even if its callers no longer wait for it."""
         if task.cancelled() or task.exception():
             self._drop(key, task)
-
-    @staticmethod
-    async def _embed(embedder: Embedder, text: str) -> Vectors:
-        row: Vectors = (await embedder.embed([text]))[0]
-        return row

@@ -65,7 +65,12 @@ class Postings:
         long = tuple(each for each in forms if len(each) >= _MIN_PART and each.isalpha())
         if not long:
             return []
-        ends = {end for form in long for n in range(_MIN_PART, len(form)) for end in _ends(form, n)}
+        ends = {
+            end
+            for form in long
+            for letters in range(_MIN_PART, len(form))
+            for end in (form[:letters], form[-letters:])
+        }
         shorter = sorted(each for each in ends if each in self._terms)
         return [*shorter, *(t for t in self._terms if t.startswith(long) or t.endswith(long))]
 
@@ -119,7 +124,3 @@ class Postings:
 
     def _clear_new(self) -> None:
         self._new_terms, self._new_mentions = GrowingArray(np.int32), GrowingArray(np.uint32)
-
-
-def _ends(word: str, letters: int) -> tuple[str, str]:
-    return word[:letters], word[-letters:]

@@ -4,7 +4,6 @@ Pure. The phrases and the months of each language are in `languages.toml`.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -26,27 +25,25 @@ _TIMES = frozenset(fold(word) for language in LANGUAGES.values() for word in lan
 _HAN_TIMES = frozenset(LANGUAGES["zh"].times)
 
 
-def _any_of(phrases: Sequence[str]) -> str:
-    """Return a pattern of phrases: whole words, and anywhere where no spaces are written."""
-    spaced = "|".join(re.escape(fold(each)) for each in phrases if not _is_han(each))
-    unspaced = "|".join(re.escape(each) for each in phrases if _is_han(each))
-    return rf"\b(?:{spaced})\b|{unspaced}"
+def _phrases_of(*lists: str) -> re.Pattern[str]:
+    """Return a pattern of the phrases of all languages that stand in these lists.
+
+    Whole words, and anywhere where no spaces are written.
+    """
+    phrases = [
+        phrase
+        for name in lists
+        for language in LANGUAGES.values()
+        for phrase in getattr(language, name)
+    ]
+    is_han = {phrase: "\u3400" <= phrase[0] <= "\u9fff" for phrase in phrases}
+    spaced = "|".join(re.escape(fold(each)) for each in phrases if not is_han[each])
+    unspaced = "|".join(re.escape(each) for each in phrases if is_han[each])
+    return re.compile(rf"\b(?:{spaced})\b|{unspaced}")
 
 
-def _is_han(text: str) -> bool:
-    return "\u3400" <= text[0] <= "\u9fff"
-
-
-_WHEN = re.compile(
-    _any_of([each for language in LANGUAGES.values() for each in language.asks_when])
-)
-_ALL = re.compile(_any_of([each for language in LANGUAGES.values() for each in language.asks_all]))
-_FIRST = re.compile(
-    _any_of([each for language in LANGUAGES.values() for each in language.asks_first])
-)
-_SUMMARY = re.compile(
-    _any_of([each for language in LANGUAGES.values() for each in language.asks_summary])
-)
+_WHEN, _ALL = _phrases_of("asks_when"), _phrases_of("asks_all", "asks_summary")
+_FIRST, _SUMMARY = _phrases_of("asks_first"), _phrases_of("asks_summary")
 
 
 def is_question(text: str) -> bool:
@@ -61,7 +58,7 @@ def as_question(query: str) -> str:
 
 def asks_for_all(question: str) -> bool:
     """Return whether a question asks for a list, a summary or an order rather than one thing."""
-    return _ALL.search(fold(question)) is not None or asks_for_summary(question)
+    return _ALL.search(fold(question)) is not None
 
 
 def asks_for_first(question: str) -> bool:

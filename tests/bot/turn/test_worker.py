@@ -126,15 +126,8 @@ class WatchedReadyQueue(ReadyQueue):
         self.renewals = 0
         self._news = asyncio.Condition()
 
-    async def acknowledge(self, wake_up: WakeUp) -> None:
-        await super().acknowledge(wake_up)
-        await self._note(wake_up)
-
-    async def acknowledge_if_pending(self, wake_up: WakeUp, delivery: str) -> None:
-        await super().acknowledge_if_pending(wake_up, delivery)
-        await self._note(wake_up)
-
-    async def _note(self, wake_up: WakeUp) -> None:
+    async def acknowledge(self, wake_up: WakeUp, if_pending: str | None = None) -> None:
+        await super().acknowledge(wake_up, if_pending)
         async with self._news:
             self.acknowledged.append(wake_up)
             self._news.notify_all()

@@ -43,9 +43,9 @@ async def test_a_wake_up_is_removed_only_if_the_other_delivery_is_still_pending(
     [held] = await other.read(1, 100)
     [wake_up] = await ready_queue.read(1, 100)
     for delivery in ("", wake_up.delivery, "1-1|1", replace(held, deliveries=2).delivery):
-        await ready_queue.acknowledge_if_pending(wake_up, delivery)
+        await ready_queue.acknowledge(wake_up, delivery)
         assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
-    await ready_queue.acknowledge_if_pending(wake_up, held.delivery)
+    await ready_queue.acknowledge(wake_up, held.delivery)
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
 
