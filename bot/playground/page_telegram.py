@@ -33,7 +33,7 @@ from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, RefusedByStore
 from bot.telegram.intake import Accept, RawUpdate, deliver
-from bot.telegram.setup import SetupPlan
+from bot.telegram.telegram import SetupPlan
 from config.settings import Settings
 from memory.behaviors.tool_output import OutgoingFile
 from memory.memory import Memory

@@ -2,5 +2,5 @@
 
 import os
 
-# PTB's switch to its next major version: without it, reading a length or the wait of a 429 warns.
+# PTB's switch to its next major version: without it, reading a length warns.
 os.environ.setdefault("PTB_TIMEDELTA", "true")

@@ -17,19 +17,17 @@
         └── RefusedByStore        the store will never take it as it is, unless somebody mends a key
 
 Texts hold only fixed words: never a token, an address or text of a person. `WebhookTaken` names the
-host of a webhook, because the path may be a secret. Errors of python-telegram-bot and httpx2 are
-translated here, once. Their texts are dropped, because a proxy's error page may echo the address
+host of a webhook, because the path may be a secret. Telegram's answers and httpx2's errors are
+translated here, once. Other texts are dropped, because a proxy's error page may echo the address
 and with it the token.
 """
 
-import datetime as dt
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import httpx2
-from telegram import error as ptb
 
 RefusalReason = Literal[
     "entities",
@@ -170,40 +168,35 @@ class RefusedByStore(NotAccepted):
     """Raised when the store refuses an update; it may take those of other conversations."""
 
 
-def translate(error: ptb.TelegramError) -> TelegramError:
-    """Return our error for one of PTB's. If it may have been sent, it is `OutcomeUnknown`."""
-    ours: TelegramError
-    match error:
-        case ptb.RetryAfter():
-            ours = FloodWait(_seconds(error.retry_after))
-        case ptb.ChatMigrated():
-            ours = ChatMigrated(error.new_chat_id)
-        case ptb.Forbidden():
-            ours = Blocked("blocked, removed or muted")
-        case ptb.Conflict():
-            ours = Conflict("another poller or a webhook is active")
-        case ptb.InvalidToken() | ptb.EndPointNotFound():
-            ours = BadToken("the token is not accepted")
-        case ptb.BadRequest():  # PTB derives it from NetworkError, so it comes before those
-            ours = Refused(_reason(error.message), error.message)
-        case ptb.NetworkError() if isinstance(error.__cause__, _NEVER_SENT):
-            ours = Unreachable(type(error.__cause__).__name__)
-        case ptb.NetworkError() if error.message.startswith("Too Many Requests"):
-            ours = FloodWait(_DEFAULT_WAIT_S)
+def lost(error: Exception) -> TelegramError:
+    """Return what a request without an answer means."""
+    kind = Unreachable if isinstance(error, _NEVER_SENT) else OutcomeUnknown
+    return kind(type(error).__name__)
+
+
+def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:
+    """Return what an answer means that is no success; it is empty if it could not be read."""
+    description = str(answer.get("description") or "").removeprefix("Bad Request: ")
+    error: TelegramError
+    match status, answer.get("parameters"):
+        case _, {"migrate_to_chat_id": int(new_chat_id)}:
+            error = ChatMigrated(new_chat_id)
+        case _, {"retry_after": int(wait_s)} if wait_s:
+            error = FloodWait(wait_s)
+        case 429, _:
+            error = FloodWait(_DEFAULT_WAIT_S)
+        case 400, _:
+            found = (reason for pattern, reason in _REASONS if pattern.search(description))
+            error = Refused(next(found, "other"), description)
+        case 401 | 404, _:
+            error = BadToken("the token is not accepted")
+        case 403, _:
+            error = Blocked("blocked, removed or muted")
+        case 409, _:
+            error = Conflict("another poller or a webhook is active")
         case _:
-            ours = OutcomeUnknown(type(error.__cause__ or error).__name__)
-    return ours
-
-
-def _reason(description: str) -> RefusalReason:
-    for pattern, reason in _REASONS:
-        if pattern.search(description):
-            return reason
-    return "other"
-
-
-def _seconds(wait: int | dt.timedelta) -> float:
-    return wait.total_seconds() if isinstance(wait, dt.timedelta) else wait
+            error = OutcomeUnknown(f"status {status}")
+    return error
 
 
 @asynccontextmanager

@@ -10,14 +10,24 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import cast
+from urllib.parse import urlsplit
 
 import structlog
 
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff
-from bot.telegram.errors import Conflict, IntakeClosed, NotAccepted, RefusedByStore, TelegramError
+from bot.telegram.errors import (
+    BadToken,
+    Conflict,
+    IntakeClosed,
+    NotAccepted,
+    OutcomeUnknown,
+    Refused,
+    RefusedByStore,
+    TelegramError,
+    WebhookTaken,
+)
 from bot.telegram.intake import Accept, RawUpdate, deliver
-from bot.telegram.setup import make_way_for_polling
 from memory.store.errors import StoreError
 from memory.store.store import NamedLease
 from memory.store.tasks import end_tasks
@@ -80,6 +90,27 @@ class PollingLease:
         is_held = await self._lease.hold()
         self._sure_until = asked_at + 1.5 * self._every_s if is_held else 0.0
         return is_held
+
+
+async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> None:
+    """Delete a webhook if we may, because Telegram does not allow polling while one is set.
+
+    Raise `WebhookTaken` if we may not: it may belong to another process, which would get no more
+    messages without knowing why.
+    """
+    try:
+        state = await client.webhook_info()
+    except (BadToken, OutcomeUnknown, Refused) as error:
+        # A server may lack this method. Polling is safe: while a webhook is set it is a `Conflict`.
+        log.info("webhook state unknown", reason=type(error).__name__)
+        return
+    if not state.url:
+        return
+    host = urlsplit(state.url).hostname or ""
+    if not take_over:
+        raise WebhookTaken(host)
+    await client.delete_webhook()
+    log.warning("webhook taken over: the process there gets no messages any more", host=host)
 
 
 class Poller:

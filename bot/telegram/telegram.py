@@ -1,19 +1,51 @@
 """`Telegram`, the port to who we are and what arrives, and `BotApi`, which is it over HTTP.
 
 The playground passes `PageTelegram` in its place.
+
+`BotApi` prepares our account: identity, webhook or polling, menus and descriptions. Telegram may be
+away for a long time, so every step is retried and `health` shows how it goes. Nothing is undone at
+shutdown, and no update that waits at Telegram is ever dropped.
 """
 
-from collections.abc import Coroutine, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-from bot.telegram.bot_account import BotIdentity
+import structlog
+
+from bot.telegram.bot_account import BotIdentity, CommandMenu, Description
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Chat
-from bot.telegram.connection import Backoff, TelegramHealth
+from bot.telegram.connection import Backoff, Pause, TelegramHealth
+from bot.telegram.errors import DECLINED, BadToken, TelegramError, WebhookTaken
 from bot.telegram.intake import Accept
-from bot.telegram.polling import Poller, PollingLease
-from bot.telegram.setup import SetupPlan, connect, prepare_polling, set_up, watch_webhook
+from bot.telegram.polling import Poller, PollingLease, make_way_for_polling
+from bot.telegram.webhook import WEBHOOK_PATH
+from config.settings import Settings
+
+_WEBHOOK_CHECK_S = 60
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where Telegram delivers, and the secret it must send: 1 to 256 of A-Z, a-z, 0-9, "_", "-"."""
+
+    url: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetupPlan:
+    """What Telegram is told at the start; without a webhook the bot polls."""
+
+    webhook: Webhook | None
+    menus: tuple[CommandMenu, ...] = ()
+    descriptions: tuple[Description, ...] = ()
 
 
 class Telegram(Protocol):
@@ -47,20 +79,95 @@ class BotApi:
     chat: Chat
     health: TelegramHealth
     lease: PollingLease
-    take_over: bool
+    take_over: bool = False
+    pause: Pause = asyncio.sleep
 
     async def identify(self, *, polls: bool) -> BotIdentity:
         """Wait until Telegram says who we are; with `polls`, also that we may poll."""
-        me = await connect(self.client, self.health)
+        try:
+            me = await self._backoff("identify").retry(self.client.identify, BadToken)
+        except BadToken as error:
+            self.health.last_error = type(error).__name__
+            raise
+        self.health.identity = me
+        log.info(
+            "bot identified",
+            bot_id=me.id,
+            username=me.username,
+            reads_all_group_messages=me.can_read_all_group_messages,
+        )
         if polls:
-            await prepare_polling(self.client, self.health, take_over=self.take_over)
+            make_way = partial(make_way_for_polling, self.client, take_over=self.take_over)
+            await self._backoff("read_webhook").retry(make_way, BadToken, WebhookTaken)
         return me
 
     def receive(self, accept: Accept, plan: SetupPlan) -> Sequence[Coroutine[Any, Any, None]]:
         """Return the setup, and the poller or the watch of the webhook."""
-        preparing = set_up(self.client, plan, self.health)
+        preparing = self.set_up(plan)
         if plan.webhook is not None:
-            return preparing, watch_webhook(self.client, plan.webhook, self.health)
-        backoff = Backoff("poll", self.health)
+            return preparing, self.watch_webhook(plan.webhook)
+        backoff = self._backoff("poll")
         poller = Poller(self.client, accept, self.lease, backoff, take_over=self.take_over)
         return preparing, poller.run()
+
+    async def set_up(self, plan: SetupPlan) -> None:
+        """Set webhook, menus and descriptions; safe to repeat at every start.
+
+        The webhook is set even if its address is right already, because the secret cannot be read
+        back. A menu that Telegram declines (of an admin who never wrote to us) is skipped. Raise
+        `BadToken`.
+        """
+        if plan.webhook:
+            await self._set_webhook(plan.webhook, BadToken)
+            log.info("webhook set")
+        set_commands, describe = self.client.set_commands, self.client.set_description
+        for menu in plan.menus:
+            await self._offer(partial(set_commands, menu), menu.scope, menu.language)
+        for each in plan.descriptions:
+            await self._offer(partial(describe, each), "description", each.language)
+
+    async def watch_webhook(self, webhook: Webhook) -> None:
+        """Until cancelled, read what Telegram says of its deliveries; restore a lost webhook."""
+        health = self.health
+        while True:
+            await self.pause(_WEBHOOK_CHECK_S)
+            try:
+                state = await self.client.webhook_info()
+            except TelegramError as error:
+                log.info("webhook state unknown", reason=type(error).__name__)
+                continue
+            health.webhook_error = state.last_error
+            health.webhook_error_at = state.last_error_at or None
+            if health.webhook_set and state.url != webhook.url:
+                health.webhook_set = False  # until it is set again, the bot is not ready
+                host = urlsplit(state.url).hostname or "nowhere"  # a path may be a secret
+                log.warning("webhook taken away: another process uses this token", leads_to=host)
+                await self._set_webhook(webhook)
+                log.info("webhook set again")
+
+    async def _set_webhook(self, webhook: Webhook, *final: type[TelegramError]) -> None:
+        # Telegram may decline an address only because its name is not known everywhere yet.
+        setting = partial(self.client.set_webhook, webhook.url, webhook.secret)
+        await self._backoff("set_webhook").retry(setting, *final)
+        self.health.webhook_set = True
+
+    async def _offer(
+        self, step: Callable[[], Awaitable[None]], scope: str | int, language: str
+    ) -> None:
+        # A failure is not shown in our `health`: without menus the bot is ready all the same.
+        try:
+            backoff = Backoff("set_profile", TelegramHealth(), self.pause)
+            await backoff.retry(step, BadToken, *DECLINED)
+        except (BadToken, *DECLINED) as error:
+            log.info("menu not set", scope=scope, language=language, error=type(error).__name__)
+
+    def _backoff(self, step: str) -> Backoff:
+        return Backoff(step, self.health, self.pause)
+
+
+def webhook_of(settings: Settings) -> Webhook | None:
+    """Return where Telegram delivers updates, or None if the bot polls."""
+    if settings.webhook_url is None or settings.webhook_secret is None:
+        return None
+    address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH
+    return Webhook(address, settings.webhook_secret.get_secret_value())

@@ -3,38 +3,32 @@
 Each call is made once. A 429 closes the chat for all processes until the ban is over.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
-
-import telegram
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from bot.reply.parts import Part, Quote
 from bot.reply.utf16 import well_formed
-from bot.telegram.bot_api import CALL_S, CONNECT_S, TelegramClient, calling
+from bot.telegram.bot_api import CALL_S, TelegramClient
 from bot.telegram.chat import CopiedMessage, Destination
-from bot.telegram.errors import (
-    BadToken,
-    FloodWait,
-    Refused,
-    TelegramError,
-    unless,
-)
+from bot.telegram.errors import DECLINED, BadToken, FloodWait, Refused, TelegramError, unless
 from bot.telegram.part_types import (
-    entities_json,
     entities_of,
     keyboard_of,
-    markup_of,
     reply_parameters,
-    send_file,
+    upload_of,
     without_passage,
 )
 from bot.telegram.rate_limit import DraftLimits, SendRateLimiter
 
 DOWNLOAD_S = 45.0
+_ADMIN_STATUS = ("creator", "administrator")
 _DRAFT_S = 2.0
 _MAX_BUTTON_ANSWER_CHARS = 200
-_NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
+_NO_PREVIEW = {"is_disabled": True}
+# In a group this is left to the person: without a mention Telegram would ask all members.
+_FORCE_REPLY = {"force_reply": True, "selective": True}
+_Result = TypeVar("_Result")
 
 
 class TelegramChat:
@@ -48,14 +42,10 @@ class TelegramChat:
     ) -> None:
         self.client = client
         self.limiter = limiter
+        self.waits = limiter.waits
         self._sends_rich = sends_rich
-        self._bot = client.bot
         self._limits = DraftLimits()
         self._on_message: dict[tuple[int, int], Callable[[], None]] = {}
-
-    def waits(self, chat_id: int) -> AsyncIterator[float]:
-        """Take a permit for one message; see `Chat.waits`."""
-        return self.limiter.waits(chat_id)
 
     async def send(self, to: Destination, part: Part, timeout_s: float = CALL_S) -> int:
         """Send one part, with its file if it has one; return the id of the message.
@@ -77,41 +67,37 @@ class TelegramChat:
         return message_id
 
     async def _send_part(self, to: Destination, part: Part, timeout_s: float) -> int:
-        # Shorter than the whole call: so an unsent request is known to be unsent.
-        connect_s = min(CONNECT_S, timeout_s / 2)
-        quote = part.quote or Quote(to.reply_to)
-        options: dict[str, Any] = {
-            "reply_markup": markup_of(part),
-            "reply_parameters": reply_parameters(quote.message_id, quote.text),
-            "message_thread_id": to.topic_id or None,
-            "connect_timeout": connect_s,
-            "pool_timeout": connect_s,
-        }
-        if part.is_silent:
-            options["disable_notification"] = True
         text, entities = well_formed(part.text), entities_of(part.entities)
-        async with self._calling(to.chat_id, timeout_s):
-            if part.file is None:
-                message = await self._bot.send_message(
-                    to.chat_id, text, entities=entities, link_preview_options=_NO_PREVIEW, **options
-                )
-            else:
-                options |= {"caption": text or None, "caption_entities": entities}
-                message = await send_file(self._bot, to.chat_id, part.file, options)
-            return message.message_id
+        quote = part.quote or Quote(to.reply_to)
+        parameters: dict[str, Any] = {
+            "reply_parameters": reply_parameters(quote.message_id, quote.text),
+            "reply_markup": _FORCE_REPLY if part.force_reply else keyboard_of(part.buttons),
+            "disable_notification": part.is_silent or None,
+        }
+        if part.file is None:
+            said = {"text": text, "entities": entities, "link_preview_options": _NO_PREVIEW}
+            return await self._sent("sendMessage", to, parameters | said, timeout_s)
+        method, file = upload_of(part.file)
+        parameters |= {"caption": text or None, "caption_entities": entities, **file}
+        return await self._sent(method, to, parameters, timeout_s)
+
+    async def _sent(
+        self, method: str, to: Destination, parameters: dict[str, Any], timeout_s: float
+    ) -> int:
+        """Send a message by a method; return its id."""
+        parameters |= {"message_thread_id": to.topic_id or None}
+        return await self._call(
+            method, to.chat_id, parameters, lambda sent: int(sent["message_id"]), timeout_s
+        )
 
     async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = CALL_S) -> None:
         """Send a copy of a message to a chat, whose permit the caller has taken."""
-        connect_s = min(CONNECT_S, timeout_s / 2)
-        async with self._calling(chat_id, timeout_s):
-            await self._bot.copy_message(
-                chat_id,
-                message.chat_id,
-                message.message_id,
-                reply_markup=keyboard_of([[message.button]]),
-                connect_timeout=connect_s,
-                pool_timeout=connect_s,
-            )
+        parameters = {
+            "from_chat_id": message.chat_id,
+            "message_id": message.message_id,
+            "reply_markup": keyboard_of([[message.button]]),
+        }
+        await self._call("copyMessage", chat_id, parameters, bool, timeout_s)
 
     def takes_rich(self, chat_id: int) -> bool:
         """Return whether rich messages are on and were not refused within the last hour."""
@@ -123,15 +109,11 @@ class TelegramChat:
 
     async def _send_rich(self, to: Destination, part: Part, timeout_s: float) -> int:
         parameters = {
-            "chat_id": to.chat_id,
-            "message_thread_id": to.topic_id or None,
             "reply_parameters": reply_parameters(to.reply_to),
             "rich_message": {"markdown": well_formed(part.text)},
         }
         try:
-            async with self._calling(to.chat_id, timeout_s):
-                sent = await self.client.call("sendRichMessage", parameters, dict, timeout_s)
-                return int(sent["message_id"])
+            return await self._sent("sendRichMessage", to, parameters, timeout_s)
         except (Refused, BadToken) as error:
             self._limits.failed("sendRichMessage", to.chat_id, error)
             raise
@@ -144,30 +126,27 @@ class TelegramChat:
         Raise `FloodWait` without a call while the chat is closed.
         """
         await self.limiter.take_unless_closed(chat_id)
-        async with unless("unchanged"), self._calling(chat_id, timeout_s):
-            await self._bot.edit_message_text(
-                well_formed(part.text),
-                chat_id,
-                message_id,
-                entities=entities_of(part.entities),
-                reply_markup=keyboard_of(part.buttons),
-                link_preview_options=_NO_PREVIEW,
-            )
+        parameters = {
+            "message_id": message_id,
+            "text": well_formed(part.text),
+            "entities": entities_of(part.entities),
+            "reply_markup": keyboard_of(part.buttons),
+            "link_preview_options": _NO_PREVIEW,
+        }
+        async with unless("unchanged"):
+            await self._call("editMessageText", chat_id, parameters, bool, timeout_s)
 
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message at once; a message that is already gone is no error."""
         await self.limiter.take(chat_id)
-        async with unless("message_gone"), self._calling(chat_id):
-            await self._bot.delete_message(chat_id, message_id)
+        async with unless("message_gone"):
+            await self._call("deleteMessage", chat_id, {"message_id": message_id}, bool)
 
     async def show_typing(self, to: Destination) -> None:
         """Show "typing" if the rate limit has a permit to spare."""
         if self._limits.take(to.chat_id) and await self.limiter.take_spare(to.chat_id):
-            typing = telegram.constants.ChatAction.TYPING
-            async with self._calling(to.chat_id):
-                await self._bot.send_chat_action(
-                    to.chat_id, typing, message_thread_id=to.topic_id or None
-                )
+            parameters = {"action": "typing", "message_thread_id": to.topic_id or None}
+            await self._call("sendChatAction", to.chat_id, parameters, bool)
 
     async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
         """Show a frame of a draft if neither the chat nor an answer could need the permit.
@@ -184,7 +163,7 @@ class TelegramChat:
             "draft_id": draft_id,
             "text": well_formed(part.text),
             "message_thread_id": to.topic_id or None,
-            "entities": entities_json(part.entities),
+            "entities": entities_of(part.entities),
             # The draft then stays until the message that keeps what was shown.
             "can_stop": True,
             "keep_on_stop": True,
@@ -214,8 +193,9 @@ class TelegramChat:
         if not takes or not await self.limiter.take_spare(chat_id):
             return not takes
         try:
-            async with self._calling(chat_id):
-                await self._bot.set_message_reaction(chat_id, message_id, emoji or None)
+            reaction = [{"type": "emoji", "emoji": emoji}] if emoji else None
+            parameters = {"message_id": message_id, "reaction": reaction}
+            await self._call("setMessageReaction", chat_id, parameters, bool)
         except TelegramError as error:
             self._limits.failed("setMessageReaction", chat_id, error)
             raise
@@ -224,38 +204,46 @@ class TelegramChat:
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
         """Give a topic a name; the name that it has is no error."""
         await self.limiter.take_unless_closed(chat_id)
-        async with unless("unchanged"), self._calling(chat_id):
-            await self._bot.edit_forum_topic(chat_id, topic_id, name=name)
+        async with unless("unchanged"):
+            parameters = {"message_thread_id": topic_id, "name": name}
+            await self._call("editForumTopic", chat_id, parameters, bool)
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the waiting mark on a pressed button; show at most 200 characters of `text`."""
-        async with calling():
-            await self._bot.answer_callback_query(
-                callback_id, well_formed(text)[:_MAX_BUTTON_ANSWER_CHARS] or None
-            )
+        shown = well_formed(text)[:_MAX_BUTTON_ANSWER_CHARS] or None
+        parameters = {"callback_query_id": callback_id, "text": shown}
+        await self.client.call("answerCallbackQuery", parameters, bool)
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
         """Return whether a person owns or administers the group; a refusal means no."""
-        return await self.client.is_group_admin(chat_id, user_id)
+        asked = {"chat_id": chat_id, "user_id": user_id}
+        try:
+            status = await self.client.call("getChatMember", asked, lambda member: member["status"])
+        except DECLINED:
+            return False
+        return status in _ADMIN_STATUS
 
     async def leave(self, chat_id: int) -> None:
         """Leave a group."""
-        await self.client.leave(chat_id)
+        await self.client.call("leaveChat", {"chat_id": chat_id}, bool)
 
     async def download(self, file_id: str, max_bytes: int, timeout_s: float = DOWNLOAD_S) -> bytes:
         """Return a file's content; raise `Refused` as "too_big" beyond `max_bytes`."""
-        async with calling(timeout_s):
-            file = await self._bot.get_file(file_id)
-            if (file.file_size or 0) > max_bytes:
-                raise Refused("too_big")
-            return await self.client.transport.fetch(file.file_path or "", max_bytes)
+        return await self.client.download(file_id, max_bytes, timeout_s)
 
-    @asynccontextmanager
-    async def _calling(self, chat_id: int, timeout_s: float = CALL_S) -> AsyncIterator[None]:
+    async def _call(
+        self,
+        method: str,
+        chat_id: int,
+        parameters: dict[str, Any],
+        read: Callable[[Any], _Result],
+        timeout_s: float = CALL_S,
+    ) -> _Result:
         """Make one call to a chat; if it is banned, close the chat for as long."""
         try:
-            async with calling(timeout_s):
-                yield
+            return await self.client.call(
+                method, {"chat_id": chat_id, **parameters}, read, timeout_s
+            )
         except FloodWait as ban:
             await self.limiter.close(chat_id, ban.retry_after_s)
             raise

@@ -16,7 +16,7 @@ from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused
 from bot.telegram.intake import RawUpdate
-from bot.telegram.setup import SetupPlan
+from bot.telegram.telegram import SetupPlan
 from memory.behaviors.tool_output import OutgoingFile
 
 ANNA = Destination(1)

@@ -15,7 +15,7 @@ ROUNDS = 20
 
 
 async def test_cancelled_calls_keep_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Typing is cancelled after each turn. PTB's own transport runs out of connections here."""
+    """Typing is cancelled after each turn. httpx 0.28 runs out of connections here."""
     monkeypatch.setattr("bot.telegram.bot_api._POOL_SIZE", CONNECTIONS)
     monkeypatch.setattr("bot.telegram.bot_api.CONNECT_S", 1.0)
 

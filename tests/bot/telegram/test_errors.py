@@ -2,17 +2,16 @@
 
 import socket
 import traceback
-from collections.abc import Callable
+from http import HTTPStatus
 
 import httpx2
 import pytest
-from telegram import error as ptb
 
 from bot.reply.parts import Part
 from bot.telegram import errors
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
-from bot.telegram.errors import TelegramError, translate
+from bot.telegram.errors import TelegramError, error_of, lost
 from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.rates import unlimited_chat
 from tests.bot.telegram.scripted_api import TOKEN, Act, Reply, ScriptedApi, refusal
@@ -123,19 +122,13 @@ async def test_a_refusal_names_its_reason(
     assert raised.value.bad_entities == (reason == "entities")
 
 
-def _caused(cause: Exception) -> ptb.TelegramError:
-    error = ptb.NetworkError("lost")
-    error.__cause__ = cause
-    return error
-
-
 @pytest.mark.parametrize(
     "cause",
     [httpx2.ConnectError(""), httpx2.ConnectTimeout(""), httpx2.PoolTimeout("")],
     ids=lambda cause: type(cause).__name__,
 )
 def test_a_request_that_was_never_sent_is_safe_to_repeat(cause: Exception) -> None:
-    assert type(translate(_caused(cause))) is errors.Unreachable
+    assert type(lost(cause)) is errors.Unreachable
 
 
 @pytest.mark.parametrize(
@@ -151,26 +144,21 @@ def test_a_request_that_was_never_sent_is_safe_to_repeat(cause: Exception) -> No
     ids=lambda cause: type(cause).__name__,
 )
 def test_a_request_that_may_have_been_sent_is_not_safe_to_repeat(cause: Exception) -> None:
-    assert type(translate(_caused(cause))) is errors.OutcomeUnknown
+    assert type(lost(cause)) is errors.OutcomeUnknown
 
 
-# One for each error class of PTB. A new class fails the test below until we decide about it.
-TRANSLATIONS: dict[str, tuple[Callable[[], ptb.TelegramError], type[TelegramError]]] = {
-    "BadRequest": (lambda: ptb.BadRequest("chat not found"), errors.Refused),
-    "ChatMigrated": (lambda: ptb.ChatMigrated(-1001), errors.ChatMigrated),
-    "Conflict": (lambda: ptb.Conflict("x"), errors.Conflict),
-    "EndPointNotFound": (lambda: ptb.EndPointNotFound("x"), errors.BadToken),
-    "Forbidden": (lambda: ptb.Forbidden("x"), errors.Blocked),
-    "InvalidToken": (ptb.InvalidToken, errors.BadToken),
-    "NetworkError": (lambda: ptb.NetworkError("x"), errors.OutcomeUnknown),
-    "PassportDecryptionError": (lambda: ptb.PassportDecryptionError("x"), errors.OutcomeUnknown),
-    "RetryAfter": (lambda: ptb.RetryAfter(3), errors.FloodWait),
-    "TelegramError": (lambda: ptb.TelegramError("x"), errors.OutcomeUnknown),
-    "TimedOut": (ptb.TimedOut, errors.OutcomeUnknown),
+STATUSES = {
+    400: errors.Refused,
+    401: errors.BadToken,
+    403: errors.Blocked,
+    404: errors.BadToken,
+    409: errors.Conflict,
+    429: errors.FloodWait,
 }
 
 
-def test_every_error_of_ptb_is_translated() -> None:
-    assert set(TRANSLATIONS) == set(ptb.__all__)
-    for theirs, ours in TRANSLATIONS.values():
-        assert type(translate(theirs())) is ours
+def test_every_other_status_leaves_the_outcome_unknown() -> None:
+    for status in HTTPStatus:
+        if status >= 300:
+            expected = STATUSES.get(status, errors.OutcomeUnknown)
+            assert type(error_of(status, {})) is expected

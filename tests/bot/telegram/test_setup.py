@@ -6,10 +6,11 @@ import pytest
 
 from bot.telegram.bot_account import CommandMenu, Description
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import TelegramHealth
+from bot.telegram.connection import Pause, TelegramHealth
 from bot.telegram.errors import BadToken, WebhookTaken
-from bot.telegram.setup import SetupPlan, Webhook, connect, prepare_polling, set_up, watch_webhook
-from tests.bot.telegram.doubles import Pauses
+from bot.telegram.telegram import BotApi, SetupPlan, Webhook
+from tests.bot.telegram.doubles import Pauses, ScriptedLease
+from tests.bot.telegram.rates import unlimited_chat
 from tests.bot.telegram.raw import US
 from tests.bot.telegram.scripted_api import DONE, Reply, ScriptedApi, ok, refusal
 
@@ -21,12 +22,18 @@ MENUS = (
 )
 
 
+def bot_api(
+    client: TelegramClient, health: TelegramHealth, pause: Pause = asyncio.sleep, **more: bool
+) -> BotApi:
+    return BotApi(client, unlimited_chat(client), health, ScriptedLease(), pause=pause, **more)
+
+
 async def test_identify_is_retried_until_telegram_answers(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script("cut", refusal(502, "Bad Gateway"), ok(US))
     pauses = Pauses()
-    me = await connect(client, health, pause=pauses)
+    me = await bot_api(client, health, pauses).identify(polls=False)
     assert (me.id, me.username) == (42, "Ricordo_bot")
     assert (health.identity, health.last_error) == (me, "")
     assert len(pauses.taken_s) == 2
@@ -37,7 +44,7 @@ async def test_an_unknown_token_is_not_tried_again(
 ) -> None:
     api.script(refusal(401, "Unauthorized"))
     with pytest.raises(BadToken):
-        await connect(client, health, pause=Pauses())
+        await bot_api(client, health, Pauses()).identify(polls=False)
     assert health.last_error == "BadToken"
 
 
@@ -45,7 +52,7 @@ async def test_setting_the_webhook_is_retried_until_it_succeeds(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(400, "Bad Request: bad webhook: failed to resolve host"), "cut")
-    await set_up(client, SetupPlan(HOOK), health, pause=Pauses())
+    await bot_api(client, health, Pauses()).set_up(SetupPlan(HOOK))
     assert health.webhook_set
     hooks = api.named("setWebhook")
     assert len(hooks) == 3
@@ -60,11 +67,12 @@ async def test_polling_is_refused_while_a_webhook_is_set(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(
+        ok(US),
         refusal(429, "Too Many Requests", retry_after=1),
         delivering_to("https://prod.example.org/secret-path"),
     )
     with pytest.raises(WebhookTaken, match=r"to prod\.example\.org\. .*TAKE_OVER_WEBHOOK=yes") as e:
-        await prepare_polling(client, health, take_over=False, pause=Pauses())
+        await bot_api(client, health, Pauses()).identify(polls=True)
     assert "secret-path" not in str(e.value)
     assert api.named("deleteWebhook") == []
 
@@ -72,9 +80,9 @@ async def test_polling_is_refused_while_a_webhook_is_set(
 async def test_polling_takes_a_webhook_over_if_the_operator_allows_it(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    api.script(delivering_to("https://prod.example.org/secret-path"))
-    await prepare_polling(client, health, take_over=True)
-    assert [call.method for call in api.calls] == ["getWebhookInfo", "deleteWebhook"]
+    api.script(ok(US), delivering_to("https://prod.example.org/secret-path"))
+    await bot_api(client, health, take_over=True).identify(polls=True)
+    assert [call.method for call in api.calls] == ["getMe", "getWebhookInfo", "deleteWebhook"]
 
 
 @pytest.mark.parametrize("url", ["", "https://elsewhere.example/telegram"])
@@ -92,7 +100,7 @@ async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
             ended.set()
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(watch_webhook(client, HOOK, health, pause=look))
+    task = asyncio.create_task(bot_api(client, health, look).watch_webhook(HOOK))
     await ended.wait()
     task.cancel()
     assert seen == [(True, ""), (True, ""), (False, "OutcomeUnknown"), (True, "")]
@@ -102,7 +110,7 @@ async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
 async def test_without_a_webhook_none_is_set(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    await set_up(client, SetupPlan(None), health)
+    await bot_api(client, health).set_up(SetupPlan(None))
     assert (api.calls, health.webhook_set) == ([], False)
 
 
@@ -110,7 +118,7 @@ async def test_menus_and_descriptions_are_set(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     plan = SetupPlan(HOOK, MENUS, (Description("de", "Ich erinnere mich."),))
-    await set_up(client, plan, health)
+    await bot_api(client, health).set_up(plan)
     methods = [call.method for call in api.calls]
     assert methods == ["setWebhook", *["setMyCommands"] * 3, "setMyDescription"]
 
@@ -120,7 +128,7 @@ async def test_a_menu_that_telegram_declines_is_skipped(
 ) -> None:
     api.script(DONE, refusal(400, "Bad Request: chat not found"))
     pauses = Pauses()
-    await set_up(client, SetupPlan(None, MENUS), health, pause=pauses)
+    await bot_api(client, health, pauses).set_up(SetupPlan(None, MENUS))
     assert len(api.named("setMyCommands")) == 3
     assert pauses.taken_s == []
 
@@ -130,7 +138,7 @@ async def test_a_429_among_the_menus_is_waited_out(
 ) -> None:
     api.script(refusal(429, "Too Many Requests", retry_after=3))
     pauses = Pauses()
-    await set_up(client, SetupPlan(None, MENUS), health, pause=pauses)
+    await bot_api(client, health, pauses).set_up(SetupPlan(None, MENUS))
     assert len(api.named("setMyCommands")) == 4
     assert pauses.taken_s[0] > 3
 
@@ -144,7 +152,7 @@ async def test_a_failure_of_a_menu_leaves_the_bot_ready(
     async def look(_: float) -> None:
         seen.append(health.last_error)
 
-    await set_up(client, SetupPlan(None, MENUS), health, pause=look)
+    await bot_api(client, health, look).set_up(SetupPlan(None, MENUS))
     assert seen == [""]
 
 
@@ -152,7 +160,7 @@ async def test_setting_up_can_be_cancelled_while_it_waits(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script("hang")
-    task = asyncio.create_task(set_up(client, SetupPlan(HOOK), health))
+    task = asyncio.create_task(bot_api(client, health).set_up(SetupPlan(HOOK)))
     await api.hanging.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
