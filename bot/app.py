@@ -54,7 +54,6 @@ from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
 from bot.telegram.telegram import BotApi, SetupPlan, Telegram, webhook_of
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
-from bot.telegram.updates import Rewording
 from bot.telegram.webhook import webhook_routes
 from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from bot.turns import TurnBuilder
@@ -273,8 +272,9 @@ class App:
         max_waiting = settings.max_pending_conversations
         backpressure = Backpressure(memory.client, memory.keys, max_waiting)
         acts = {kind: act for each in running.features for kind, act in each.arrivals.items()}
-        acts[Rewording] = commands.edits.take
-        at_once = ImmediateActions(buttons.press, memory.stopping, services.chat, acts)
+        at_once = ImmediateActions(
+            buttons.press, commands.edits.take, memory.stopping, services.chat, acts
+        )
         ballast = memory.capacity.ballast
         self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
         menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)

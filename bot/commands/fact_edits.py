@@ -20,7 +20,7 @@ from bot.commands.consent import NO, REWORD, YES
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
-from bot.telegram.updates import ButtonPress, IncomingMessage, Rewording
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import may_change
 from memory.behaviors.statements import unfit
 from memory.erasure.correcting import present_fact
@@ -141,13 +141,12 @@ class FactEdits:
         nonce = f"{_NONCE}{message_id}"
         await self._questions.ask(conversation, "edit", pressed.sender.id, about, nonce)
 
-    async def take(self, rewording: Rewording) -> IncomingMessage:
+    async def take(self, said: IncomingMessage) -> IncomingMessage:
         """Edit the fact if a message is the reply to our question; return what is to be answered.
 
         Other messages are returned unchanged. A repeat changes nothing more. Raise `StoreError` or
         `TelegramError`.
         """
-        said = rewording.message
         if not said.is_first_party:
             return said
         conversation = await self._resolve(Scope.of_chat(said.chat_id, said.topic_id))

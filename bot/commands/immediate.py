@@ -10,13 +10,7 @@ from bot.commands.access import asker_of
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
-from bot.telegram.updates import (
-    AtOnceUpdate,
-    ButtonPress,
-    IncomingMessage,
-    Rewording,
-    StoppedDraft,
-)
+from bot.telegram.updates import AtOnceUpdate, ButtonPress, IncomingMessage, StoppedDraft
 from memory.queue.signals import Stop, Stopping
 from memory.store.keys import Scope
 
@@ -35,10 +29,12 @@ _NOT_YOURS = "not_yours"
 class ImmediateActions:
     """`press` acts on a button; `acts` on the other updates, by their type: see `Feature.arrivals`.
 
-    The person who asked can stop an answer, and so can a group's admins.
+    `reword` takes a message that may be the reply to our question for other words; it returns it if
+    it is not. The person who asked can stop an answer, and so can a group's admins.
     """
 
     press: Callable[[ButtonPress], Awaitable[None]]
+    reword: Callable[[IncomingMessage], Awaitable[IncomingMessage]]
     stopping: Stopping
     chat: Chat
     acts: Mapping[type[Any], Act]
@@ -56,12 +52,12 @@ class ImmediateActions:
                 stop = Stop(update.update_id, update.chat_id, update.draft_id)
                 outcome = await self.stopping.stop(here, stop)
                 log.info("stop", conversation=here.tag, outcome=outcome)
+            case IncomingMessage(is_rewording=True):
+                return await self.reword(update)
             case IncomingMessage():
                 return await self._stop(update)
             case _ if act := self.acts.get(type(update)):
                 return await act(update)
-            case Rewording():
-                return update.message
         return None
 
     async def _stop(self, asked: IncomingMessage) -> IncomingMessage | None:

@@ -14,59 +14,41 @@ _OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")
 class Admission:
     """The rules of one bot; `members` are those whom its admins let in.
 
-    `mode` is the setting `ACCESS`. With `open` everybody may use the bot in private, or only the
-    named people if there are any. Groups are limited if some are named or if `mode` is another. In
-    a group that is in, everybody is served whom no admin has refused.
+    With `ACCESS=open` everybody may use the bot in private, or only the named people if there are
+    any. Groups are limited if some are named or if `ACCESS` is another. In a group that is in,
+    everybody is served whom no admin has refused.
     """
 
     settings: Settings
     members: Members
 
     @property
-    def mode(self) -> str:
-        """Who may use the bot beside the named people and groups."""
-        return self.settings.access
-
-    @property
-    def admins(self) -> frozenset[int]:
-        """The people in `ADMIN_USER_IDS`."""
-        return self.settings.admin_user_ids
-
-    @property
-    def named_people(self) -> frozenset[int]:
-        """The people in `ALLOWED_USER_IDS`."""
-        return self.settings.allowed_user_ids
-
-    @property
-    def named_groups(self) -> frozenset[int]:
-        """The groups in `ALLOWED_GROUP_IDS`."""
-        return self.settings.allowed_group_ids
-
-    @property
     def limits_groups(self) -> bool:
         """Whether only some groups may use the bot. Only then do `members` count."""
-        return self.mode != "open" or bool(self.named_groups)
+        return self.settings.access != "open" or bool(self.settings.allowed_group_ids)
 
     def serves(self, sender_id: int, chat_id: int) -> bool:
         """Say whether somebody may use the bot in a chat, as far as this process knows."""
         if chat_id > 0 or not self.limits_groups:
             return self.serves_person(sender_id)
-        is_refused = sender_id in self.members.refused and sender_id not in self.admins
+        is_admin = sender_id in self.settings.admin_user_ids
+        is_refused = sender_id in self.members.refused and not is_admin
         return self.serves_group(chat_id) and not is_refused
 
     def serves_person(self, id_: int) -> bool:
         """Say whether a person may use the bot in private."""
-        if self.mode == "open":
-            return not self.named_people or self.is_named(id_)
+        if self.settings.access == "open":
+            return not self.settings.allowed_user_ids or self.is_named(id_)
         return self.is_named(id_) or id_ in self.members.admitted
 
     def serves_group(self, id_: int) -> bool:
         """Say whether a group may use the bot, if groups are limited."""
-        return id_ in self.named_groups or id_ in self.members.admitted
+        return id_ in self.settings.allowed_group_ids or id_ in self.members.admitted
 
     def is_named(self, id_: int) -> bool:
         """Say whether the settings name a person or a group; admins are named."""
-        return id_ in self.named_people | self.admins | self.named_groups
+        named = self.settings
+        return id_ in named.allowed_user_ids | named.admin_user_ids | named.allowed_group_ids
 
     async def admits(self, message: IncomingMessage) -> bool:
         """Say whether a message may be answered; raise `StoreError`.

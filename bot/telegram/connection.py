@@ -50,18 +50,10 @@ class TelegramHealth:
         """Return the seconds since `at`, None if `at` is None."""
         return None if at is None else max(0, round(self.clock() - at))
 
-    def polled(self) -> None:
-        """Note that Telegram answered a poll."""
-        self.last_poll_at = self.clock()
-
     def refused_a_field(self) -> None:
         """Count a message of which the library refused a field: its rest was read."""
         self.unreadable_updates += 1
         log.warning("update partly unreadable", look_at="a newer python-telegram-bot")
-
-    def updated(self) -> None:
-        """Note that an update arrived and was accepted."""
-        self.last_update_at = self.clock()
 
 
 class Backoff:

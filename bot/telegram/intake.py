@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -26,7 +27,7 @@ from bot.telegram.errors import (
     TelegramError,
     UnreadableUpdate,
 )
-from bot.telegram.trace_context import traced
+from bot.telegram.trace_context import trace_of_update
 from bot.telegram.updates import (
     AlbumPart,
     AtOnceUpdate,
@@ -34,7 +35,6 @@ from bot.telegram.updates import (
     ChatMigration,
     Ignored,
     IncomingMessage,
-    Rewording,
     StoppedDraft,
     Stranger,
     ThumbsDown,
@@ -93,7 +93,7 @@ async def deliver(
     except UnreadableUpdate as error:
         health.unreadable_updates += 1
         log.warning("update unreadable", update=error.update_id)
-    health.updated()
+    health.last_update_at = health.clock()
 
 
 class Overloaded(Exception):
@@ -182,7 +182,6 @@ class Intake:
                 | StoppedDraft()
                 | ThumbsDown()
                 | Stranger()
-                | Rewording()
                 | IncomingMessage(acts_at_once=True)
             ):
                 if waiting := await self._act(update):
@@ -229,7 +228,7 @@ class Intake:
         # nothing from before a new session belongs into the turn that begins it.
         is_alone = message.kind in ("command", "document", "edit") or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
-        packed = to_bytes(traced(message))
+        packed = to_bytes(replace(message, trace=trace_of_update.get()()))
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)
         try:
             outcome = await self._mailbox.put(conversation, entry)
@@ -258,7 +257,7 @@ class Intake:
 def _is_message(update: Update) -> bool:
     """Return whether a closed intake refuses the update. It accepts commands and buttons."""
     is_command = isinstance(update, IncomingMessage) and update.kind == "command"
-    return isinstance(update, AlbumPart | IncomingMessage | Rewording) and not is_command
+    return isinstance(update, AlbumPart | IncomingMessage) and not is_command
 
 
 _HELD_S = 5.0

@@ -7,10 +7,7 @@ import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import NamedTuple
-
-from bot.telegram.updates import IncomingMessage
 
 _FIELDS = struct.Struct(">QQQB")
 _HALF = 64
@@ -44,8 +41,3 @@ trace_of_update: ContextVar[Callable[[], str]] = ContextVar("trace_of_update", d
 
 Passed by context, because intake knows no observers. Only a message that is stored asks for it.
 """
-
-
-def traced(message: IncomingMessage) -> IncomingMessage:
-    """Return a message with the trace of its update; called when the message is stored."""
-    return replace(message, trace=trace_of_update.get()())

@@ -3,7 +3,7 @@
 Pure: it stores nothing and calls nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -35,10 +35,8 @@ from bot.telegram.updates import (
     ASK,
     AlbumPart,
     ButtonPress,
-    ChatMigration,
     Ignored,
     IncomingMessage,
-    Rewording,
     SentFile,
     StoppedDraft,
     Stranger,
@@ -93,8 +91,6 @@ class UpdateReader:
             self._note_refused()
         if not all(map(_is_id, _ids(update))):
             raise UnreadableUpdate(update_id)
-        if isinstance(update, IncomingMessage) and update.is_rewording:
-            return Rewording(update_id, update)
         return update
 
     def _read(self, update_id: int, raw: Mapping[str, object]) -> Update:
@@ -107,14 +103,18 @@ class UpdateReader:
             case {"callback_query": dict(query)}:
                 return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
             case {"stopped_message_generation": dict(stopped)}:
-                return read_stop(update_id, stopped)
+                topic_id_ = stopped.get("message_thread_id", 0)
+                return StoppedDraft(
+                    update_id, stopped["chat"]["id"], topic_id_, stopped["draft_id"]
+                )
             case {"message_reaction": dict(reaction)}:
                 disliked = read_reaction(update_id, reaction)
                 is_ours = disliked and self._serves(disliked.sender.id, disliked.chat_id)
                 reason = "stranger" if disliked else "reaction"
                 return disliked if disliked and is_ours else Ignored(update_id, reason)
             case {"my_chat_member": dict(membership)}:
-                return self._read_membership(update_id, membership)
+                change = telegram.ChatMemberUpdated.de_json(membership)
+                return self._read_membership(update_id, change)
         if any(map(raw.get, ALLOWED_UPDATES)):
             raise UnreadableUpdate(update_id)
         is_of_channel = "channel_post" in raw or "edited_channel_post" in raw
@@ -201,12 +201,24 @@ class UpdateReader:
             return AlbumPart(update_id, incoming) if is_served else Ignored(update_id, reason)
         return self._unless_stranger(incoming, chat)
 
-    def _read_membership(self, update_id: int, raw: dict[str, object]) -> Update:
-        change = telegram.ChatMemberUpdated.de_json(raw)
-        added = read_membership(update_id, change)
-        if added is None:
+    def _read_membership(self, update_id: int, change: telegram.ChatMemberUpdated) -> Update:
+        """Read being added to a group as /start there."""
+        is_new = is_present(change.new_chat_member) and not is_present(change.old_chat_member)
+        if not is_new or change.chat.type not in GROUPS or change.from_user.is_bot:
             return Ignored(update_id, "membership")
-        return self._unless_stranger(added, change.chat)
+        start = IncomingMessage(
+            update_id=update_id,
+            chat_id=change.chat.id,
+            topic_id=0,
+            is_group=True,
+            message_id=0,
+            sent_at=int(change.date.timestamp()),
+            sender=read_person(change.from_user),
+            kind="command",
+            text="",
+            command="start",
+        )
+        return self._unless_stranger(start, change.chat)
 
     def _unless_stranger(self, message: IncomingMessage, chat: telegram.Chat) -> Update:
         if self._serves(message.sender.id, message.chat_id):
@@ -271,55 +283,22 @@ def _is_id(value: object) -> TypeGuard[int]:
     return type(value) is int and -_MAX_ID <= value < _MAX_ID
 
 
-def _ids(update: Update) -> tuple[object, ...]:
-    """Return the numbers that the rest of the bot relies on."""
-    numbers: tuple[object, ...] = ()
-    match update:
-        case Stranger() | AlbumPart():
-            numbers = _ids(update.message)
-        case IncomingMessage():
-            numbers = (update.chat_id, update.topic_id, update.message_id, update.replied_to)
-            numbers += (update.sender.id,)
-        case ButtonPress():
-            numbers = (update.chat_id, update.topic_id, update.message_id, update.sender.id)
-        case ThumbsDown():
-            numbers = (update.chat_id, update.message_id, update.sender.id, update.sent_at)
-        case StoppedDraft():
-            numbers = (update.chat_id, update.topic_id, update.draft_id)
-        case ChatMigration():
-            numbers = (update.old_chat_id, update.new_chat_id)
-        case TopicNamed():
-            numbers = (update.chat_id, update.topic_id)
-    return numbers
+_NUMBERS = (
+    *("chat_id", "topic_id", "message_id", "replied_to", "sent_at", "draft_id"),
+    *("old_chat_id", "new_chat_id"),
+)
+
+
+def _ids(update: Update) -> Iterator[object]:
+    """Yield the numbers that the rest of the bot relies on."""
+    update = update.message if isinstance(update, Stranger | AlbumPart) else update
+    for name in _NUMBERS:
+        yield getattr(update, name, 0)
+    if isinstance(update, IncomingMessage | ButtonPress | ThumbsDown):
+        yield update.sender.id
 
 
 GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
-
-
-def read_stop(update_id: int, sent: Mapping[str, Any]) -> StoppedDraft:
-    """Read the press of Stop under a draft; raise `LookupError` or `TypeError`."""
-    return StoppedDraft(
-        update_id, sent["chat"]["id"], sent.get("message_thread_id", 0), sent["draft_id"]
-    )
-
-
-def read_membership(update_id: int, change: telegram.ChatMemberUpdated) -> IncomingMessage | None:
-    """Read being added to a group as /start there; return None for other changes."""
-    is_new = is_present(change.new_chat_member) and not is_present(change.old_chat_member)
-    if not is_new or change.chat.type not in GROUPS or change.from_user.is_bot:
-        return None
-    return IncomingMessage(
-        update_id=update_id,
-        chat_id=change.chat.id,
-        topic_id=0,
-        is_group=True,
-        message_id=0,
-        sent_at=int(change.date.timestamp()),
-        sender=read_person(change.from_user),
-        kind="command",
-        text="",
-        command="start",
-    )
 
 
 _MAX_REACTIONS = 16

@@ -175,15 +175,7 @@ class IncomingMessage:
     @property
     def acts_at_once(self) -> bool:
         """Whether intake acts on the message without waiting for a turn."""
-        return (self.kind, self.command) == ("command", "stop")
-
-
-@dataclass(frozen=True, slots=True)
-class Rewording:
-    """A message that may be the reply to our question for other words; if not, it waits."""
-
-    update_id: int
-    message: IncomingMessage
+        return self.is_rewording or (self.kind, self.command) == ("command", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +268,7 @@ class Stranger:
     place: str
 
 
-AtOnceUpdate = (
-    ButtonPress | StoppedDraft | ThumbsDown | IncomingMessage | Rewording | Stranger | ChatMigration
-)
+AtOnceUpdate = ButtonPress | StoppedDraft | ThumbsDown | IncomingMessage | Stranger | ChatMigration
 Update = AtOnceUpdate | AlbumPart | TopicNamed | Ignored
 
 

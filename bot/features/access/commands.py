@@ -95,23 +95,24 @@ class PeopleList:
             for each in await self._strangers.access.list_asking()
         ]
         admitted = await self._strangers.access.list_admitted() if admission.limits_groups else []
-        named = admission.admins | admission.named_people
+        settings = admission.settings
+        named = settings.admin_user_ids | settings.allowed_user_ids
         people = [each.id for each in admitted if each.id > 0] + sorted(named)
         sums = await self._memory.usage.totals(people, time())
         tokens = dict(zip(people, sums, strict=True))
         entries += [self._admitted(language, each, tokens.get(each.id, 0)) for each in admitted]
         who = await self._names(language, sorted(named))
-        for id_ in (*sorted(named), *sorted(admission.named_groups)):
+        for id_ in (*sorted(named), *sorted(settings.allowed_group_ids)):
             key = "people.named" if id_ > 0 else "people.named_group"
-            setting = "ADMIN_USER_IDS" if id_ in admission.admins else "ALLOWED_USER_IDS"
+            setting = "ADMIN_USER_IDS" if id_ in settings.admin_user_ids else "ALLOWED_USER_IDS"
             values: dict[str, object] = {"who": who.get(id_), "setting": setting}
             values = {**values, "tokens": tokens.get(id_, 0)} if id_ > 0 else {"id": id_}
             entries.append(ListEntry(str(id_), key, values, without=_LET_IN + _REFUSE + ASK))
-        is_open = admission.mode == "open" and not admission.named_people
+        is_open = settings.access == "open" and not settings.allowed_user_ids
         above = (text(language, "people.open"),) if is_open else ()
         if not entries and not above:
             above = (text(language, "people.none"),)
-        below = (text(language, "people.settings"),) if named or admission.named_groups else ()
+        below = (text(language, "people.settings"),) if named or settings.allowed_group_ids else ()
         return ListContent(
             "people.operators" if is_open and not admitted else "people.listed",
             entries,

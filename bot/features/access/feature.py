@@ -20,7 +20,7 @@ def feature(services: Services) -> Feature:
     memory, sentences, admission = services.memory, services.sentences, services.admission
     strangers = Strangers(memory.store, admission, services.chat, sentences, services.notices)
     people = PeopleList(memory, strangers, sentences)
-    invite = InviteCommand(strangers.invitations, services.me, admission.mode, sentences)
+    invite = InviteCommand(strangers.invitations, services.me, admission.settings.access, sentences)
 
     async def exported(conversation: Scope, _: ScopeMemory) -> Mapping[str, object]:
         person = conversation.chat_id if conversation.is_private else 0

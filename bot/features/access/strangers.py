@@ -104,7 +104,9 @@ class Strangers:
 
         One process at a time does so, with at most `_MAX_NOTICES_AN_HOUR`.
         """
-        if self.admission.mode != "ask" or not await self.access.list_asking(untold=True):
+        if self.admission.settings.access != "ask":
+            return
+        if not await self.access.list_asking(untold=True):
             return
         if not await self._telling.hold():
             return
@@ -134,11 +136,12 @@ class Strangers:
         group, language = message.chat_id, message.sender.language
         if not admission.limits_groups or admission.serves_group(group):
             return None
-        is_admin = message.sender.is_person and message.sender.id in admission.admins
-        if is_admin and admission.mode != "open":
+        settings = admission.settings
+        is_admin = message.sender.is_person and message.sender.id in settings.admin_user_ids
+        if is_admin and settings.access != "open":
             await self.access.admit_group(group, stranger.place, message.sender.id)
             return message
-        if admission.mode == "ask":
+        if settings.access == "ask":
             outcome = await self.access.ask_in(group, stranger.place or str(group), language)
             if outcome in ("asked", "waiting"):
                 await self._say_once(message, "access.group_asked")
@@ -149,7 +152,7 @@ class Strangers:
 
     async def _invited(self, message: IncomingMessage) -> IncomingMessage | None:
         """Let a person in by the code in their link, or say that it is not valid any more."""
-        sender, mode = message.sender, self.admission.mode
+        sender, mode = message.sender, self.admission.settings.access
         code = message.text.removeprefix(INVITATION)
         if mode != "open" and await self.invitations.use(code, sender.id, sender.name):
             log.info("person let in", user=sender.id, way="link")
@@ -160,8 +163,9 @@ class Strangers:
 
     async def _answer(self, message: IncomingMessage) -> str:
         """Return the key of what a person in private is told, after asking for them."""
-        if self.admission.mode != "ask":
-            return _GIVES_NUMBER if self.admission.mode == "open" else "access.invited_only"
+        mode = self.admission.settings.access
+        if mode != "ask":
+            return _GIVES_NUMBER if mode == "open" else "access.invited_only"
         sender = message.sender
         outcome = await self.access.ask_in(sender.id, sender.name, sender.language)
         return f"access.{'asked' if outcome == 'waiting' else outcome}"

@@ -1,6 +1,7 @@
 """Intake accepts an update only after it was stored or acted on."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ from bot.telegram.errors import (
 )
 from bot.telegram.intake import Albums, Backpressure, Intake
 from bot.telegram.updates import (
+    EDIT_MARK,
     AlbumPart,
     IncomingMessage,
-    Rewording,
+    ReplyTarget,
     StoppedDraft,
     Stranger,
     from_bytes,
@@ -256,11 +258,12 @@ async def test_a_reply_to_our_question_about_a_wording_passes_no_closed_intake(
     for number in range(MAX_PENDING + 1):
         await store.call("XADD", KEYS.ready_queue, "*", "c", f"c:{number}:0")
     reply = raw.inbound(raw.message("Her name is Ada"))
+    asked = ReplyTarget(9, "Ricordo", 1, f"{EDIT_MARK} What is right?", is_ours=True)
 
     async def act(_: object) -> IncomingMessage:
         return reply
 
-    stored, wording = store_on(store), Rewording(reply.update_id, reply)
+    stored, wording = store_on(store), replace(reply, reply=asked)
     ballast, backpressure = Ballast(stored), Backpressure(store, KEYS, MAX_PENDING)
     intake = Intake(lambda _: wording, Mailbox(stored), act, ballast, backpressure)
     with pytest.raises(IntakeClosed):

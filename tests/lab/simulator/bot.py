@@ -21,7 +21,7 @@ from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
-from bot.telegram.updates import Rewording, Update
+from bot.telegram.updates import Update
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import CommandStep, QuotaStep
 from bot.turn.conversation_worker import ConversationWorker, TurnWorker
@@ -178,8 +178,9 @@ class SimulatedBot:
         self._work.auditor = connections.auditor
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
-        acts = {Rewording: commands.edits.take}
-        at_once = ImmediateActions(buttons.press, memory.stopping, telegram, acts)
+        at_once = ImmediateActions(
+            buttons.press, commands.edits.take, memory.stopping, telegram, {}
+        )
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
             value_of, memory.mailbox, at_once.act, memory.capacity.ballast, backpressure
