@@ -81,7 +81,8 @@ class Erasures:
                     counts[hashed] += sum(max(0, each.stop - each.start) for each in _spans(ranges))
         except ValueError:
             return False
-        return max(counts.values(), default=0) <= _MAX_NUMBERS
+        # A scope has one id for each secret.
+        return sum(sorted(counts.values())[-len(self.secrets) :]) <= _MAX_NUMBERS
 
     def of_scope(self, scope: Scope, version: Version) -> ErasedParts:
         """Return what was erased in a scope since this version of it."""

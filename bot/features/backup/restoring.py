@@ -200,7 +200,7 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
 
     Raise `BackupRefused`. `is_other_bot`: files of another bot are allowed.
     """
-    scopes = 0
+    scopes, journals = 0, Erasures({}, {})
     for reader in readers:
         header = reader.header
         if header.layout != LAYOUT:
@@ -216,11 +216,13 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
         last: FileRecord = {}
         for record in reader.records():
             scopes += record["kind"] == "scope"
-            if record["kind"] == "journal" and not Erasures({}, record["entries"]).is_sound():
-                raise damaged()
+            if record["kind"] == "journal":
+                journals.add(record["secrets"], record["entries"])
             last = record
         if last.get("kind") != "end":
             raise damaged()
+    if not journals.is_sound():
+        raise damaged()
     return scopes
 
 
