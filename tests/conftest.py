@@ -16,6 +16,7 @@ from redis._parsers.commands import AsyncCommandsParser
 
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
+from tests.memory.dying_client import DyingClient
 from tests.valkey import OneNodeCluster, ValkeyServer
 
 
@@ -151,6 +152,14 @@ def valkey(valkey_server: ValkeyServer) -> str:
 async def store(valkey: str) -> AsyncIterator[RedisClient]:
     """Give a client of an empty database."""
     client = await RedisClient.open(valkey)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def dying(valkey: str) -> AsyncIterator[DyingClient]:
+    """Give a client of the same database whose process dies."""
+    client = await DyingClient.open(valkey)
     yield client
     await client.close()
 

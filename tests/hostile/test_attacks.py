@@ -3,12 +3,9 @@
 The CPU time of the bot's event loop is measured, because other tests use the same cores.
 """
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.rig import Rig
 from tests.hostile.attacks import ATTACKS, Attack
 from tests.hostile.waits import waits_during
 
@@ -16,12 +13,6 @@ MAX_S = 0.5
 """How much the loop may do for an attack while another person waits for an answer."""
 MAX_BLOCKED_MS = 400
 """How long one step of the loop may take; before the fixes each attack took seconds."""
-
-
-@pytest.fixture
-async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:  # noqa: ARG001
-    async with open_rig(valkey, tmp_path, "webhook") as opened:
-        yield opened
 
 
 # Slow PDFs (F3) take long; `test_one_person` shows in less time that they leave slots for others.

@@ -1,8 +1,6 @@
 """If a member of a group floods the bot, only that member is refused."""
 
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,7 @@ from memory.queue.mailbox import MAX_UPDATES, Entry, Mailbox, MailboxFull, Outco
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter
-from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP
@@ -78,12 +76,6 @@ async def test_a_share_counts_two_days(
         assert (await put(mailbox, 1, ANN)).value == outcome
     except MailboxFull:
         assert outcome == "full"
-
-
-@pytest.fixture
-async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:  # noqa: ARG001
-    async with open_rig(valkey, tmp_path, "webhook") as opened:
-        yield opened
 
 
 async def answered(rig: Rig, person: Person, chat: Chat, text: str) -> str:

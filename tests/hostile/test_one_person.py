@@ -1,24 +1,14 @@
 """One person cannot occupy all slots of the worker or all readers of files."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
-
-from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.rig import Rig
 from tests.bot.parsing.pdfs import slow_pdf
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import Reply
 
 US = "@ricordo_bot"
 SLOW = Upload(slow_pdf(pages=1, operators=6_000), "slow.pdf", "application/pdf")
-
-
-@pytest.fixture
-async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:  # noqa: ARG001
-    async with open_rig(valkey, tmp_path, "webhook") as opened:
-        yield opened
 
 
 def forum_of(rig: Rig, person: Person, topics: int) -> tuple[Chat, list[Topic]]:

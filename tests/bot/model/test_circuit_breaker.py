@@ -1,27 +1,18 @@
 """A model that failed is asked less and less often, but at least every 45 s."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from bot.model.circuit_breaker import Attempt, CircuitBreaker
-
-
-@dataclass
-class Clock:
-    now: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.lab.simulated_time import SimulatedClock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SimulatedClock:
+    return SimulatedClock(100.0)
 
 
 @pytest.fixture
-def breaker(clock: Clock) -> CircuitBreaker:
+def breaker(clock: SimulatedClock) -> CircuitBreaker:
     return CircuitBreaker(clock)
 
 
@@ -36,7 +27,9 @@ def test_a_model_that_never_failed_is_always_asked(breaker: CircuitBreaker) -> N
     assert not breaker.is_open
 
 
-def test_rests_grow_from_two_to_forty_seconds(breaker: CircuitBreaker, clock: Clock) -> None:
+def test_rests_grow_from_two_to_forty_seconds(
+    breaker: CircuitBreaker, clock: SimulatedClock
+) -> None:
     pauses = []
     for _ in range(8):
         breaker.failed(begun(breaker), in_silence=False)
@@ -49,7 +42,9 @@ def test_rests_grow_from_two_to_forty_seconds(breaker: CircuitBreaker, clock: Cl
     assert pauses == [2, 4, 8, 16, 32, 40, 40, 40]
 
 
-def test_only_one_attempt_at_a_time_is_a_probe(breaker: CircuitBreaker, clock: Clock) -> None:
+def test_only_one_attempt_at_a_time_is_a_probe(
+    breaker: CircuitBreaker, clock: SimulatedClock
+) -> None:
     breaker.failed(begun(breaker), in_silence=False)
     clock.now += 2
     probe = begun(breaker)
@@ -60,7 +55,7 @@ def test_only_one_attempt_at_a_time_is_a_probe(breaker: CircuitBreaker, clock: C
 
 
 def test_a_rest_is_counted_from_the_start_of_the_probe(
-    breaker: CircuitBreaker, clock: Clock
+    breaker: CircuitBreaker, clock: SimulatedClock
 ) -> None:
     breaker.failed(begun(breaker), in_silence=True)
     clock.now += 2
@@ -71,7 +66,7 @@ def test_a_rest_is_counted_from_the_start_of_the_probe(
 
 
 def test_attempts_that_already_run_do_not_lengthen_the_rest(
-    breaker: CircuitBreaker, clock: Clock
+    breaker: CircuitBreaker, clock: SimulatedClock
 ) -> None:
     under_way = [begun(breaker) for _ in range(9)]
     for attempt in under_way:

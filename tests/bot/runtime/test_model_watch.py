@@ -1,6 +1,5 @@
 """Admins are told once that a model fails for everybody, and once that it answers again."""
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
@@ -86,13 +85,6 @@ async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(scene: Sc
     assert await scene.later(15) == 2
     assert await scene.later(15) == 2
     assert "answer again" in scene.texts[1]
-
-
-@pytest.fixture
-async def dying(valkey: str) -> AsyncIterator[DyingClient]:
-    client = await DyingClient.open(valkey)
-    yield client
-    await client.close()
 
 
 async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(

@@ -89,13 +89,6 @@ async def work(due: WorkLoop) -> None:
     await asyncio.gather(*due._doing.values())
 
 
-@pytest.fixture
-async def dying(valkey: str) -> AsyncIterator[DyingClient]:
-    client = await DyingClient.open(valkey)
-    yield client
-    await client.close()
-
-
 async def deaths(
     memory: Memory, dying: DyingClient, make: Callable[[], WorkItem]
 ) -> AsyncIterator[tuple[WorkItem, ScriptedChat]]:

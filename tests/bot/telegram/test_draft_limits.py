@@ -4,16 +4,9 @@ import pytest
 
 from bot.telegram.errors import BadToken, OutcomeUnknown, Refused, TelegramError
 from bot.telegram.rate_limit import DraftLimits
+from tests.lab.simulated_time import SimulatedClock
 
 ANNA, BEN, GROUP = 1001, 1002, -100
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def takes_drafts(limits: DraftLimits, chat_id: int) -> bool:
@@ -21,7 +14,7 @@ def takes_drafts(limits: DraftLimits, chat_id: int) -> bool:
 
 
 def test_a_private_chat_takes_twenty_calls_in_five_seconds_and_forty_in_thirty() -> None:
-    clock = Clock()
+    clock = SimulatedClock()
     limits, taken = DraftLimits(clock), []
     for wait_s in (0, 5, 5, 20.5):
         clock.now += wait_s
@@ -32,7 +25,7 @@ def test_a_private_chat_takes_twenty_calls_in_five_seconds_and_forty_in_thirty()
 
 
 def test_a_flood_wait_leaves_calls_to_that_chat_out_until_it_is_over() -> None:
-    clock = Clock()
+    clock = SimulatedClock()
     limits = DraftLimits(clock)
     limits.pause(ANNA, 3)
     assert (limits.take(ANNA), limits.take(BEN)) == (False, True)
@@ -51,7 +44,7 @@ def test_a_flood_wait_leaves_calls_to_that_chat_out_until_it_is_over() -> None:
 def test_after_trouble_there_are_no_drafts_for_a_while(
     error: TelegramError, pause_s: float, silent: list[int]
 ) -> None:
-    clock = Clock()
+    clock = SimulatedClock()
     limits = DraftLimits(clock)
     limits.failed("sendMessageDraft", ANNA, error)
     assert [chat for chat in (ANNA, BEN) if not takes_drafts(limits, chat)] == silent
@@ -60,7 +53,7 @@ def test_after_trouble_there_are_no_drafts_for_a_while(
 
 
 def test_each_method_is_refused_for_itself() -> None:
-    limits = DraftLimits(Clock())
+    limits = DraftLimits(SimulatedClock())
     limits.failed("sendRichMessage", GROUP, Refused("other"))
     limits.failed("sendRichMessage", ANNA, BadToken("404"))
     assert not any(limits.takes("sendRichMessage", chat) for chat in (ANNA, BEN, GROUP))
@@ -68,7 +61,7 @@ def test_each_method_is_refused_for_itself() -> None:
 
 
 def test_what_is_known_of_thousands_of_chats_stays_bounded() -> None:
-    clock = Clock()
+    clock = SimulatedClock()
     limits = DraftLimits(clock)
     for chat_id in range(1, 20_000):
         clock.now += 0.001

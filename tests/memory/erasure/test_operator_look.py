@@ -10,31 +10,24 @@ from memory.erasure.operator_look import LOOK_S, OperatorLook
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
+from tests.lab.simulated_time import SimulatedClock
 from tests.memory.turns import clear
 
 ANN = 7
 CHAT, GROUP = Scope.of_chat(ANN), Scope.of_chat(-5)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> SimulatedClock:
+    return SimulatedClock(time.time())
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def look(memory: Memory, clock: Clock) -> OperatorLook:
+def look(memory: Memory, clock: SimulatedClock) -> OperatorLook:
     return OperatorLook(memory.store, clock)
 
 
-async def test_the_permission_lasts_an_hour(look: OperatorLook, clock: Clock) -> None:
+async def test_the_permission_lasts_an_hour(look: OperatorLook, clock: SimulatedClock) -> None:
     assert await look.until(CHAT) == 0
     await look.allow(CHAT, 1)
     until = await look.until(CHAT)

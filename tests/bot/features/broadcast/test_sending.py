@@ -120,9 +120,8 @@ def receipt(why: str = "done", **counts: int) -> str:
 
 
 async def test_wherever_a_worker_dies_each_chat_is_asked_once_and_one_at_most_is_in_doubt(
-    memory: Memory, valkey: str, tokens: TokenCounter
+    memory: Memory, dying: DyingClient, tokens: TokenCounter
 ) -> None:
-    dying = await DyingClient.open(valkey)
     doubts = []
     for steps in range(MAX_STEPS):
         await announce(memory, str(steps))
@@ -143,7 +142,6 @@ async def test_wherever_a_worker_dies_each_chat_is_asked_once_and_one_at_most_is
         doubts.append(is_in_doubt)
         if has_lived:
             break
-    await dying.close()
     assert doubts.count(True) == 2
     assert not doubts[-1]
 
@@ -239,10 +237,9 @@ async def test_a_stopping_worker_stores_what_was_sent_and_gives_back_what_was_no
 
 
 async def test_a_worker_also_stops_if_it_can_store_nothing_more(
-    memory: Memory, valkey: str, tokens: TokenCounter
+    memory: Memory, dying: DyingClient, tokens: TokenCounter
 ) -> None:
     await announce(memory)
-    dying = await DyingClient.open(valkey)
     dying.calls_left = 1_000
     chat = Page()
     chat.may_answer.clear()
@@ -253,7 +250,6 @@ async def test_a_worker_also_stops_if_it_can_store_nothing_more(
     chat.may_answer.set()
     with pytest.raises(asyncio.CancelledError):
         await working
-    await dying.close()
 
 
 async def test_the_receipt_comes_in_a_message_of_its_own_or_later(memory: Memory) -> None:

@@ -7,24 +7,18 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from bot.features.inspector.sign_in import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
+from tests.lab.simulated_time import SimulatedClock
 
 TOKEN = "a-token-of-the-operator"
 BOT_TOKEN = "42:made_up"
 OWN = "http://bot"
 
 
-class Clock:
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Door:
     """A page behind the checks, and callers of it."""
 
     def __init__(self, token: str = TOKEN, bot_token: str = BOT_TOKEN) -> None:
-        self.clock = Clock()
+        self.clock = SimulatedClock()
         self.sign_in = SignIn(token, bot_token, self.clock)
 
     async def _page(self, request: Request) -> Response:

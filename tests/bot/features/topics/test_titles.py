@@ -78,11 +78,10 @@ async def test_a_call_that_may_have_failed_is_made_again_with_the_same_name(
 
 
 async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
-    memory: Memory, valkey: str
+    memory: Memory, dying: DyingClient
 ) -> None:
     """Only the name in doubt is given twice."""
     await summed_up(memory, GENOA)
-    dying = await DyingClient.open(valkey)
     doubled = 0
     for steps in range(MAX_STEPS):
         await memory.client.call("DEL", memory.keys.topic_name(TOPIC))
@@ -99,7 +98,6 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
         assert set(chat.names) == {(7, 5, TITLE)}
         doubled += len(chat.names) - 1
         assert not await memory.mailbox.topic_names.needs_name(TOPIC)
-    await dying.close()
     assert doubled
 
 

@@ -133,11 +133,10 @@ async def test_a_mark_without_a_permit_comes_when_there_is_one(memory: Memory) -
 
 
 async def test_wherever_a_process_dies_the_next_learning_shows_the_mark(
-    memory: Memory, valkey: str, tokens: TokenCounter
+    memory: Memory, dying: DyingClient, tokens: TokenCounter
 ) -> None:
     await say(memory, 101)
     await learn(memory, fact("sails", 1))
-    dying = await DyingClient.open(valkey)
     meta = memory.keys.scope(HERE).meta
     for steps in range(MAX_STEPS):
         await memory.client.call("HDEL", meta, "marked")
@@ -150,5 +149,4 @@ async def test_wherever_a_process_dies_the_next_learning_shows_the_mark(
         assert await memory.client.call("HGET", meta, "marked") == b"1"
         if dying.calls_left > 0:
             break
-    await dying.close()
     assert 2 < steps < MAX_STEPS - 1
