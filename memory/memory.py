@@ -11,7 +11,6 @@ from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting, Rewriting
 from memory.erasure.jobs import Jobs
-from memory.erasure.moving import Moving
 from memory.erasure.operator_look import OperatorLook
 from memory.erasure.pause import MemorySwitch
 from memory.erasure.questions import Questions
@@ -112,7 +111,6 @@ class Memory:
         self.work = WorkItems(self.store)
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
-        self.moving = Moving(self.scopes, self.correcting)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
         self.rewriting = Rewriting(self.forgetting)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)

@@ -32,7 +32,6 @@ class MemoryDeletion:
     def __init__(self, memory: Memory) -> None:
         self._correcting = memory.correcting
         self._forgetting = memory.forgetting
-        self._moving = memory.moving
         self._scopes = memory.scopes
         self._library = Library(memory.store, memory.scopes)
 
@@ -69,7 +68,7 @@ class MemoryDeletion:
             case "s":
                 await self._correcting.delete_synopsis(conversation, ids[0])
             case "m":
-                await self._correcting.take_out_of_recall(conversation, ids)
+                await self._correcting.hide(conversation, ids)
                 again = _RECALL_AGAIN + str(ids[0])
                 change = ListChange("why.taken_out", {"buttons.recall_again": again})
             case "d":
@@ -77,7 +76,7 @@ class MemoryDeletion:
             case "r":
                 await self._forgetting.erase_messages(conversation, ids, token_hex(8))
             case _:
-                await self._correcting.recall_again(conversation, ids)
+                await self._correcting.hide(conversation, ids, hidden=False)
                 change = ListChange("memory.recalled_again")
         log.info("memory corrected", kind=kind)
         return change
@@ -90,7 +89,7 @@ class MemoryDeletion:
     async def move(self, conversation: Scope, code: str) -> ListChange:
         """Move a fact between this topic and all; raise `NotConfirmed` as `pin` does."""
         moved = fact_id(code)
-        if not await self._moving.move_fact(conversation, moved):
+        if not await self._correcting.move_fact(conversation, moved):
             return ListChange("memory.not_moved")
         return ListChange("memory.moved_everywhere" if moved < 0 else "memory.moved_here")
 

@@ -19,7 +19,7 @@ from bot.reply.utf16 import utf16_length, utf16_slice
 from memory.behaviors.learning_mode import mode_in
 from memory.behaviors.user_facts import UserFacts
 from memory.documents.library import documents
-from memory.erasure.moving import is_movable
+from memory.erasure.correcting import is_movable
 from memory.learning.progress import learner_in
 from memory.limits.stats import ConversationStats, count_conversation
 from memory.memory import Memory

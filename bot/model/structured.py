@@ -146,7 +146,9 @@ class StructuredModel:
                 _JSON: {**plain, **dialect.json(None)},
                 PROMPT: plain,
             }
-            return options if shape.is_strict else {name: options[name] for name in (_JSON, PROMPT)}
+            if shape.unconvertible:
+                del options[_STRICT]
+            return options
 
         form, send = _Form(formats, self._reasoning), partial(self._send, call)
         answer = await self._served.ask(form.groups, send)

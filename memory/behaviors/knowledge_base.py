@@ -126,8 +126,9 @@ def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
         for name in (*_NAMES, "discussion_summary")
         for before, after in [(getattr(old, name), getattr(new, name))]
     }
-    kept = new.model_copy(update={**names_and_summary, **_domain(old)})
-    given = _domain(new).get("domain")
+    before, given = (getattr(each, "domain", None) for each in (old, new))
+    domain = {"domain": before} if new.OPERATORS else {}
+    kept = new.model_copy(update={**names_and_summary, **domain})
     # The serializer leaves out nulls, and here they say what to clear.
     update = dict.fromkeys(given.model_fields_set) if given else {}
     return bounded(_with_domain(kept, update | (given.model_dump(mode="json") if given else {})))
@@ -175,11 +176,6 @@ def _with_domain(state: KnowledgeBase, update: Mapping[str, object]) -> Knowledg
     partial = partial_of(state.OPERATORS)
     after = partial.model_validate_json(orjson.dumps(fields)) if fields else None
     return state.model_copy(update={"domain": after})
-
-
-def _domain(state: KnowledgeBase) -> dict[str, BaseModel | None]:
-    """Return the field `domain` by its name; empty if the model has none."""
-    return {"domain": getattr(state, "domain")} if state.OPERATORS else {}  # noqa: B009
 
 
 def _is_known(value: object) -> bool:

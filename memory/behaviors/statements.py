@@ -45,9 +45,8 @@ _PLANTED = re.compile(
 )
 
 
-def _lasting(answered: object) -> object:
-    """Return the answer, "always" for a word that a weaker server made up."""
-    return answered if answered in ("changes", "wish") else "always"
+# A weaker server makes words up.
+_LASTING = BeforeValidator(lambda word: word if word in ("changes", "wish") else "always")
 
 
 def _iso(answered: object) -> object:
@@ -77,7 +76,7 @@ class Statement(BaseModel):
     repeats: int | None = Field(
         None, description="Id of the known fact that it says once more, or null"
     )
-    lasts: Annotated[Literal["always", "changes", "wish"], BeforeValidator(_lasting)] = Field(
+    lasts: Annotated[Literal["always", "changes", "wish"], _LASTING] = Field(
         "always",
         description='"changes" if it may end within a year or two, as an address, a job, a plan; '
         '"wish" for how they always want to be called or answered',

@@ -1,15 +1,15 @@
-"""Deletes single memories that a person points at, and gives facts another wording.
+"""Deletes or moves single memories that a person points at, and gives facts another wording.
 
 The messages that a deleted or edited fact rests on stay in the history, but recall does not find
 them and learning does not read them any more. Otherwise the old words would come back with them.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
-from memory.behaviors.statements import stems
+from memory.behaviors.statements import same_facts, stems
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
 from memory.scopes.fact_lists import place_of
@@ -29,7 +29,7 @@ _MAX_WORDINGS = 10
 
 
 class Correcting:
-    """Deletes facts, synopses and the running state of one conversation, and edits facts.
+    """Deletes facts, synopses and the running state of one conversation; edits and moves facts.
 
     A `fact_id` is a shown id (`memory/scopes/fact_lists.py`). `fact_leaves` is called before a
     fact is deleted or gets other words, so that what follows from it can go first.
@@ -63,11 +63,6 @@ class Correcting:
         if erased.records and scope != conversation:  # an answer that uses the fact begins again
             await self._scopes.erase(conversation)
         return tuple(seqs)
-
-    async def delete_facts(self, conversation: Scope, fact_ids: Iterable[int]) -> None:
-        """Delete several facts one after the other, each as `delete_fact` does."""
-        for fact_id in fact_ids:
-            await self.delete_fact(conversation, fact_id)
 
     async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
         """Give a fact these words of a person; return False if there is no such fact.
@@ -131,6 +126,50 @@ class Correcting:
 
         await self._scopes.update(place, decide)
 
+    async def move_fact(self, topic: Scope, fact_id: int) -> bool:
+        """Move a fact from one scope to the other; return False if that is not possible.
+
+        `fact_id` is its shown id. As after an edit, its messages are taken out of recall, so that
+        nothing learns it from them again. After a crash both scopes may have the fact. A repeat
+        then finishes the move.
+        """
+        source, stored_id = place_of(topic, fact_id)
+        target = topic.facts_scope if source == topic else topic
+        fact: Fact | None = None
+
+        async def copy(there: ScopeMemory) -> Write | None:
+            # The target was read first. If a message is erased after that, the write is refused.
+            nonlocal fact
+            facts = await self._scopes.read(source)
+            here = facts if source == topic else there
+            found = facts.record(stored_id)
+            fact = found if isinstance(found, Fact) and is_movable(here, facts, found) else None
+            seqs = [each.seq for each in fact.sources] if fact else []
+            if fact is None or not await self.senders(topic, seqs):
+                fact = None
+                return None
+            if same_facts(fact.text, (each for each in there.facts if each.is_current)):
+                return None
+            older = [facts.record(id_) for id_ in chain_of(facts, fact) if id_ != fact.id]
+            former = wordings_of([each for each in older if isinstance(each, Fact)], time())
+            # Former ids mean nothing in the other scope.
+            replaced = tuple(replace(each, id=0) for each in (*former, *fact.replaced))
+            moved = replace(fact, id=0, replaced=replaced)
+            return Write([moved], learned_from=None if target == topic else here)
+
+        async def remove(facts: ScopeMemory) -> Revision | None:
+            found = facts.record(stored_id)
+            return Revision(records=chain_of(facts, found)) if isinstance(found, Fact) else None
+
+        if not topic.is_private or not topic.topic_id:
+            return False
+        await self._scopes.update(target, copy)
+        if fact is None:
+            return False
+        await self.hide(topic, [each.seq for each in fact.sources])
+        await self._scopes.update(source, remove)
+        return True
+
     async def _drop_summaries(
         self, conversation: Scope, seqs: Collection[int], gone: Collection[str]
     ) -> None:
@@ -185,23 +224,15 @@ class Correcting:
         stored = await self._client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
-    async def take_out_of_recall(self, conversation: Scope, seqs: Sequence[int]) -> None:
-        """Keep messages and their answers, but do not let recall find them any more."""
-        await self._hide(conversation, seqs, hidden=True)
-
-    async def recall_again(self, conversation: Scope, seqs: Sequence[int]) -> None:
-        """Let recall find messages again that a deleted fact rested on."""
-        await self._hide(conversation, seqs, hidden=False)
-
     async def _hide_sources(self, fact: Fact) -> dict[Scope, list[int]]:
         """Hide the messages that a fact rests on; return their sequences by conversation."""
         seqs_by_conversation = _by_conversation(fact)
         for conversation, seqs in seqs_by_conversation.items():
-            await self._hide(conversation, seqs, hidden=True)
+            await self.hide(conversation, seqs)
         return seqs_by_conversation
 
-    async def _hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool) -> None:
-        """Hide messages and their answers from recall, or show them again."""
+    async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
+        """Keep messages and their answers, but do not let recall find them; or let it again."""
         log = self._keys.scope(conversation).log
         stored = await self._client.pipeline(
             [("XRANGE", log, f"{seq}-0", "+", "COUNT", _EXCHANGE) for seq in seqs]
@@ -227,6 +258,21 @@ def present_fact(facts: ScopeMemory, fact_id: int) -> Fact | None:
     if isinstance(fact, Fact):
         return fact
     return next((f for f in facts.facts if any(w.id == fact_id for w in f.replaced)), None)
+
+
+def is_movable(here: ScopeMemory, facts: ScopeMemory, fact: Fact) -> bool:
+    """Return whether a fact rests on messages of this one topic alone, since its last clear.
+
+    So everything that erases these messages finds the fact in either scope. `facts` is the scope
+    that has the fact.
+    """
+    if not here.scope.is_private or not here.scope.topic_id or not fact.is_current:
+        return False
+    chain = [facts.record(id_) for id_ in chain_of(facts, fact)]
+    known = [each for each in chain if isinstance(each, Fact)]
+    sources = [source for each in known for source in each.sources]
+    sources += [source for each in known for one in each.replaced for source in one.sources]
+    return all(each.tag == here.scope.tag and each.epoch >= here.epoch for each in sources)
 
 
 def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:

@@ -163,7 +163,8 @@ class Consent:
             _check_same(facts, write, answer)
         if answer == "forgotten" and isinstance(write, ForgetRecord | StillTrue):
             # After a crash before the next step, it is erased once more, which changes nothing.
-            await self._correcting.delete_facts(here.scope, write.record_ids)
+            for fact_id in write.record_ids:
+                await self._correcting.delete_fact(here.scope, fact_id)
             here = await self._scopes.read(here.scope)
         entries = _agreed(here, facts, asked, answer)
         is_apart = bool(entries) and facts.scope != here.scope

@@ -7,6 +7,7 @@ from itertools import pairwise
 from memory.behaviors.learning_behavior import Batch, LearningBehavior, Unlearned
 from memory.learning.progress import Progress
 from memory.message import Message
+from memory.scopes.fields import Digest
 from memory.search.message_search import SESSION_PAUSE_S
 
 Backlog = Mapping[LearningBehavior, Unlearned]
@@ -38,7 +39,7 @@ def batch_of(
     return Batch(
         conversation=progress.conversation,
         messages=_first_exchanges(selected, _MAX_BATCH_TOKENS, max_exchanges),
-        digests=progress.digests,
+        digests={digest.seq: digest.text for digest in progress.here.all(Digest)},
         here=progress.here,
         facts=progress.facts,
         now=progress.now,

@@ -12,7 +12,7 @@ from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.field import Field
-from memory.scopes.fields import STATE_LEARNER, Digest, Failures, State, StateUntrusted, Watermark
+from memory.scopes.fields import STATE_LEARNER, Failures, State, StateUntrusted, Watermark
 from memory.scopes.log import Delta, message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -75,11 +75,6 @@ class Progress:
         return self.target(behavior).get(BehaviorState, behavior.name) or BehaviorState(
             behavior.name, ""
         )
-
-    @property
-    def digests(self) -> dict[int, str]:
-        """What tools did in turns that are not learned yet, by the sequence of the answer."""
-        return {digest.seq: digest.text for digest in self.here.all(Digest)}
 
     def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
         """Return what to write after a behavior has learned up to this sequence."""

@@ -6,7 +6,6 @@ cannot be defined, and only fields with a class can be written. So no field surv
 unnoticed.
 """
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -124,9 +123,3 @@ def read_field(name: str, stored: str) -> Field | None:
     """Read one stored field; None for a field that this version does not know."""
     kind = kind_of(name)
     return kind.read(name.partition(":")[2], stored) if kind else None
-
-
-def fields_of(kind: type[F], stored: Mapping[str, str]) -> list[F]:
-    """Return all fields of one kind."""
-    found = ((name.partition(":"), value) for name, value in stored.items())
-    return [kind.read(key, value) for (prefix, _, key), value in found if prefix == kind.PREFIX]

@@ -41,7 +41,7 @@ def stored_fields(message: Message) -> dict[str, str]:
     return {
         "role": _role_of(message),
         "text": message.text,
-        "sent_at": _sent_at(message),
+        "sent_at": f"{message.sent_at:.3f}",
         "sender_id": str(message.sender_id),
         "sender_name": message.sender_name,
         "message_ids": ",".join(map(str, message.message_ids)),
@@ -60,7 +60,7 @@ def stored_fields(message: Message) -> dict[str, str]:
 
 def generation_of(first: Message) -> int:
     """Return the generation of a conversation that begins with this message (Unix ms)."""
-    return round(1000 * float(_sent_at(first)))
+    return round(1000 * float(f"{first.sent_at:.3f}"))  # as it is stored
 
 
 def seq_of(entry_id: bytes) -> int:
@@ -143,10 +143,6 @@ def unpacked(packed_rows: Sequence[bytes]) -> Vectors:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return unit
-
-
-def _sent_at(message: Message) -> str:
-    return f"{message.sent_at:.3f}"
 
 
 Columns = Mapping[bytes, bytes]

@@ -52,6 +52,11 @@ class MessageStream(EmbeddedStream):
         self._former: tuple[Sequence[int], Int8Rows] | None = None
 
     @property
+    def nbytes(self) -> int:
+        """Roughly the bytes in memory."""
+        return super().nbytes + self._index.index.nbytes
+
+    @property
     def is_embedded(self) -> bool:
         """Whether all messages have vectors, except a tenth of them or the ten newest."""
         missing = self.count - len(self.refused) - self.vectors.count
@@ -126,9 +131,6 @@ class MessageStream(EmbeddedStream):
         if message.is_refused:
             self.refused.append(message.seq)
         return _bytes_of(message)
-
-    def _indexes(self) -> Sequence[KindIndex]:
-        return (self._index,)
 
 
 def _bytes_of(message: Message) -> int:

@@ -4,7 +4,7 @@ It lists and searches records. `Scopes` reads and writes the store.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Generic, TypeVar
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
-from memory.scopes.field import F, fields_of, name_of
+from memory.scopes.field import F, name_of
 from memory.scopes.fields import State, StateUntrusted, ToolWrites, Watermark
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
 from memory.scopes.message_stream import MessageStream
@@ -80,8 +80,9 @@ class ScopeMemory(EmbeddedStream):
 
     @property
     def nbytes(self) -> int:
-        """Roughly the bytes held."""
-        return super().nbytes + self.messages.nbytes
+        """Roughly the bytes in memory."""
+        indexes = sum(each.index.nbytes for each in self._by_kind.values())
+        return super().nbytes + indexes + self.messages.nbytes
 
     @property
     def state(self) -> str:
@@ -133,7 +134,9 @@ class ScopeMemory(EmbeddedStream):
 
     def all(self, kind: type[F]) -> list[F]:
         """Return all fields of a kind."""
-        return fields_of(kind, self.fields)
+        named = ((name.partition(":"), stored) for name, stored in self.fields.items())
+        of_kind = ((key, stored) for (prefix, _, key), stored in named if prefix == kind.PREFIX)
+        return [kind.read(*each) for each in of_kind]
 
     @property
     def waiting_writes(self) -> list[ToolWrite]:
@@ -234,6 +237,3 @@ class ScopeMemory(EmbeddedStream):
             for index in self._by_kind.values():  # which sets the vectors of its own records
                 index.put_vectors(record_ids, vectors)
         return self._by_kind.get(kind)
-
-    def _indexes(self) -> Sequence[KindIndex]:
-        return tuple(self._by_kind.values())

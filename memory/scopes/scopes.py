@@ -133,16 +133,10 @@ class Scopes:
 
         Return at most `k` of them, best first, and after them those that resemble the best one.
         """
-        vector = None
-        if scope_memory.fingerprint == self.vector_fingerprint:
+        vector, embedder = None, self._questions.embedder
+        if embedder and scope_memory.fingerprint == fingerprint_of(embedder, RECIPE):
             vector = await self._questions.vector(text)
         return scope_memory.search(kind, text, vector, k, self.zone)
-
-    @property
-    def vector_fingerprint(self) -> str:
-        """The embedding fingerprint of records; vectors with another one are never compared."""
-        embedder = self._questions.embedder
-        return fingerprint_of(embedder, RECIPE) if embedder else ""
 
     async def update(self, scope: Scope, decide: Decide) -> Receipt:
         """Read a scope, let `decide` say what to change in it, and change it.

@@ -126,9 +126,8 @@ class EmbeddedStream:
 
     @property
     def nbytes(self) -> int:
-        """Roughly the bytes in memory."""
-        indexes = sum(each.index.nbytes for each in self._indexes())
-        return self._text_bytes + self.vectors.nbytes + indexes
+        """Roughly the bytes in memory, without indexes."""
+        return self._text_bytes + self.vectors.nbytes
 
     def joins(self, delta: StreamDelta) -> bool:
         """Return whether what was read has vectors of the same model as the entries here."""
@@ -159,8 +158,4 @@ class EmbeddedStream:
 
     def _take(self, entry_id: int, columns: Columns) -> int:
         """Keep one stored entry; return roughly how many bytes it takes."""
-        raise NotImplementedError
-
-    def _indexes(self) -> Sequence[KindIndex]:
-        """Return the indexes of all kinds."""
         raise NotImplementedError

@@ -167,14 +167,10 @@ def _stem(word: str, language: str) -> str:
     if known is None or not known.stemmer:
         return word[:_PREFIX] if word[:1].isalpha() else word
     spelled = word.translate(_TO_ARABIC) if language == "ar" else word
-    return _unaccented(str(_stemmer(known.stemmer).stemWord(spelled)))
-
-
-def _unaccented(word: str) -> str:
-    """Drop accents from Latin and Greek words; in other scripts the marks are letters."""
-    if word.isascii() or script_of(word) not in {"latin", "greek"}:
-        return word
-    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+    stemmed = str(_stemmer(known.stemmer).stemWord(spelled))
+    if stemmed.isascii() or script_of(stemmed) not in {"latin", "greek"}:
+        return stemmed  # in other scripts the marks are letters
+    return "".join(c for c in unicodedata.normalize("NFD", stemmed) if not unicodedata.combining(c))
 
 
 def _grams(run: str) -> Iterator[str]:

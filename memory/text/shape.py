@@ -172,8 +172,8 @@ class PartInvalid(Exception):
 class AnswerShape:
     """One JSON object with a nullable property per part.
 
-    `schema`: its JSON schema, in the strict dialect unless `unconvertible` names parts that the
-    dialect cannot describe, with the reason. Such a schema is only shown in a prompt.
+    `schema`: its JSON schema, which may be sent in strict mode unless `unconvertible` names parts
+    that the dialect cannot describe, with the reason. Such a schema is only shown in a prompt.
     """
 
     parts: Mapping[str, type[BaseModel]]
@@ -193,14 +193,10 @@ class AnswerShape:
                 unconvertible[name] = str(error)
         return cls(dict(parts), closed_object(schemas), unconvertible)
 
-    @property
-    def is_strict(self) -> bool:
-        """Whether `schema` may be sent in strict mode."""
-        return not self.unconvertible
-
     def raw_parts(self, answer: Mapping[str, object]) -> dict[str, object]:
         """Return the raw value of each part in an answer, None for a missing part."""
-        return {name: _null_for_word(answer.get(name)) for name in self.parts}
+        raw = {name: answer.get(name) for name in self.parts}
+        return {name: None if part == _NULL_WORD else part for name, part in raw.items()}
 
     def is_met_by(self, answer: Mapping[str, object]) -> bool:
         """Return whether no part and no field is missing, as if the server enforced the schema."""
@@ -247,10 +243,6 @@ def _as_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _null_for_word(raw: object) -> object:
-    return None if raw == _NULL_WORD else raw
-
-
 def _with_nulls(raw: object) -> Any:
     """Return a copy with None in place of the word."""
     match raw:
@@ -259,7 +251,7 @@ def _with_nulls(raw: object) -> Any:
         case list():
             return [_with_nulls(value) for value in raw]
         case _:
-            return _null_for_word(raw)
+            return None if raw == _NULL_WORD else raw
 
 
 def _leave_out(value: object, errors: Sequence[ErrorDetails]) -> None:

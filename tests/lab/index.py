@@ -73,12 +73,11 @@ class Conversation:
 
     async def store(self) -> None:
         """Store messages and vectors as the product does."""
-        keys = self.memory.keys.scope(self.chat)
-        append = self.memory.scripts["append"]
         pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
         commands = [
-            append.command(
-                keys,
+            self.memory.store.call(
+                "append",
+                self.chat,
                 {
                     "epoch": "0",
                     "erasure": "0",

@@ -61,12 +61,10 @@ class ReadyVectors:
 async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> ChatHistory:
     """Store a conversation with its vectors, and read it as a cold process does."""
     conversation = Scope.of_keys({"benchmark": labelled.name})
-    keys = memory.keys.scope(conversation)
-    append = memory.scripts["append"]
     request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
+    said = ([stored_fields(each) for each in some] for some in exchanges(labelled.messages))
     commands = [
-        append.command(keys, {**request, "messages": [stored_fields(each) for each in exchange]})
-        for exchange in exchanges(labelled.messages)
+        memory.store.call("append", conversation, {**request, "messages": each}) for each in said
     ]
     for start in range(0, len(commands), BATCH):
         await memory.client.pipeline(commands[start : start + BATCH])

@@ -136,10 +136,10 @@ async def talk(memory: Memory, sessions: int) -> None:
         for text in (asked, told):
             said.append(Message(0, 0, "user", text, at, 7, "Ann"))
             said.append(Message(0, 0, "assistant", f"Well {number}", at))
-    keys, append = memory.keys.scope(here), memory.scripts["append"]
     request = {"epoch": "0", "erasure": "0", "ttl_s": 9_999}
     for each in exchanges(said):
-        await append(keys, {**request, "messages": [stored_fields(part) for part in each]})
+        messages = [stored_fields(part) for part in each]
+        await memory.store.run("append", here, {**request, "messages": messages})
     await memory.client.call("ZADD", memory.keys.index_of(here), 1, here.tag)
     await memory.learn(here)
 

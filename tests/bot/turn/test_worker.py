@@ -425,9 +425,8 @@ async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(r
         await put(rig.memory, 1)
         await rig.runner.begun(1)
         await put(rig.memory, 2)
-        keys = rig.memory.keys.scope(HERE)
         request = {"receipt": "receipt", "last_update": "1", "until": 0, "ttl_s": 86_400}
-        await rig.memory.scripts["wipe"](keys, request)
+        await rig.memory.store.run("wipe", HERE, request)
         await gate.was_cancelled.wait()
         await rig.until_acknowledged(1)
     assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2])]

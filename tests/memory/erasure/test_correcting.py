@@ -54,7 +54,7 @@ async def test_recall_skips_the_message_of_a_deleted_fact_until_it_is_wanted_aga
     assert await known(memory, scope) == []
     assert "Mephisto" not in " ".join(await found(memory, here, "Mephisto cat"))
     assert await found(memory, here, "Aurora boat")
-    await memory.correcting.recall_again(here, [1])
+    await memory.correcting.hide(here, [1], hidden=False)
     assert (await found(memory, here, "Mephisto cat"))[0] == "my cat is called Mephisto"
 
 

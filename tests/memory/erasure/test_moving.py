@@ -46,7 +46,7 @@ async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(
     await learn_cat(memory)
     behavior = UserFacts(memory.scopes, tokens)
     for _ in range(2):  # a repeat finds it moved
-        await memory.moving.move_fact(TOPIC, 2)
+        await memory.correcting.move_fact(TOPIC, 2)
     assert (await known(memory, ANNS), await known(memory, TOPIC)) == ([], [CAT])
     assert CAT in await shown(behavior, "hello", call_context(TOPIC))
     assert await shown(behavior, "hello", call_context(OTHER)) == ""
@@ -58,7 +58,7 @@ async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(
     assert await memory.correcting.edit_fact(TOPIC, -1, "has two cats", ANN)
     [(edited, text, _)] = await exported(memory, TOPIC)
     assert (edited < 0, text) == (True, "has two cats")
-    assert await memory.moving.move_fact(TOPIC, edited)
+    assert await memory.correcting.move_fact(TOPIC, edited)
     [fact] = (await memory.scopes.read(ANNS)).facts
     assert (fact.text, fact.is_pinned, len(fact.replaced)) == ("has two cats", False, 2)
     assert await known(memory, TOPIC) == []
@@ -70,7 +70,7 @@ async def test_a_repeat_finishes_a_move_that_ended_between_its_steps(memory: Mem
     here = await memory.scopes.read(TOPIC)
     copy = Fact(0, CAT, (Source(TOPIC.tag, 1, here.epoch, ANN),), 2)
     await memory.scopes.write(here, Write([copy]))
-    assert await memory.moving.move_fact(TOPIC, 2)
+    assert await memory.correcting.move_fact(TOPIC, 2)
     assert (await known(memory, ANNS), await known(memory, TOPIC)) == ([], [CAT])
 
 
@@ -80,24 +80,24 @@ async def test_a_fact_that_was_said_elsewhere_does_not_move(
 ) -> None:
     await learn_cat(memory, conversation)
     pressed_in = TOPIC if conversation == OTHER else conversation
-    assert not await memory.moving.move_fact(pressed_in, 2)
-    assert not await memory.moving.move_fact(conversation, -2)
+    assert not await memory.correcting.move_fact(pressed_in, 2)
+    assert not await memory.correcting.move_fact(conversation, -2)
     assert CAT in await known(memory, conversation.facts_scope)
 
 
 async def test_a_move_brings_back_nothing_that_is_being_erased(memory: Memory) -> None:
     """An erasure takes the messages first, and then the facts of the person."""
     await learn_cat(memory, clears=1)
-    assert not await memory.moving.move_fact(TOPIC, 2)
+    assert not await memory.correcting.move_fact(TOPIC, 2)
     await learn_cat(memory, OTHER)
     await memory.client.call("XTRIM", memory.keys.scope(OTHER).log, "MAXLEN", 0)
-    assert not await memory.moving.move_fact(OTHER, 4)
+    assert not await memory.correcting.move_fact(OTHER, 4)
     assert [await known(memory, each) for each in (TOPIC, OTHER)] == [[], []]
 
 
 async def test_erasing_its_message_takes_a_moved_fact(memory: Memory) -> None:
     await learn_cat(memory)
-    assert await memory.moving.move_fact(TOPIC, 2)
+    assert await memory.correcting.move_fact(TOPIC, 2)
     await memory.forgetting.erase_messages(TOPIC, [1, 2], "receipt")
     assert await known(memory, TOPIC) == []
 
@@ -109,7 +109,7 @@ async def test_learning_and_tools_replace_a_moved_fact_in_its_topic(
     await learn_cat(memory)
     model.parts = {"facts": {"facts": []}}
     await memory.learn(TOPIC)
-    assert await memory.moving.move_fact(TOPIC, 2)
+    assert await memory.correcting.move_fact(TOPIC, 2)
     replaced = {**statement("Has a cat called Morpheus.", 3), "replaces": -1}
     model.parts = {"facts": {"facts": [replaced]}}
     say = partial(talk, memory, conversation=TOPIC)

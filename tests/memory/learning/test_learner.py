@@ -17,6 +17,8 @@ from memory.queue.open_turn import Closing
 from memory.scopes.entries import Fact
 from memory.scopes.fields import Digest
 from memory.scopes.history import ChatHistory
+from memory.scopes.scope_memory import RECIPE
+from memory.scopes.stream import fingerprint_of
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
@@ -337,7 +339,7 @@ async def test_another_embedding_model_embeds_records_again(
     embedder.fingerprint, embedder.dimensions = "larger", 256
     await memory.learn(HERE)
     scope_memory = await memory.scopes.read(ANNS)
-    assert scope_memory.fingerprint == memory.scopes.vector_fingerprint
+    assert scope_memory.fingerprint == fingerprint_of(embedder, RECIPE)
     assert [
         hit.record.text for hit in await memory.scopes.search(Fact, scope_memory, "sails", 3)
     ] == ["Ann sails"]

@@ -141,12 +141,11 @@ async def test_attempts_without_an_outbox_are_counted(memory: Memory) -> None:
 
 async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> None:
     await put(memory, 1, GROUP, sender=BOB)
-    keys = memory.keys.scope(GROUP)
     request = {"receipt": "another receipt", "person": str(ANN), "last_update": "1", "until": 0}
     for erasing in (
         memory.scopes.erase(GROUP),
         memory.forgetting.erase_share(GROUP, ANN, 0, "a receipt"),
-        memory.scripts["erase_person"](keys, request),
+        memory.store.run("erase_person", GROUP, request),
         memory.scopes.erase(GROUP),
     ):
         turn = await take(memory, GROUP)

@@ -23,7 +23,7 @@ from memory.scopes.entries import (
     read,
     written,
 )
-from memory.scopes.field import Field, fields_of, read_field
+from memory.scopes.field import Field, read_field
 from memory.scopes.fields import (
     ClaimsChecked,
     Digest,
@@ -91,7 +91,9 @@ def test_the_examples_here_are_of_every_kind() -> None:
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.PREFIX)
 def test_a_field_is_read_as_it_was_written(field: Field) -> None:
     assert read_field(field.name, field.stored) == field
-    assert fields_of(type(field), {field.name: field.stored, "other": "x"}) == [field]
+    here = ScopeMemory(GROUP)
+    here.fields = {field.name: field.stored, "other": "x"}
+    assert here.all(type(field)) == [field]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.KIND)

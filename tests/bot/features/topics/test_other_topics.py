@@ -132,7 +132,7 @@ async def erase(memory: Memory) -> None:
 
 
 async def hide(memory: Memory) -> None:
-    await memory.correcting.take_out_of_recall(SAILING, [1])
+    await memory.correcting.hide(SAILING, [1])
 
 
 async def turn_off(memory: Memory) -> None:
