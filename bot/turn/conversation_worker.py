@@ -126,7 +126,7 @@ class ConversationWorker:
                     return (await self._run_turn(opened)).then
             except LeaseLost:
                 log.info("lease lost")
-                self._histories.drop(conversation)
+                self._histories.scopes.drop(conversation)
                 # After an erasure the lease is still ours, and would keep us out as well.
                 await self._queue.hand_over(conversation, opened.lease.token)
                 return NoTurn("lost")

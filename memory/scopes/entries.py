@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import orjson
 from pydantic import TypeAdapter
 
-from memory.scopes.sources import Erased, Source, Trust, Wording
+from memory.scopes.sources import Erased, Source, Trust, Wording, stays
 from memory.search.hybrid import IndexRecord
 
 
@@ -204,9 +204,7 @@ class Hidden(ScopeEntry):
     seq: int
     hidden: bool = True
 
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Keep it: the sequence is never used again."""
-        return self
+    without = stays  # the sequence is never used again
 
 
 def written(entry: ScopeEntry) -> tuple[str, bytes]:
@@ -284,9 +282,8 @@ class Ended(Amendment):
     at: float
     by: int = 0
 
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Keep it. If the fact that replaced another is erased, `provenance` restores the other."""
-        return self
+    # If the fact that replaced another is erased, `provenance` restores the other.
+    without = stays
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""
@@ -301,9 +298,7 @@ class Pinned(Amendment):
     fact_id: int
     is_pinned: bool = True
 
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Keep it: it holds no text."""
-        return self
+    without = stays
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""
@@ -319,9 +314,7 @@ class Checked(Amendment):
     at: float
     is_confirmed: bool = False
 
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Keep it: it holds no text."""
-        return self
+    without = stays
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""

@@ -87,11 +87,6 @@ def _text(value: object) -> str:
 F = TypeVar("F", bound=Field)
 
 
-def stays(field: F, erased: Erased) -> F:  # noqa: ARG001 - every rule takes `erased`
-    """Keep the field: the rule for fields that hold only numbers and names."""
-    return field
-
-
 def goes(field: Field, erased: Erased) -> None:
     """Erase the field at every erasure: the rule for fields that do not record their sources."""
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-from memory.scopes.field import Field, goes, goes_with_message, stays
-from memory.scopes.sources import Erased
+from memory.scopes.field import Field, goes, goes_with_message
+from memory.scopes.sources import Erased, stays
 from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
 
 UNASKED = "unasked"

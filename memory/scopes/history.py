@@ -19,7 +19,6 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
 from memory.search.embeddings import QuestionVectors
-from memory.search.hybrid import Hit
 from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
 from memory.store.commands import Command
 from memory.store.errors import LeaseLost
@@ -47,10 +46,6 @@ class HistoryParts:
         if person == conversation:
             return cursor
         return replace(cursor, facts=self.scopes.cursor(person))
-
-    def drop(self, conversation: Scope) -> None:
-        """Remove a conversation from this process's cache."""
-        self.scopes.drop(conversation)
 
 
 class ChatHistory:
@@ -173,19 +168,6 @@ class ChatHistory:
         facts_scope = self.conversation.facts_scope
         is_here = facts_scope == self.conversation
         return self._here if is_here else await self._parts.scopes.current(facts_scope)
-
-    async def find(
-        self,
-        text: str,
-        k: int,
-        *,
-        exclude: Collection[int] = (),
-        search_filter: SearchFilter = EVERYTHING,
-    ) -> list[Hit]:
-        """Search for at most `k` single messages; `row` is the position in `messages`."""
-        if not text.strip() or k <= 0:
-            return []
-        return await (await self._search()).messages(text, k, exclude, search_filter)
 
     async def _search(self) -> HistorySearch:
         await self.fill()

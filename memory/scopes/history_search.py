@@ -1,11 +1,11 @@
 """Searches the messages of one conversation by words and, if they have vectors, by meaning."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from functools import partial
 from time import time
-from typing import TypeVar
 
 from memory.message import Message
 from memory.scopes.message_stream import MessageStream
@@ -15,8 +15,6 @@ from memory.search.embeddings import QuestionVectors, Vectors
 from memory.search.hybrid import Hit
 from memory.search.message_search import RECIPE, SearchFilter, SearchResult
 from memory.search.question import asks_for_all, asks_for_first, is_question
-
-T = TypeVar("T")
 
 _RELATED_SHARE = 4
 _MAX_INDEXED_INLINE = 200
@@ -37,16 +35,58 @@ class HistorySearch:
     zone: tzinfo
 
     async def results(
-        self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
+        self,
+        text: str,
+        k: int,
+        exclude: Collection[int],
+        search_filter: SearchFilter,
+        *,
+        is_alone: bool = False,
     ) -> list[SearchResult]:
         """Return at most `k` messages about `text`, best first, each with its exchange.
 
         After them come at most `k // 4` messages that resemble the best one (re-query), and if a
         question asks for a list and there are no vectors, at most `k` that say much. A question for
-        the first thing that was said begins with the first messages. `exclude` has sequences of
-        messages that are not found.
+        the first thing that was said begins with the first messages. If it `is_alone`, none of
+        these are added. `exclude` has sequences of messages that are not found.
         """
-        return await self._search(text, k, self._result, (exclude, search_filter), is_turn=True)
+        if not self.stream.messages:
+            return []
+        query = await self._query_vector(text)
+        among = (exclude, search_filter)
+        find = partial(self._found, text, query, k, among, is_alone=is_alone)
+        is_long = len(self.stream.messages) > _MAX_SEARCHED_INLINE
+        is_long = is_long or self.stream.unindexed > _MAX_INDEXED_INLINE
+        if is_long or self.stream.searching.locked():
+            return await asyncio.to_thread(find)
+        return find()
+
+    def _found(
+        self,
+        text: str,
+        query: Vectors | None,
+        k: int,
+        among: tuple[Collection[int], SearchFilter],
+        *,
+        is_alone: bool,
+    ) -> list[SearchResult]:
+        with self.stream.searching:  # a row stands for its message only while it is held
+            index = self.stream.indexed(self.zone)
+            # Only now, because a turn may have appended messages in between.
+            allowed = self._allowed(*among)[: len(index.ids)]
+            today = datetime.fromtimestamp(time(), self.zone).date()
+            hits = index.search(text, query, k, allowed, today)
+            if not is_alone and is_question(text):
+                first = index.index.first_said(allowed) if asks_for_first(text) else []
+                best = self.stream.messages[hits[0].row].text if hits else ""
+                related = index.index.related(hits, k // _RELATED_SHARE, allowed, best)
+                hits = [*first, *hits, *related]
+                if query is None and hits and asks_for_all(text):
+                    hits += index.index.statements_of_rare_words(text, k, allowed)
+            once: dict[int, Hit] = {}
+            for hit in hits:
+                once.setdefault(hit.row, hit)
+            return [self._result(hit) for hit in once.values()]
 
     def messages_of(
         self, seqs: Iterable[int], k: int, search_filter: SearchFilter
@@ -56,55 +96,6 @@ class HistorySearch:
         rows = (self.stream.position(seq) for seq in seqs)
         found = [row for row in rows if row is not None and allowed[row]]
         return [self._result(Hit(row)) for row in found[:k]]
-
-    async def messages(
-        self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
-    ) -> list[Hit]:
-        """Return at most `k` messages about `text`, best first; `row` is the message's position."""
-        return await self._search(text, k, lambda hit: hit, (exclude, search_filter))
-
-    async def _search(
-        self,
-        text: str,
-        k: int,
-        shown: Callable[[Hit], T],
-        among: tuple[Collection[int], SearchFilter],
-        *,
-        is_turn: bool = False,
-    ) -> list[T]:
-        """Return the hits as `shown`; for a turn also what belongs before and after them.
-
-        A row stands for its message only while the lock is held.
-        """
-        if not self.stream.messages:
-            return []
-        query = await self._query_vector(text)
-
-        def find() -> list[T]:
-            with self.stream.searching:
-                return list(map(shown, found()))
-
-        def found() -> list[Hit]:
-            index = self.stream.indexed(self.zone)
-            # Only now, because a turn may have appended messages in between.
-            allowed = self._allowed(*among)[: len(index.ids)]
-            today = datetime.fromtimestamp(time(), self.zone).date()
-            hits = index.search(text, query, k, allowed, today)
-            if not is_turn or not is_question(text):
-                return hits
-            first = index.index.first_said(allowed) if asks_for_first(text) else []
-            best = self.stream.messages[hits[0].row].text if hits else ""
-            related = index.index.related(hits, k // _RELATED_SHARE, allowed, best)
-            hits = [*first, *hits, *related]
-            if query is None and hits and asks_for_all(text):
-                hits += index.index.statements_of_rare_words(text, k, allowed)
-            return _once(hits)
-
-        is_long = len(self.stream.messages) > _MAX_SEARCHED_INLINE
-        is_long = is_long or self.stream.unindexed > _MAX_INDEXED_INLINE
-        if is_long or self.stream.searching.locked():
-            return await asyncio.to_thread(find)
-        return find()
 
     def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
         """Return which messages may be hit, `(len(messages),)` bool."""
@@ -142,11 +133,3 @@ class HistorySearch:
         while end < len(messages) and messages[end].exchange == number:
             end += 1
         return tuple(messages[first:end])
-
-
-def _once(hits: Iterable[Hit]) -> list[Hit]:
-    """Return each row once, where it is found first."""
-    by_row: dict[int, Hit] = {}
-    for hit in hits:
-        by_row.setdefault(hit.row, hit)
-    return list(by_row.values())

@@ -33,6 +33,7 @@ from memory.text.tokens import TokenCounter
 from tests.lab.figures import milliseconds
 from tests.lab.index import CHAT, Conversation, K
 from tests.lab.made_up import made_up
+from tests.lab.recall import found_alone
 from tests.valkey import ValkeyServer
 
 SIZES = (10_000, 100_000)
@@ -121,7 +122,7 @@ async def first_search(memory: Memory, long: Conversation) -> dict[str, object]:
     began, worked = time.perf_counter(), time.process_time()
     history = await ChatHistory.read(memory.histories, CHAT)
     read_s = time.perf_counter() - began
-    await history.find(long.labelled.questions[0].text, K)
+    await found_alone(history, long.labelled.questions[0].text, K)
     return {
         "read_s": round(read_s, 2),
         "found_s": round(time.perf_counter() - began, 2),

@@ -38,7 +38,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import Labelled
 from tests.lab.made_up import ANN, made_up
-from tests.lab.recall import OPTIONS, TTL_S, ReadyVectors
+from tests.lab.recall import OPTIONS, TTL_S, ReadyVectors, found_alone
 from tests.valkey import ValkeyServer
 
 AT_ONCE = replace(OPTIONS, times=TurnTimes(coalesce_ms=0))
@@ -146,11 +146,11 @@ async def measure(size: int, redis: str) -> dict[str, object]:
         lambda: ChatHistory.read(memory.histories, CHAT)
     )
     _, _, index_s = await conversation.moved(
-        lambda: history.find(labelled.questions[0].text, 2 * K)
+        lambda: found_alone(history, labelled.questions[0].text, 2 * K)
     )
     figures: dict[str, object] = {
         "messages": size,
-        "warm_find": await times(lambda text: history.find(text, 2 * K), labelled),
+        "warm_find": await times(lambda text: found_alone(history, text, 2 * K), labelled),
         "warm_search": await times(lambda text: history.search(text, K), labelled),
         "cold": {
             "read_s": round(read_s, 2),

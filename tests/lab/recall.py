@@ -27,13 +27,13 @@ from memory.queue.turns import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
-from memory.search.hybrid import Hit, HybridIndex
-from memory.search.message_search import embedded_text, record_of
+from memory.search.hybrid import HybridIndex
+from memory.search.message_search import EVERYTHING, embedded_text, record_of
 from memory.search.weights import Weights
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
-from tests.lab.conversations import Labelled, Question, read_folder
+from tests.lab.conversations import Labelled, read_folder
 from tests.valkey import ValkeyServer
 
 KS = (5, 10, 25, 50)
@@ -114,15 +114,16 @@ async def measure(folder: Path, redis: str) -> dict[str, object]:
         }
         for number, question in enumerate(labelled.questions):
             began = time.perf_counter()
-            hits = await history.find(question.text, max(KS))
+            rows = await found_alone(history, question.text, max(KS))
             times.append((time.perf_counter() - began) * 1000)
             for k in KS:
-                recalls[f"recall@{k}"].append(share(labelled, question, hits[:k]))
-            categories[question.category].append(share(labelled, question, hits[:10]))
+                recalls[f"recall@{k}"].append(labelled.share(question, rows[:k]))
+            categories[question.category].append(labelled.share(question, rows[:10]))
             for retriever, index in retrievers.items():
                 row = labelled.question_rows[number] if retriever == "dense" else None
+                hits = index.search(question.text, row, 10)
                 recalls[f"{retriever}@10"].append(
-                    share(labelled, question, index.search(question.text, row, 10))
+                    labelled.share(question, (hit.row for hit in hits))
                 )
     await client.close()
     figures: dict[str, object] = {"dir": str(folder), "questions": len(times)}
@@ -134,9 +135,10 @@ async def measure(folder: Path, redis: str) -> dict[str, object]:
     return figures
 
 
-def share(labelled: Labelled, question: Question, hits: Sequence[Hit]) -> float:
-    """Return the share of a question's evidence among these hits."""
-    return labelled.share(question, (hit.row for hit in hits))
+async def found_alone(history: ChatHistory, text: str, k: int) -> list[int]:
+    """Return the rows of the messages about a text, without what a turn adds to them."""
+    search = await history._search()
+    return [each.seq - 1 for each in await search.results(text, k, (), EVERYTHING, is_alone=True)]
 
 
 def percent(shares: Sequence[float]) -> float:

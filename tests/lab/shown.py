@@ -23,7 +23,7 @@ from memory.search.weights import DEFAULTS, Weights
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import Labelled
-from tests.lab.recall import exchanges, share
+from tests.lab.recall import exchanges
 from tests.settings import Settings
 
 RECALL_K = Settings(_env_file=None).recall_k
@@ -94,7 +94,10 @@ class Shown:
         index = self._index(weights)
         rows = zip(self.labelled.questions, self.labelled.question_rows, strict=True)
         return np.array(
-            [share(self.labelled, each, index.search(each.text, row, k)) for each, row in rows]
+            [
+                self.labelled.share(each, (hit.row for hit in index.search(each.text, row, k)))
+                for each, row in rows
+            ]
         )
 
     def lines(

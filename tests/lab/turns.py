@@ -121,21 +121,14 @@ async def remember(world: World, conversation: Scope, person: Person, turns: int
         embedder = OpenAIEmbedder(embeddings, EMBEDDINGS, None, PATIENCE_S)
         bot_id = int(world.telegram.token.partition(":")[0])
         memory = Memory(client, bot_id, await TokenCounter.load(), embedder, OPTIONS)
-        keys = memory.keys.scope(conversation)
         said = [
             replace(each, sender_id=person.id if each.role == "user" else 0, sender_name="")
             for each in made_up(2 * turns).messages
         ]
+        stored = [stored_fields(message) for message in said]
+        request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
         commands = [
-            memory.scripts["append"].command(
-                keys,
-                {
-                    "epoch": "0",
-                    "erasure": "0",
-                    "ttl_s": TTL_S,
-                    "messages": [stored_fields(message) for message in said[at : at + 2]],
-                },
-            )
+            memory.store.call("append", conversation, {**request, "messages": stored[at : at + 2]})
             for at in range(0, len(said), 2)
         ]
         for start in range(0, len(commands), BATCH):

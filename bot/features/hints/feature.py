@@ -12,9 +12,10 @@ from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.field import Field, stays
+from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import stays
 from memory.search.question import is_question
 from memory.search.words import words_of
 from memory.store.keys import Scope

@@ -11,9 +11,10 @@ from zoneinfo import available_timezones
 
 from bot.features.reminders.place_names import AMBIGUOUS, folded, zone_of_name
 from memory.scopes.changes import Write
-from memory.scopes.field import Field, stays
+from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import stays
 from memory.store.keys import Scope
 
 MAX_CHARS = 64

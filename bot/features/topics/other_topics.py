@@ -17,15 +17,15 @@ from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
-from memory.scopes.field import Field, stays
+from memory.scopes.field import Field
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.history_search import HistorySearch
 from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import Trust
+from memory.scopes.sources import Trust, stays
 from memory.search.excerpt import relevant_excerpt
-from memory.search.message_search import EVERYTHING, SearchFilter
+from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
 from memory.search.question import QUESTION_MARKS
 from memory.store.commands import ScriptCall
 from memory.store.errors import LeaseLost
@@ -226,8 +226,8 @@ class OtherTopics(AIContextBehavior):
                 return []
         stream = topic.messages
         search = HistorySearch(stream, topic.hidden, self._histories.questions, self._scopes.zone)
-        hits = await search.messages(question, k, (), search_filter)
-        return [(hit.score, topic, _with_answer(stream.messages, hit.row, topic)) for hit in hits]
+        found = await search.results(question, k, (), search_filter, is_alone=True)
+        return [(each.score, topic, _with_answer(each, topic)) for each in found]
 
 
 def _is_other_topic(scope: Scope, here: Scope) -> bool:
@@ -248,20 +248,13 @@ def _newest_topics(stored: dict[bytes, bytes], here: Scope) -> list[Scope]:
     return sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
 
 
-def _with_answer(messages: Sequence[Message], row: int, topic: ScopeMemory) -> list[Message]:
-    hit, following = messages[row], messages[row + 1 : row + 2]
+def _with_answer(found: SearchResult, topic: ScopeMemory) -> list[Message]:
+    hit, at = found.hit, found.messages.index(found.hit)
     if not hit.text.rstrip().endswith(QUESTION_MARKS):
         return [hit]
-    return [
-        hit,
-        *(
-            each
-            for each in following
-            if each.exchange == hit.exchange
-            and each.seq not in topic.hidden
-            and not each.is_refused
-        ),
-    ]
+    following = found.messages[at + 1 : at + 2]
+    shown = (each for each in following if each.seq not in topic.hidden and not each.is_refused)
+    return [hit, *shown]
 
 
 def _name(topic: ScopeMemory) -> str:

@@ -82,7 +82,7 @@ class Revising:
             try:
                 outbox = await self.step.answer(self.request, history)
             except LeaseLost:
-                self.memory.histories.drop(HERE)
+                self.memory.scopes.drop(HERE)
                 continue
             if outbox:
                 await self.memory.turns.write_outbox(turn, outbox.to_bytes())

@@ -23,6 +23,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.lab.recall import found_alone
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
 from tests.memory.turns import ANN, GROUP, HERE, clear, close, put, read_by, take
@@ -278,7 +279,7 @@ async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds
     assert found[0] == "The museum in Bonn was open"
     assert "Half of the Prado was shut" in found
     assert len(results) == len({each.seq for each in results})
-    rows = {hit.row for hit in await history.find(question, 8)}  # people look for words
+    rows = await found_alone(history, question, 8)  # people look for words
     assert "Half of the Prado was shut" not in {history.messages[row].text for row in rows}
 
 
