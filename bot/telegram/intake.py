@@ -43,8 +43,7 @@ from bot.telegram.updates import (
     to_bytes,
 )
 from memory.limits.capacity import Ballast
-from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
-from memory.scopes.topic_names import NamedBy
+from memory.queue.mailbox import Entry, Mailbox, MailboxFull, NamedBy, Outcome
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused
 from memory.store.keys import Keys, Scope

@@ -4,7 +4,7 @@ Also sends wake-ups, so that a worker takes the conversation up. `ready_queue` r
 
 Telegram sends each picture of an album as a message of its own, and only one of them mentions the
 bot. So the mailbox remembers which albums of a group addressed the bot lately: no picture, no text
-and no file's id.
+and no file's id. It also remembers which topics of private chats still have Telegram's name.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import time
+from typing import Literal
 
 import orjson
 
-from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
 from memory.store.keys import TAG_FIELD, Scope
@@ -271,3 +271,34 @@ class AlbumMarks:
         """Return whether an album of this sender addresses the bot."""
         key = self._store.keys.scope(conversation).albums
         return await self._store.client.call("ZSCORE", key, f"{sender_id}|{album}") is not None
+
+
+_NAMES_KEPT_S = 7 * 86_400
+
+NamedBy = Literal["telegram", "person", "bot"]
+
+
+class TopicNames:
+    """Remembers for a week who named a topic; after that it keeps its name.
+
+    All methods raise `StoreError`.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def note(self, topic: Scope, named_by: NamedBy) -> None:
+        """Note who named a topic last; that Telegram did only counts if nothing is noted."""
+        only_new = ("NX",) if named_by == "telegram" else ()
+        key = self._store.keys.topic_name(topic)
+        await self._store.client.call("SET", key, named_by, "EX", _NAMES_KEPT_S, *only_new)
+
+    async def needs_name(self, topic: Scope) -> bool:
+        """Return whether neither a person nor the bot has named a topic."""
+        named_by = await self._store.client.call("GET", self._store.keys.topic_name(topic))
+        return bool(named_by == b"telegram")
+
+    async def note_given(self, topic: Scope) -> None:
+        """Note that the bot named a topic, unless a person did meanwhile."""
+        if await self.needs_name(topic):
+            await self.note(topic, "bot")

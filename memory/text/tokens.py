@@ -13,7 +13,7 @@ import mmap
 import zlib
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import regex
 
@@ -56,28 +56,27 @@ class VocabularyDamaged(Exception):
     """Raised if the vocabulary file does not have the expected hash."""
 
 
-class Encoding(Protocol):
-    """Splits text into tokens."""
-
-    def tokens(self, text: str) -> list[bytes]:
-        """Return the tokens of `text` in their order."""
-        ...
-
-    def count(self, text: str) -> int:
-        """Return the number of tokens of `text`."""
-        ...
-
-
 class TokenCounter:
-    """Counts and shortens text by the o200k vocabulary; a process makes one and shares it."""
+    """Counts and shortens text by byte-pair encoding; a process makes one and shares it.
 
-    def __init__(self, encoding: Encoding) -> None:
-        self._encoding = encoding
+    The table of all tokens has three parts of little-endian 32-bit numbers and bytes: where each
+    token begins; 2^19 slots, found by the CRC-32 of a token, each with the token's rank + 1 and the
+    upper bits of the CRC; and all tokens in the order of their ranks.
+    """
+
+    def __init__(self, table: memoryview) -> None:
+        slots_at, tokens_at = 4 * (_TOKENS + 1), 4 * (_TOKENS + 1 + (1 << _SLOT_BITS))
+        self._starts = table[:slots_at].cast("I")
+        self._slots = table[slots_at:tokens_at].cast("I")
+        self._bytes = table[tokens_at:]
+        self._words = regex.compile(_PATTERN)
+        self._split = functools.lru_cache(_CACHED_WORDS)(self._split_word)
+        self._rank = functools.lru_cache(_CACHED_PARTS)(self.rank)
 
     @classmethod
     async def load(cls) -> Self:
         """Open the vocabulary in a thread; raise `VocabularyDamaged` if its hash is wrong."""
-        return cls(await asyncio.to_thread(shipped_encoding))
+        return cls(await asyncio.to_thread(vocabulary))
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`.
@@ -85,7 +84,7 @@ class TokenCounter:
         It is exact, except that a word of more than 126 bytes may count a token or two more for
         each further 126. A thousand tokens of prose take about half a millisecond.
         """
-        return self._encoding.count(text)
+        return sum(map(len, map(self._split, self._words_of(text))))
 
     def shorten(self, text: str, limit: int, mark: str = SHORTENED) -> str:
         """Return `text` in at most `limit` tokens, with `mark` in place of the removed middle.
@@ -107,41 +106,6 @@ class TokenCounter:
             room -= excess  # the joints may cost a token or two
         return ""
 
-    def _head(self, text: str, tokens: int) -> str:
-        return _decoded(self._encoding.tokens(text[: tokens * _CHARS_PER_TOKEN])[:tokens])
-
-    def _tail(self, text: str, tokens: int) -> str:
-        start = max(0, len(text) - tokens * _CHARS_PER_TOKEN)
-        encoded = self._encoding.tokens(text[start:])
-        return _decoded(encoded[max(0, len(encoded) - tokens) :])
-
-
-def _decoded(tokens: list[bytes]) -> str:
-    # A cut may leave part of a character at the edge, which is dropped.
-    return b"".join(tokens).decode("utf-8", errors="ignore")
-
-
-class BytePairs:
-    """The tokens of byte-pair encoding, by a table of all tokens.
-
-    The table has three parts of little-endian 32-bit numbers and bytes: where each token begins;
-    2^19 slots, found by the CRC-32 of a token, each with the token's rank + 1 and the upper bits of
-    the CRC; and all tokens in the order of their ranks.
-    """
-
-    def __init__(self, table: memoryview) -> None:
-        slots_at, tokens_at = 4 * (_TOKENS + 1), 4 * (_TOKENS + 1 + (1 << _SLOT_BITS))
-        self._starts = table[:slots_at].cast("I")
-        self._slots = table[slots_at:tokens_at].cast("I")
-        self._bytes = table[tokens_at:]
-        self._words = regex.compile(_PATTERN)
-        self._split = functools.lru_cache(_CACHED_WORDS)(self._split_word)
-        self._rank = functools.lru_cache(_CACHED_PARTS)(self.rank)
-
-    def count(self, text: str) -> int:
-        """Return the number of tokens."""
-        return sum(map(len, map(self._split, self._words_of(text))))
-
     def tokens(self, text: str) -> list[bytes]:
         """Return the tokens; together they are `text` in UTF-8."""
         return [token for word in self._words_of(text) for token in self._split(word)]
@@ -157,6 +121,14 @@ class BytePairs:
                     return rank
             slot = (slot + 1) & ((1 << _SLOT_BITS) - 1)
         return _UNKNOWN
+
+    def _head(self, text: str, tokens: int) -> str:
+        return _decoded(self.tokens(text[: tokens * _CHARS_PER_TOKEN])[:tokens])
+
+    def _tail(self, text: str, tokens: int) -> str:
+        start = max(0, len(text) - tokens * _CHARS_PER_TOKEN)
+        encoded = self.tokens(text[start:])
+        return _decoded(encoded[max(0, len(encoded) - tokens) :])
 
     def _words_of(self, text: str) -> list[str]:
         words: list[str] = self._words.findall(text)
@@ -192,13 +164,14 @@ class BytePairs:
         return parts
 
 
+def _decoded(tokens: list[bytes]) -> str:
+    # A cut may leave part of a character at the edge, which is dropped.
+    return b"".join(tokens).decode("utf-8", errors="ignore")
+
+
 @functools.cache
-def shipped_encoding() -> BytePairs:
-    """Open the vocabulary, once per process; raise `VocabularyDamaged`."""
-    return BytePairs(_checked(_VOCABULARY))
-
-
-def _checked(path: Path) -> memoryview:
+def vocabulary(path: Path = _VOCABULARY) -> memoryview:
+    """Open the table of all tokens, once per process; raise `VocabularyDamaged`."""
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != _SHA256:
             raise VocabularyDamaged(f"{path.name} has not the SHA-256 {_SHA256}")

@@ -24,19 +24,16 @@ any_text = st.text(st.characters(exclude_categories=()), max_size=400) | st.text
 )
 
 
-class WatchedEncoding:
-    """A real encoding that counts the characters it gets."""
+class WatchedCounter(TokenCounter):
+    """A counter that counts the characters it reads."""
 
     def __init__(self) -> None:
-        self._encoding = vocabulary.shipped_encoding()
+        super().__init__(vocabulary.vocabulary())
         self.characters = 0
 
-    def tokens(self, text: str) -> list[bytes]:
+    def _words_of(self, text: str) -> list[str]:
         self.characters += len(text)
-        return self._encoding.tokens(text)
-
-    def count(self, text: str) -> int:
-        return len(self.tokens(text))
+        return super()._words_of(text)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +53,7 @@ def shipped() -> Iterator[bytes]:
 
 
 def table_of(tokens: list[bytes]) -> bytes:
-    """Return the table as `BytePairs` reads it."""
+    """Return the table as `TokenCounter` reads it."""
     slots = [0] * (1 << vocabulary._SLOT_BITS)
     for rank, token in enumerate(tokens):
         crc = zlib.crc32(token)
@@ -83,7 +80,7 @@ def test_vocabulary_and_pattern_are_those_of_tiktoken(monkeypatch: pytest.Monkey
 
 def test_the_table_finds_each_token_of_the_vocabulary() -> None:
     assert table_of(list(shipped())) == vocabulary._VOCABULARY.read_bytes()
-    encoding = vocabulary.shipped_encoding()
+    encoding = TokenCounter(vocabulary.vocabulary())
     assert [encoding.rank(token) for token in shipped()] == list(range(vocabulary._TOKENS))
 
 
@@ -109,7 +106,7 @@ def test_tokens_of_all_our_sentences_are_those_of_tiktoken(of_tiktoken: tiktoken
 
 
 def assert_same(of_tiktoken: tiktoken.Encoding, text: str) -> None:
-    encoding = vocabulary.shipped_encoding()
+    encoding = TokenCounter(vocabulary.vocabulary())
     ranks = [encoding.rank(token) for token in encoding.tokens(text)]
     assert ranks == of_tiktoken.encode_ordinary(text)
 
@@ -127,7 +124,7 @@ def test_a_damaged_vocabulary_is_refused(tmp_path: Path, damage: bytes | None) -
     file = tmp_path / "table"
     file.write_bytes(vocabulary._VOCABULARY.read_bytes()[:-9] if damage is None else damage)
     with pytest.raises(VocabularyDamaged):
-        vocabulary._checked(file)
+        vocabulary.vocabulary(file)
 
 
 @pytest.mark.parametrize("character", [" ", "\u3000", "\n", "a", "\ud800"])
@@ -169,7 +166,7 @@ def test_a_limit_that_is_too_small_for_the_mark_gives_an_empty_text(tokens: Toke
 
 @pytest.mark.parametrize("character", ["x", " ", "\n", "ж", "👩", "\ud800"])
 def test_shortening_reads_only_as_much_as_the_limit_needs(character: str) -> None:
-    watched = WatchedEncoding()
-    shortened = TokenCounter(watched).shorten(character * 1_000_000, 500)
+    watched = WatchedCounter()
+    shortened = watched.shorten(character * 1_000_000, 500)
     assert SHORTENED in shortened
     assert watched.characters < 50_000
