@@ -278,7 +278,7 @@ class App:
         ballast = memory.capacity.ballast
         self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
         menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
-        shown = descriptions(self._catalogue, commands.around)
+        shown = descriptions(self._catalogue, commands.ways)
         return SetupPlan(self._webhook, menu, shown)
 
     @asynccontextmanager

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
+from bot.commands.bot_command import Answer, BotCommand, ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
@@ -144,45 +144,36 @@ class Access:
     def guarded(self, command: BotCommand) -> BotCommand:
         """Return the command with the checks that its declaration asks for."""
         if command.audience == "operators":
-            handler, press = self._operators_handler(command), self._operators_button
+            refusal, check = self._operators_refusal, self._check_operator
         elif command.group_admins_only:
-            handler, press = self._group_handler(command), self._group_button
+            refusal, check = self.refusal, self.check
         else:
             return command
-        buttons = {verb: press(button) for verb, button in command.buttons.items()}
+
+        async def handler(asked: IncomingMessage, conversation: Scope) -> Answer:
+            refused = await refusal(asked, command.name)
+            return refused or await command.handler(asked, conversation)
+
+        def checked(button: ButtonHandler) -> ButtonHandler:
+            async def press(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
+                await check(pressed)
+                return await button(pressed, here, rest)
+
+            return press
+
+        buttons = {verb: checked(button) for verb, button in command.buttons.items()}
         return replace(command, handler=handler, buttons=buttons)
 
-    def _operators_handler(self, command: BotCommand) -> Handler:
-        async def checked(asked: IncomingMessage, conversation: Scope) -> Answer:
-            is_operator = asked.sender in self.operators
-            if not is_operator or asked.is_group:
-                log.warning("admin command refused", command=command.name, user=asked.sender.id)
-                key = "admin.only_private" if is_operator else "admin.not_admin"
-                return Answer(self._sentences.say(asked.sender.language, key))
-            log.info("admin command", command=command.name, user=asked.sender.id)
-            await self.operators.note_language(asked.sender)
-            return await command.handler(asked, conversation)
+    async def _operators_refusal(self, asked: IncomingMessage, command: str) -> Answer | None:
+        is_operator = asked.sender in self.operators
+        if not is_operator or asked.is_group:
+            log.warning("admin command refused", command=command, user=asked.sender.id)
+            key = "admin.only_private" if is_operator else "admin.not_admin"
+            return Answer(self._sentences.say(asked.sender.language, key))
+        log.info("admin command", command=command, user=asked.sender.id)
+        await self.operators.note_language(asked.sender)
+        return None
 
-        return checked
-
-    def _operators_button(self, button: ButtonHandler) -> ButtonHandler:
-        async def checked(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
-            if pressed.is_group or pressed.sender not in self.operators:
-                raise NotConfirmed("not_yours")
-            return await button(pressed, here, rest)
-
-        return checked
-
-    def _group_handler(self, command: BotCommand) -> Handler:
-        async def checked(asked: IncomingMessage, conversation: Scope) -> Answer:
-            refusal = await self.refusal(asked, command.name)
-            return refusal or await command.handler(asked, conversation)
-
-        return checked
-
-    def _group_button(self, button: ButtonHandler) -> ButtonHandler:
-        async def checked(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
-            await self.check(pressed)
-            return await button(pressed, here, rest)
-
-        return checked
+    async def _check_operator(self, pressed: ButtonPress) -> None:
+        if pressed.is_group or pressed.sender not in self.operators:
+            raise NotConfirmed("not_yours")

@@ -11,7 +11,7 @@ import orjson
 import structlog
 
 from bot.commands.access import call_context_of
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
@@ -134,6 +134,24 @@ class ErasingCommands:
         self._deleting = deleting
         self._receipts = receipts
         self._sentences = sentences
+        forgets = {"forget": self.forget, "delete_message": self.delete_message}
+        self.commands = (
+            BotCommand(
+                "clear",
+                self.ask_to_clear,
+                buttons={"clear": self.clear},
+                group_admins_only=True,
+                section="data",
+            ),
+            BotCommand("forget", self.ask_to_forget, buttons=forgets, section="data"),
+        )
+        self.for_operators = BotCommand(
+            "clear_memory",
+            self.ask_for_operator,
+            "operators",
+            {"admin": self.erase_for_operator},
+            takes=ANYTHING,
+        )
 
     async def ask_to_clear(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before this conversation is erased."""

@@ -6,7 +6,7 @@ that its delivery has the same guarantees as any part.
 
 from dataclasses import replace
 
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.telegram.updates import IncomingMessage
 from memory.behaviors.tool_output import OutgoingFile
@@ -20,6 +20,7 @@ class ExportCommand:
     def __init__(self, exporter: Exporter, sentences: Sentences) -> None:
         self._exporter = exporter
         self._sentences = sentences
+        self.command = BotCommand("export", self.answer, group_admins_only=True, section="data")
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Say what the file holds; the text goes with the file."""

@@ -15,7 +15,7 @@ from functools import partial
 import structlog
 
 from bot.commands.access import Access, asker_of
-from bot.commands.bot_command import Answer, ButtonHandler
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
 from bot.commands.consent import NO, REWORD, YES
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
@@ -37,7 +37,7 @@ from memory.text.untrusted_text import one_line
 
 log = structlog.get_logger(__name__)
 
-COMMAND = "edited"
+_COMMAND = "edited"
 """The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
 """
 
@@ -69,16 +69,13 @@ class FactEdits:
         self._resolve = memory.mailbox.resolve
         self._chat = chat
         self._sentences = sentences
-
-    @property
-    def buttons(self) -> Mapping[str, ButtonHandler]:
-        """The buttons that no command has."""
-        return {
+        buttons: Mapping[str, ButtonHandler] = {
             YES: partial(self.answer_about, agrees=True),
             NO: partial(self.answer_about, agrees=False),
             REWORD: self.reword,
             "misheard": self.misheard,
         }
+        self.command = BotCommand(_COMMAND, self.answer, "unlisted", buttons, takes=ANYTHING)
 
     async def answer_about(
         self, pressed: ButtonPress, conversation: Scope, nonce: str, *, agrees: bool
@@ -164,7 +161,7 @@ class FactEdits:
         except NotConfirmed:
             outcome = "edit_gone"
         log.info("fact edited", outcome=outcome)
-        return replace(said, kind="command", command=COMMAND, text=outcome, reply=None)
+        return replace(said, kind="command", command=_COMMAND, text=outcome, reply=None)
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what became of a new wording."""

@@ -1,11 +1,11 @@
 """`/start`, `/help`, `/new` and `/ask`, from the catalogue alone; and the menus of commands."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 from bot.commands.access import Access
-from bot.commands.bot_command import Answer, Audience, BotCommand, ButtonHandler, Section
+from bot.commands.bot_command import ANYTHING, Answer, Audience, BotCommand, Section
 from bot.commands.buttons import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
@@ -31,35 +31,30 @@ _STARTERS = ("help", "memory", "privacy")
 """The commands that the buttons below `/start` ask for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What this bot can do, as its features say.
-
-    `ways` are what people can send beside text: keys in the table `start`.
-    """
-
-    ways: tuple[str, ...]
-
-    def said(self, sentences: Sentences, language: str) -> str:
-        """Return what people can send."""
-        if not self.ways:
-            return sentences.text(language, "start.only_text")
-        ways = (sentences.text(language, f"start.{way}") for way in self.ways)
-        return sentences.text(language, "start.ways", ways=sentences.joined(language, ways))
+def what_to_send(ways: Iterable[str], sentences: Sentences, language: str) -> str:
+    """Return what people can send; `ways` beside text are keys in the table `start`."""
+    said = [sentences.text(language, f"start.{way}") for way in ways]
+    if not said:
+        return sentences.text(language, "start.only_text")
+    return sentences.text(language, "start.ways", ways=sentences.joined(language, said))
 
 
 class GeneralCommands:
-    """Answers what needs no memory."""
+    """Answers what needs no memory; `ways` are what people can send beside text."""
 
     def __init__(
-        self, me: BotIdentity, memory: Memory, around: Surroundings, sentences: Sentences
+        self, me: BotIdentity, memory: Memory, ways: Sequence[str], sentences: Sentences
     ) -> None:
         self._me = me
         self._sessions = memory.off_record
         self._mailbox = memory.mailbox
-        self._around = around
+        self._ways = ways
         self._sentences = sentences
-        self.buttons: dict[str, ButtonHandler] = {_START: self.press}
+        self.commands = (
+            BotCommand(_START, self.start, "unlisted", {_START: self.press}, takes=ANYTHING),
+            BotCommand("ask", self.ask, "groups"),
+            BotCommand("new", self.new),
+        )
 
     async def start(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what the bot does, what to try, and who reads it.
@@ -67,13 +62,13 @@ class GeneralCommands:
         `asked.text` is the payload of the link that the person followed; an unknown one is ignored.
         """
         language, text = asked.sender.language, self._sentences.text
+        ways = what_to_send(self._ways, self._sentences, language)
         if asked.is_group:
             hello = text(language, "start.group", username=self._me.username)
-            ways = self._around.said(self._sentences, language)
             return Answer(render(f"{hello}\n\n{ways}"))
         hello = text(language, "start.private", name=asked.sender.first_name, bot=self._me.name)
         texts = [text(language, "start.let_in")] * (asked.text == LET_IN)
-        texts.append(f"{hello} {self._around.said(self._sentences, language)}")
+        texts.append(f"{hello} {ways}")
         texts.append(text(language, "start.try"))
         rows = [
             (Button(text(language, f"buttons.start_{each}"), f"{_START}:{each}"),)
@@ -111,14 +106,14 @@ class HelpCommand:
         others: Sequence[BotCommand],
         me: BotIdentity,
         access: Access,
-        around: Surroundings,
+        ways: Sequence[str],
         sentences: Sentences,
     ) -> None:
         self.command = BotCommand("help", self.answer)
         self._listed = (*others, self.command)
         self._me = me
         self._access = access
-        self._around = around
+        self._ways = ways
         self._sentences = sentences
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -133,7 +128,7 @@ class HelpCommand:
         ]
         how = text(language, f"help.{place}", username=self._me.username)
         if not asked.is_group:
-            ways = self._around.said(self._sentences, language)
+            ways = what_to_send(self._ways, self._sentences, language)
             how = f"{how} {ways} {text(language, 'help.ways')}"
         texts = [how]
         for section in get_args(Section):
@@ -182,14 +177,14 @@ def menus(
     )
 
 
-def descriptions(catalogue: Catalogue, around: Surroundings) -> tuple[Description, ...]:
+def descriptions(catalogue: Catalogue, ways: Sequence[str]) -> tuple[Description, ...]:
     """Return what an empty chat with the bot shows; English also serves all other languages."""
     sentences = Sentences(catalogue)
 
     def said(language: str) -> str:
-        ways = around.said(sentences, language)
+        shown = what_to_send(ways, sentences, language)
         texts = [sentences.text(language, f"start.{key}") for key in ("description", "stored")]
-        (part,) = render("\n\n".join((texts[0], ways, texts[1])))
+        (part,) = render("\n\n".join((texts[0], shown, texts[1])))
         return part.text
 
     return tuple(Description(_code(each), said(each)) for each in catalogue.languages)

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from bot.commands.access import asker_of
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
 from bot.telegram.updates import AtOnceUpdate, ButtonPress, IncomingMessage, StoppedDraft
@@ -72,13 +72,12 @@ class ImmediateActions:
         return replace(asked, text=outcome)
 
 
-class StopCommand:
-    """Says why `/stop` stopped nothing."""
+def stop_command(sentences: Sentences) -> BotCommand:
+    """Return the command that says why `/stop` stopped nothing."""
 
-    def __init__(self, sentences: Sentences) -> None:
-        self._sentences = sentences
-
-    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Return the sentence for what `ImmediateActions` left in the text."""
+    async def answer(asked: IncomingMessage, _: Scope) -> Answer:
+        # `ImmediateActions` left the reason in the text.
         key = "stop.not_yours" if asked.text == _NOT_YOURS else "stop.nothing"
-        return Answer(self._sentences.say(asked.sender.language, key))
+        return Answer(sentences.say(asked.sender.language, key))
+
+    return BotCommand("stop", answer, takes=ANYTHING)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bot.commands.access import Access
 from bot.commands.arguments import nearest
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.fact_edits import FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
 from bot.commands.memory_entries import EDIT, MOVE, PIN, UNPIN, MemoryEntries
@@ -52,6 +52,14 @@ class MemoryList:
         self._sentences = entries.sentences
         self._access = access
         self._list = PagedList(self, self._sentences)
+        self.command = BotCommand(
+            "memory",
+            self.answer,
+            buttons={self.verb: self.press},
+            words=settings.words,
+            takes=ANYTHING,
+            section="memory",
+        )
         if entries.word:
             self.verb = f"{self.verb}:{_FOUND}{entries.word}"
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import Answer, BotCommand, when
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.updates import ButtonPress, IncomingMessage
@@ -59,12 +59,22 @@ async def set_mute(scopes: Scopes, person: int, update_id: int, *, is_muted: boo
 
 
 class MuteCommand:
-    """Tells a person what they get, and turns it off and on."""
+    """Tells a person what they get, and turns it off and on.
 
-    def __init__(self, scopes: Scopes, sentences: Sentences) -> None:
+    `is_useful`: something is sent that nobody asks for.
+    """
+
+    def __init__(self, scopes: Scopes, sentences: Sentences, *, is_useful: bool) -> None:
         self._scopes = scopes
         self._sentences = sentences
-        self.buttons = {_SET: self.press}
+        self.command = BotCommand(
+            "mute",
+            self.answer,
+            "private",
+            {_SET: self.press},
+            words=("on", "off"),
+            is_useful=when(lambda: is_useful),
+        )
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Mute with "on", unmute with "off", else say how it is."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.erasing import is_number
 from bot.commands.notices import figures
 from bot.commands.sentences import Sentences
@@ -53,6 +53,10 @@ class StatsCommands:
         self._sentences = sentences
         self._name_of = name_of
         self._started_at = time.time()
+        self.commands = (
+            BotCommand("stats", self.stats, "operators"),
+            BotCommand("inspect", self.inspect, "operators", takes=ANYTHING),
+        )
 
     async def stats(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say how much the bot stores, and how full Redis is if its size is known."""
@@ -134,6 +138,7 @@ class ReloadCommand:
     def __init__(self, reload_all: ReloadAll, sentences: Sentences) -> None:
         self._reload_all = reload_all
         self._sentences = sentences
+        self.command = BotCommand("reload", self.answer, "operators")
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Answer the command."""

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from bot.commands.access import Access
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
@@ -13,7 +13,7 @@ from config.settings import Settings
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
-_MORE = "more"
+_NAME, _MORE = "privacy", "more"
 
 PrivacyPart = Callable[[str, Scope], Awaitable[tuple[str, Button]]]
 """Returns what a feature says below `/privacy` to people who may change what is stored here.
@@ -24,8 +24,6 @@ It gets the language and the conversation, and returns a text and a button.
 
 class PrivacyCommand:
     """Says it first in short, and in full below a button; `parts` are those of features."""
-
-    verb = "privacy"
 
     def __init__(
         self,
@@ -39,11 +37,12 @@ class PrivacyCommand:
         self._access = access
         self._sentences = sentences
         self._parts = parts
+        self.command = BotCommand(_NAME, self.answer, buttons={_NAME: self.press}, section="data")
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
         more = Button(
-            self._sentences.text(asked.sender.language, "buttons.more"), f"{self.verb}:{_MORE}"
+            self._sentences.text(asked.sender.language, "buttons.more"), f"{_NAME}:{_MORE}"
         )
         return Answer(await self._said(asked, conversation, ["privacy.short"], more))
 

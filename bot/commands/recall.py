@@ -5,10 +5,11 @@ elsewhere a button. Its press waits in the mailbox like a message and is answere
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from bot.commands.bot_command import Answer
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.buttons import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Entity, Part, Quote
@@ -27,8 +28,9 @@ from memory.search.question import QUESTION_MARKS, as_question
 from memory.search.words import words_of
 from memory.store.keys import Scope
 
-JUMP = "jump"
+_JUMP = "jump"
 """The command that the buttons stand for."""
+_MESSAGE_ID = re.compile(r"\d{1,12}")
 _MAX_FOUND = 5
 _SUPERGROUPS = -(10**12)
 """Telegram's ids of supergroups are below this; a link to a message has the rest of the id."""
@@ -58,6 +60,16 @@ class RecallCommand:
         self._mailbox = mailbox
         self._allows = allows
         self._sentences = sentences
+        self.commands = (
+            BotCommand(
+                "recall",
+                self.answer,
+                buttons={"recall": self.press},
+                takes=ANYTHING,
+                section="memory",
+            ),
+            BotCommand(_JUMP, self.jump, "unlisted", takes=_MESSAGE_ID),
+        )
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer with the messages that were found, best first."""
@@ -89,7 +101,7 @@ class RecallCommand:
         """Have the message of a button replied to, below."""
         if not seq.isdecimal():
             raise NotConfirmed("unknown")
-        jump = replace(message_of(pressed), command=JUMP, text=seq)
+        jump = replace(message_of(pressed), command=_JUMP, text=seq)
         await put_press(self._mailbox, here, jump)
         return ()
 

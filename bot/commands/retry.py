@@ -7,7 +7,7 @@ The messages of a turn that was given up return to the mailbox as they were.
 from dataclasses import replace
 
 from bot.commands.access import Access
-from bot.commands.bot_command import Answer, ShownOnTop
+from bot.commands.bot_command import Answer, BotCommand, ShownOnTop
 from bot.commands.buttons import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
@@ -17,10 +17,7 @@ from memory.store.keys import Scope
 
 
 class RetryCommand:
-    """Has the newest question, or the one under an apology, answered again.
-
-    `buttons` are the handlers of the buttons under the two kinds of apologies.
-    """
+    """Has the newest question, or the one under an apology, answered again."""
 
     def __init__(self, memory: Memory, access: Access, sentences: Sentences) -> None:
         self._questions = memory.questions
@@ -28,9 +25,10 @@ class RetryCommand:
         self._mailbox = memory.mailbox
         self._access = access
         self._sentences = sentences
-        self.buttons = {"again": self._press, "letter": self._press_letter}
+        buttons = {"again": self._press, "letter": self._press_letter}
+        self.command = BotCommand("retry", self.answer, buttons=buttons)
 
-    async def nothing_to_retry(self, asked: IncomingMessage, _: Scope) -> Answer:
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say that there is no question."""
         return Answer(self._sentences.say(asked.sender.language, "retry.nothing"))
 

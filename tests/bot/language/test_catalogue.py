@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands.general import Surroundings, descriptions
+from bot.commands.general import descriptions
 from bot.language import catalogue
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render
@@ -147,7 +147,7 @@ def test_menus_and_buttons_are_short_plain_text(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_description_of_an_empty_chat_fits(language: str) -> None:
-    everything = Surroundings(("way_voice", "way_photo", "way_file", "way_link"))
+    everything = ("way_voice", "way_photo", "way_file", "way_link")
     shown = {each.language: each.text for each in descriptions(CATALOGUE, everything)}
     text = shown["" if language == "en" else language]
     assert len(text) <= 512
