@@ -1,6 +1,7 @@
 """Builds the turn worker from the settings, with the steps of a turn."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from bot.assistant import Assistant
@@ -25,82 +26,73 @@ from memory.behaviors.learning_mode import LearningModes
 _MAX_SEND_S = 10.0
 
 
+@dataclass(frozen=True, slots=True)
 class TurnBuilder:
     """Builds the turn worker of a bot; `observe` is called with the steps of all turns."""
 
-    def __init__(
-        self, services: Services, observe: Observer, features: Sequence[Feature] = ()
-    ) -> None:
-        self._services = services
-        self._settings = services.settings
-        self._memory = services.memory
-        self._permits = services.permits
-        self._chat = services.chat
-        self._sentences = services.sentences
-        self._observe = observe
-        self._features = features
+    services: Services
+    observe: Observer
+    features: Sequence[Feature] = ()
 
     def worker(self, assistant: Assistant, commands: Handler) -> TurnWorker:
         """Return the worker for all turns."""
-        memory = self._memory
+        memory = self.services.memory
         ready_queue = memory.ready_queue()
         turn = self.runner(assistant, commands)
         conversations = ConversationWorker(
-            ready_queue, memory.turns, memory.histories, self._permits, turn.run
+            ready_queue, memory.turns, memory.histories, self.services.permits, turn.run
         )
-        return TurnWorker(ready_queue, conversations, self._settings.max_concurrent_turns)
+        return TurnWorker(ready_queue, conversations, self.services.settings.max_concurrent_turns)
 
     def runner(self, assistant: Assistant, commands: Handler) -> TurnRunner:
         """Return the runner of a single turn, without leases."""
-        memory, observe = self._memory, self._observe
+        memory, observe = self.services.memory, self.observe
         steps = self._steps(assistant, commands)
-        give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
+        give_up = GiveUp(memory.dead_letters, self.services.sentences, observe).give_up
         return TurnRunner(
             memory.turns,
             memory.histories,
-            Answerer(steps, give_up, self._sentences, observe),
+            Answerer(steps, give_up, self.services.sentences, observe),
             self._deliverer(),
-            AfterTurn(assistant.behaviors, self._services.learn, observe),
+            AfterTurn(assistant.behaviors, self.services.learn, observe),
         )
 
     def work(self) -> WorkLoop:
         """Return what does the work of features when it is due."""
-        memory, lease_s = self._memory, self._settings.lease_s
-        kinds = [each for feature in self._features for each in feature.work]
-        serves = self._services.admission.serves
+        memory, lease_s = self.services.memory, self.services.settings.lease_s
+        kinds = [each for feature in self.features for each in feature.work]
+        serves = self.services.admission.serves
         return WorkLoop(memory.work, kinds, self._deliverer(), lease_s, serves)
 
     def _deliverer(self) -> Deliverer:
-        timeout_s = min(_MAX_SEND_S, self._settings.lease_s / 2)
-        export = partial(export_file, self._memory.exporter)
-        return Deliverer(self._chat, timeout_s, export, self._observe)
+        timeout_s = min(_MAX_SEND_S, self.services.settings.lease_s / 2)
+        export = partial(export_file, self.services.memory.exporter)
+        return Deliverer(self.services.chat, timeout_s, export, self.observe)
 
     def _steps(self, assistant: Assistant, commands: Handler) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
-        settings, memory, sentences = self._settings, self._memory, self._sentences
+        services, features, sentences = self.services, self.features, self.services.sentences
+        settings, memory, chat = services.settings, services.memory, services.chat
         loader = ContextLoader(
-            assistant.behaviors, self._chat, assistant.selector, settings.recall_k, assistant.shown
+            assistant.behaviors, chat, assistant.selector, settings.recall_k, assistant.shown
         )
-        at_work = self._services.at_work
-        drafting = at_work
+        at_work = drafting = services.at_work
         if settings.stream == "drafts":
-            drafts = partial(draft_of, self._chat, sentences)
-            drafting = TypingIndicator(self._chat, settings.turn_timeout_s, drafts)
-        quota = QuotaStep(memory.quotas, settings, self._services.budget, sentences)
+            drafts = partial(draft_of, chat, sentences)
+            drafting = TypingIndicator(chat, settings.turn_timeout_s, drafts)
+        quota = QuotaStep(memory.quotas, settings, services.budget, sentences)
         agent = CheckedAgent(
             assistant.run,
             LearningModes(memory.scopes).mode,
             AgreedRun(memory.questions, assistant.run_tools),
-            [note for feature in self._features for note in feature.notes],
-            [finish for feature in self._features for finish in feature.finishes],
+            [note for feature in features for note in feature.notes],
+            [finish for feature in features for finish in feature.finishes],
         )
-        answer: AnswerStep = AgentStep(agent, loader, sentences, drafting, self._observe).answer
-        files = [step for feature in self._features for step in feature.steps]
-        file_steps = FileSteps(files, self._permits, self._services.files, at_work, sentences)
+        files = [step for feature in features for step in feature.steps]
         return [
-            RevisionStep(memory, self._chat, quota, sentences, self._services.learn).answer,
-            CommandStep(commands, sentences, self._services.admission).answer,
+            RevisionStep(memory, chat, quota, sentences, services.learn).answer,
+            CommandStep(commands, sentences, services.admission).answer,
             quota.answer,
-            file_steps.answer,
-            answer,
+            FileSteps(files, services.permits, services.files, at_work, sentences).answer,
+            AgentStep(agent, loader, sentences, drafting, self.observe).answer,
         ]

@@ -65,7 +65,14 @@ class BackgroundLearner:
             return
         task = asyncio.create_task(self._learn(conversation), name=f"learn {conversation.tag}")
         self._running[conversation] = task
-        task.add_done_callback(lambda _: self._ended(conversation))
+
+        def ended(_: asyncio.Task[None]) -> None:
+            del self._running[conversation]
+            if conversation in self._again and not self._is_stopping.is_set():
+                self._again.discard(conversation)
+                self.learn(conversation)
+
+        task.add_done_callback(ended)
 
     async def stop(self, grace_s: float) -> None:
         """Let running tasks finish within `grace_s`, then cancel them; a sweep learns the rest."""
@@ -74,12 +81,6 @@ class BackgroundLearner:
         if running:
             await asyncio.wait(running, timeout=grace_s)
         await end_tasks(running)
-
-    def _ended(self, conversation: Scope) -> None:
-        del self._running[conversation]
-        if conversation in self._again and not self._is_stopping.is_set():
-            self._again.discard(conversation)
-            self.learn(conversation)
 
     async def _learn(self, conversation: Scope) -> None:
         # In a private chat learning is billed to the person, in a group to no person.

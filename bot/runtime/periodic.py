@@ -84,18 +84,16 @@ class CapacityWatch:
 
     async def run(self) -> None:
         """Check until cancelled."""
-        while True:
-            await _try(self.check, "capacity")
-            is_tight = self._level >= Level.FULL_SOON
-            await asyncio.sleep(_CAPACITY_WHEN_TIGHT_EVERY_S if is_tight else _CAPACITY_EVERY_S)
+        await repeat(self.check, "capacity", _CAPACITY_EVERY_S)
 
-    async def check(self) -> None:
-        """Check once; raise `StoreError`."""
+    async def check(self) -> float | None:
+        """Check once; return when to check again if that is soon. Raise `StoreError`."""
         level = await self._monitor.check(self._notices.tell)
         if level is not self._level:
             is_now, was = level.name.lower(), self._level.name.lower()
             log.warning("capacity changed", capacity=is_now, was=was)
         self._level = level
+        return _CAPACITY_WHEN_TIGHT_EVERY_S if level >= Level.FULL_SOON else None
 
 
 class ModelWatch:

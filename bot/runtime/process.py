@@ -43,13 +43,12 @@ class LoopWatchdog:
     def __init__(self, max_blocked_s: float = MAX_BLOCKED_S) -> None:
         self._max_blocked_s = max_blocked_s
         self._beat_at = 0.0
-        self._worked_s = 0.0
         self._stopped = threading.Event()
         self._frames = ""
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        self._beat_at, self._worked_s = time.monotonic(), time.thread_time()
+        self._beat_at, worked_before_s = time.monotonic(), time.thread_time()
         watching = threading.Thread(
             target=self._watch, args=(threading.get_ident(),), name="loop watchdog", daemon=True
         )
@@ -57,20 +56,17 @@ class LoopWatchdog:
         try:
             while True:
                 await asyncio.sleep(self._max_blocked_s / 2)
-                self._beat()
+                now, worked_s = time.monotonic(), time.thread_time()
+                blocked_ms = round((now - self._beat_at - self._max_blocked_s / 2) * 1000)
+                cpu_ms = round((worked_s - worked_before_s) * 1000)
+                self._beat_at, worked_before_s = now, worked_s
+                frames, self._frames = self._frames or "unknown", ""
+                if blocked_ms > self._max_blocked_s * 1000:
+                    # Much less CPU time than time: the machine is busy, our code is not slow.
+                    log.warning("event loop blocked", ms=blocked_ms, cpu_ms=cpu_ms, frames=frames)
         finally:
             self._stopped.set()
             watching.join()
-
-    def _beat(self) -> None:
-        now, worked_s = time.monotonic(), time.thread_time()
-        blocked_ms = round((now - self._beat_at - self._max_blocked_s / 2) * 1000)
-        cpu_ms = round((worked_s - self._worked_s) * 1000)
-        self._beat_at, self._worked_s = now, worked_s
-        frames, self._frames = self._frames or "unknown", ""
-        if blocked_ms > self._max_blocked_s * 1000:
-            # Much less CPU time than time: the machine is busy, and no code of ours is slow.
-            log.warning("event loop blocked", ms=blocked_ms, cpu_ms=cpu_ms, frames=frames)
 
     def _watch(self, thread: int) -> None:
         """Note what the loop runs while its beat is late; runs in a thread of its own."""
