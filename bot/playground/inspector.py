@@ -8,8 +8,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from bot.playground.key_dump import KeyDump, dump_keys
 from bot.playground.page_telegram import PageTelegram
@@ -38,14 +36,6 @@ class LearnedFrom:
 
 
 @dataclass(frozen=True, slots=True)
-class ReminderToCome:
-    """A reminder, and when it is due in the person's zone, in words."""
-
-    reminder: WorkItem
-    local_time: str
-
-
-@dataclass(frozen=True, slots=True)
 class MemoryView:
     """The newest entries of each kind, newest first, and the reminders, the next first.
 
@@ -54,7 +44,7 @@ class MemoryView:
 
     receipts: tuple[LearnedFrom, ...] = ()
     facts: tuple[Fact, ...] = ()
-    reminders: tuple[ReminderToCome, ...] = ()
+    reminders: tuple[WorkItem, ...] = ()
     messages: Mapping[int, Message] | None = None
     texts: Mapping[int, str] | None = None
 
@@ -74,19 +64,13 @@ async def read_memory(memory: Memory, conversation: Scope) -> MemoryView:
         for seq in sorted(rest_on, reverse=True)
         if seq in messages
     ]
-    reminders = await memory.work.list_open(conversation)
     return MemoryView(
         tuple(receipts[:_MAX_RECEIPTS]),
         tuple(facts[: -_MAX_FACTS - 1 : -1]),
-        tuple(ReminderToCome(each, _local_time(each)) for each in reminders),
+        tuple(await memory.work.list_open(conversation)),
         messages,
         {fact.id: fact.text for fact in facts},
     )
-
-
-def _local_time(reminder: WorkItem) -> str:
-    zone = ZoneInfo(reminder.zone) if reminder.zone else UTC
-    return f"{datetime.fromtimestamp(reminder.due, zone):%A, %-d %B %Y, %H:%M}"
 
 
 _MAX_TURNS = 20

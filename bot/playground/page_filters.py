@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
 from bot.reply.parts import Entity
 from memory.text.message_lines import dated
+from memory.work.item import WorkItem
 
 _WORD = re.compile(r"\w+")
 _TAGS = {
@@ -67,6 +69,12 @@ def _dated(at: float) -> str:
     return dated(at, time.time(), datetime.now().astimezone().tzinfo or UTC)
 
 
+def _local_time(item: WorkItem) -> str:
+    """Return when an item is due in the person's zone."""
+    zone = ZoneInfo(item.zone) if item.zone else UTC
+    return f"{datetime.fromtimestamp(item.due, zone):%A, %-d %B %Y, %H:%M}"
+
+
 def _initials(name: str) -> str:
     """Return the first letters of the first and the last word of a name."""
     words = _WORD.findall(name)
@@ -83,5 +91,6 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "day": _day,
     "dated": _dated,
     "initials": _initials,
+    "local_time": _local_time,
     "short": _short,
 }

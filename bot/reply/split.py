@@ -27,19 +27,18 @@ def split(
     text: str, entities: Sequence[Entity] = (), max_utf16: int = MAX_UTF16
 ) -> tuple[Part, ...]:
     """Return parts in order, none of them blank; `entities` are legal and ordered."""
-    return tuple(_Splitter(text, _units(text), entities, max_utf16).parts())
-
-
-def _units(text: str) -> Sequence[int]:
-    """Return the UTF-16 offset of each code point, and of the end."""
-    if not text or max(text) <= "\uffff":
-        return range(len(text) + 1)
-    return list(accumulate((1 + (char > "\uffff") for char in text), initial=0))
+    units: Sequence[int] = range(len(text) + 1)
+    if text and max(text) > "\uffff":
+        units = list(accumulate((1 + (char > "\uffff") for char in text), initial=0))
+    return tuple(_Splitter(text, units, entities, max_utf16).parts())
 
 
 @dataclass(frozen=True, slots=True)
 class _Splitter:
-    """One text and its entities. Positions are code points; entities count UTF-16 units."""
+    """One text and its entities. Positions are code points; entities count UTF-16 units.
+
+    `units` are the UTF-16 offsets of the code points, and of the end.
+    """
 
     text: str
     units: Sequence[int]
@@ -50,7 +49,9 @@ class _Splitter:
         start, begun = 0, 0
         still_open: list[Entity] = []
         while start < len(self.text):
-            start = self._without_blank_lines(start)
+            # Where the first line begins that is not blank.
+            blank = _BLANK.match(self.text, start)
+            start = max(start, self.text.rfind("\n", start, blank.end() if blank else start) + 1)
             # Entities of this part: those that the last one left open, those that begin in it.
             later = self._begun_before(self.units[start] + self.max_utf16 + 1)
             here = [
@@ -66,18 +67,16 @@ class _Splitter:
             still_open = [one for one in here if one.offset < self.units[cut] < one.end]
             start = cut
 
-    def _without_blank_lines(self, start: int) -> int:
-        """Return where the first line from `start` on begins that is not blank."""
-        blank = _BLANK.match(self.text, start)
-        return max(start, self.text.rfind("\n", start, blank.end() if blank else start) + 1)
-
     def _begun_before(self, unit: int) -> int:
         """Return how many entities begin before `unit`."""
         return bisect_left(self.entities, unit, key=lambda one: one.offset)
 
     def _cut(self, start: int, here: Sequence[Entity]) -> int:
         """Return where the part that begins at `start` ends; always behind `start`."""
-        limit = self._limit(start, here)
+        end = self.units[start] + self.max_utf16
+        if len(here) > MAX_ENTITIES:
+            end = min(end, here[MAX_ENTITIES].offset)
+        limit = bisect_right(self.units, end) - 1
         if limit == len(self.text):
             return limit
         at = self._break(start, limit)
@@ -88,12 +87,6 @@ class _Splitter:
             if block < cut < self._position(pre.end):
                 return block
         return cut
-
-    def _limit(self, start: int, here: Sequence[Entity]) -> int:
-        end = self.units[start] + self.max_utf16
-        if len(here) > MAX_ENTITIES:
-            end = min(end, here[MAX_ENTITIES].offset)
-        return bisect_right(self.units, end) - 1
 
     def _break(self, start: int, limit: int) -> int:
         """Return the best place to cut. Only a cut between words may leave half a part unused."""

@@ -200,7 +200,9 @@ class DraftLimits:
         now = self._now()
         if self._closed_until.get(chat_id, 0) > now:
             return False
-        calls = self._calls_of(chat_id, now)
+        if len(self._calls) >= _MAX_CHATS and chat_id not in self._calls:
+            self._forget(now)
+        calls = self._calls.setdefault(chat_id, deque(maxlen=_MAX_CALLS))
         if any(len([at for at in calls if at > now - in_s]) >= most for in_s, most in _WINDOWS):
             return False
         calls.append(now)
@@ -220,11 +222,6 @@ class DraftLimits:
             self._refused_until.clear()  # then each chat may refuse once more
         self._refused_until[method, key] = self._now() + pause_s
         log.info("method paused", method=method, reason=type(error).__name__, pause_s=pause_s)
-
-    def _calls_of(self, chat_id: int, now: float) -> deque[float]:
-        if len(self._calls) >= _MAX_CHATS and chat_id not in self._calls:
-            self._forget(now)
-        return self._calls.setdefault(chat_id, deque(maxlen=_MAX_CALLS))
 
     def _forget(self, now: float) -> None:
         """Drop what no longer limits anything; if that is not enough, drop all counts."""

@@ -18,7 +18,6 @@ from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.message_content import (
     Content,
-    MessageText,
     is_first_party,
     is_present,
     kind_of,
@@ -228,23 +227,17 @@ class UpdateReader:
     def _reason_to_ignore(self, message: telegram.Message, content: Content) -> str:
         """Return why a message is not for us, "" if it is."""
         is_group, said = message.chat.type in GROUPS, content.said
+        if said.command_to:
+            return "" if said.command_to == self._me.username.lower() else "other_bot"
         if said.command:
-            return self._reason_to_ignore_command(said, is_group=is_group)
+            # In a group a bare command may belong to any bot, even in a reply to us.
+            return "unknown_command" if is_group and said.command not in self._commands else ""
         if not (said.text or content.file or content.unsupported):
             return "service"
-        is_addressed = not is_group or said.mentions_us or self._answers_us(message)
-        return "" if is_addressed else "unaddressed"
-
-    def _reason_to_ignore_command(self, content: MessageText, *, is_group: bool) -> str:
-        if content.command_to:
-            return "" if content.command_to == self._me.username.lower() else "other_bot"
-        # In a group a bare command may belong to any bot, even in a reply to us.
-        return "unknown_command" if is_group and content.command not in self._commands else ""
-
-    def _answers_us(self, message: telegram.Message) -> bool:
         replied = replied_message(message)
-        author = replied.from_user if replied else None
-        return author is not None and author.id == self._me.id
+        answers_us = replied and replied.from_user and replied.from_user.id == self._me.id
+        is_addressed = not is_group or said.mentions_us or answers_us
+        return "" if is_addressed else "unaddressed"
 
     def _read_press(self, update_id: int, query: telegram.CallbackQuery) -> Update:
         message = query.message

@@ -60,13 +60,10 @@ class PromiseNote:
         if has_failed:
             return "claims.reminder_failed"
         # "You're welcome, I'll remind you then" is about a reminder that was set earlier.
-        asks = _ASKS_TO_REMIND.search(message.text.casefold()) and not _has_listed(context)
+        calls = (call for step in context.completed_steps for call in step.action.calls)
+        has_listed = any(call.name == "list_reminders" for call in calls)
+        asks = _ASKS_TO_REMIND.search(message.text.casefold()) and not has_listed
         return "" if open_ and not asks else "claims.reminder"
-
-
-def _has_listed(context: AgentContext) -> bool:
-    steps = context.completed_steps
-    return any(call.name == "list_reminders" for step in steps for call in step.action.calls)
 
 
 def _is_about(reminder: WorkItem, text: str) -> bool:
