@@ -48,7 +48,8 @@ class Admission:
     def is_named(self, id_: int) -> bool:
         """Say whether the settings name a person or a group; admins are named."""
         named = self.settings
-        return id_ in named.allowed_user_ids | named.admin_user_ids | named.allowed_group_ids
+        lists = (named.allowed_user_ids, named.admin_user_ids, named.allowed_group_ids)
+        return any(id_ in each for each in lists)
 
     async def admits(self, message: IncomingMessage) -> bool:
         """Say whether a message may be answered; raise `StoreError`.

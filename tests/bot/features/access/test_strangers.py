@@ -1,5 +1,7 @@
 """Many strangers at once: admins get few notices, and a waiting sentence holds up nobody."""
 
+import tracemalloc
+
 import pytest
 
 from bot.commands.access import Operators
@@ -73,6 +75,15 @@ async def test_whether_somebody_is_in_takes_no_round_trip(memory: Memory) -> Non
     assert memory.client.round_trips == round_trips
     assert not await strangers.admission.admits(message_of(1001).message)
     assert memory.client.round_trips == round_trips + 1
+
+
+def test_whether_somebody_is_named_copies_no_list(memory: Memory) -> None:
+    named = ",".join(map(str, range(1, 10_001)))
+    strangers, _ = strangers_on(memory, allowed_user_ids=named)
+    tracemalloc.start()
+    assert not strangers.admission.serves(20_000, 20_000)
+    assert tracemalloc.get_traced_memory()[1] < 10_000
+    tracemalloc.stop()
 
 
 async def test_a_group_is_left_unless_it_is_let_in_meanwhile(memory: Memory) -> None:
