@@ -30,6 +30,7 @@ from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.lab.bots import Running
 from tests.lab.figures import milliseconds
 from tests.lab.index import CHAT, Conversation, K
 from tests.lab.made_up import made_up
@@ -97,9 +98,10 @@ async def measure(size: int, redis: str) -> dict[str, object]:
     before = await observed(other.turn, asyncio.sleep(QUIET_S))
     gc.collect()
     gc.freeze()  # what this laboratory made up is not a part of the bot
-    rss = resident_mb()
+    this = Running(os.getpid(), 0)
+    resident_mb = this.resident_mb
     alone = await first_search(memory, long)
-    grown = resident_mb() - rss
+    grown = this.resident_mb - resident_mb
     memory, figures = long.restarted(), {}
 
     async def start() -> None:
@@ -128,12 +130,6 @@ async def first_search(memory: Memory, long: Conversation) -> dict[str, object]:
         "found_s": round(time.perf_counter() - began, 2),
         "cpu_s": round(time.process_time() - worked, 2),
     }
-
-
-def resident_mb() -> float:
-    """Return the resident memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def main(sizes: Sequence[int]) -> None:

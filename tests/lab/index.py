@@ -30,7 +30,6 @@ from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.queue.turns import TurnTimes
-from memory.scopes.log import stored_fields
 from memory.search.message_search import embedded_text
 from memory.search.words import _stem
 from memory.store.client import RedisClient
@@ -38,12 +37,11 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import Labelled
 from tests.lab.made_up import ANN, made_up
-from tests.lab.recall import OPTIONS, TTL_S, ReadyVectors, found_alone
+from tests.lab.recall import OPTIONS, ReadyVectors, append_all, found_alone
 from tests.valkey import ValkeyServer
 
 AT_ONCE = replace(OPTIONS, times=TurnTimes(coalesce_ms=0))
 SIZES = (1_000, 10_000, 100_000)
-EXCHANGES_A_BATCH = 500
 TURNS = 10
 K = 8
 CHAT = Scope.of_chat(-1_001_234_567_890)
@@ -73,22 +71,7 @@ class Conversation:
 
     async def store(self) -> None:
         """Store messages and vectors as the product does."""
-        pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
-        commands = [
-            self.memory.store.call(
-                "append",
-                self.chat,
-                {
-                    "epoch": "0",
-                    "erasure": "0",
-                    "ttl_s": TTL_S,
-                    "messages": [stored_fields(message) for message in pair],
-                },
-            )
-            for pair in pairs
-        ]
-        for start in range(0, len(commands), EXCHANGES_A_BATCH):
-            await self.client.pipeline(commands[start : start + EXCHANGES_A_BATCH])
+        await append_all(self.memory, self.chat, self.labelled.messages)
         await self.memory.learn(self.chat)
 
     async def stored_bytes(self) -> int:

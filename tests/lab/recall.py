@@ -61,19 +61,24 @@ class ReadyVectors:
 async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> ChatHistory:
     """Store a conversation with its vectors, and read it as a cold process does."""
     conversation = Scope.of_keys({"benchmark": labelled.name})
-    request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
-    said = ([stored_fields(each) for each in some] for some in exchanges(labelled.messages))
-    commands = [
-        memory.store.call("append", conversation, {**request, "messages": each}) for each in said
-    ]
-    for start in range(0, len(commands), BATCH):
-        await memory.client.pipeline(commands[start : start + BATCH])
+    await append_all(memory, conversation, labelled.messages)
     for message, row in zip(labelled.messages, labelled.rows, strict=True):
         embedder.rows[embedded_text(message)] = row
     for question, row in zip(labelled.questions, labelled.question_rows, strict=True):
         embedder.rows[question.text] = row
     await memory.learn(conversation)
     return await ChatHistory.read(memory.histories, conversation)
+
+
+async def append_all(memory: Memory, conversation: Scope, messages: Sequence[Message]) -> None:
+    """Store messages without their vectors, exchange by exchange, as turns do."""
+    request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
+    said = ([stored_fields(each) for each in exchange] for exchange in exchanges(messages))
+    commands = [
+        memory.store.call("append", conversation, {**request, "messages": each}) for each in said
+    ]
+    for start in range(0, len(commands), BATCH):
+        await memory.client.pipeline(commands[start : start + BATCH])
 
 
 def exchanges(messages: Sequence[Message]) -> list[list[Message]]:

@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+from tests.lab.bots import Running
 from tests.servers.bot_api import BotApiServer
 
 _SETTLE_S = 3
@@ -60,21 +60,12 @@ async def polled(tree: Path, module: str) -> dict[str, float]:
             )
             try:
                 await asyncio.wait_for(polls.wait(), _TIMEOUT_S)
-                cpu_s = _cpu_s(bot.pid)
+                cpu_s = Running(bot.pid, 0).cpu_s
                 await asyncio.sleep(_SETTLE_S)
-                return {"first_poll_cpu_s": cpu_s, "idle_mb": _resident_mb(bot.pid)}
+                return {"first_poll_cpu_s": cpu_s, "idle_mb": Running(bot.pid, 0).resident_mb}
             finally:
                 bot.terminate()
                 await bot.wait()
-
-
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident_mb(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
 def main() -> int:

@@ -30,13 +30,12 @@ from memory.learning.progress import watermark_place
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.fields import Watermark
-from memory.scopes.log import stored_fields
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.bots import EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World, running
 from tests.lab.made_up import CHARACTERS, made_up
-from tests.lab.recall import OPTIONS, TTL_S
+from tests.lab.recall import OPTIONS, append_all
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.wire_tap import RoundTrip, Traffic, WireTap, is_learned
 from tests.servers.bot_api import BotApiServer, Chat, Person
@@ -52,8 +51,6 @@ AT_TURNS = (50, 500, 5_000)
 STEADY_TURNS = 9
 CHAT_PAUSE_S = 1.5
 """Longer than the rate limit of a chat, so that no steady turn waits for it."""
-
-BATCH = 500
 
 
 async def load(world: World, bot: Running, first_person: int) -> dict[str, float]:
@@ -125,14 +122,7 @@ async def remember(world: World, conversation: Scope, person: Person, turns: int
             replace(each, sender_id=person.id if each.role == "user" else 0, sender_name="")
             for each in made_up(2 * turns).messages
         ]
-        stored = [stored_fields(message) for message in said]
-        request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
-        commands = [
-            memory.store.call("append", conversation, {**request, "messages": stored[at : at + 2]})
-            for at in range(0, len(said), 2)
-        ]
-        for start in range(0, len(commands), BATCH):
-            await client.pipeline(commands[start : start + BATCH])
+        await append_all(memory, conversation, said)
         await memory.learn(conversation)
         await _have_learned(memory, conversation, len(said))
     await client.close()
