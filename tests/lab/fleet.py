@@ -44,12 +44,33 @@ class Fleet:
     posting: Posting | None = None
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the bot's processes."""
+        return environment_of(self.telegram.url, self.model.port, self.valkey.url)
+
+    @property
     def bots(self) -> dict[str, Running]:
         """The bot's own processes by name."""
         if self.web is None:
             return {"bot": self.workers[0]}
         workers = {f"worker {number}": each for number, each in enumerate(self.workers, 1)}
         return {"web": self.web, **workers}
+
+
+def environment_of(telegram_url: str, model_port: int, redis_url: str) -> dict[str, str]:
+    """Return the environment of a bot between these servers, without limits and hints."""
+    return {
+        "TELEGRAM_BOT_TOKEN": TOKEN,
+        "TELEGRAM_API_URL": telegram_url,
+        "OPENAI_API_KEY": "sk-benchmark",
+        "OPENAI_BASE_URL": f"http://{HOST}:{model_port}/v1",
+        "OPENAI_MODEL": "gpt-load",
+        "OPENAI_EMBEDDING_MODEL": "hashed-words",
+        "REDIS_URL": redis_url,
+        "LOG_FORMAT": "json",
+        "SENDS_PER_SECOND": "0",
+        "HINTS": "off",
+    }
 
 
 class Processes:
@@ -117,7 +138,7 @@ class Processes:
 async def fleet(workers: int, **settings: str) -> AsyncIterator[Fleet]:
     """Run one web process and some workers inside the block."""
     async with _surroundings() as (surroundings, processes):
-        common = _environment(surroundings) | settings
+        common = surroundings.environment | settings
         port = free_port()
         web = {"WEBHOOK_URL": f"http://{HOST}:{port}", "WEBHOOK_SECRET": _SECRET, "PORT": str(port)}
         started = [processes.start("web", "bot", "web", environment=common | web)]
@@ -142,7 +163,7 @@ async def baseline() -> AsyncIterator[Fleet]:
     """Run the bot without memory, which polls and has no port, inside the block."""
     async with _surroundings() as (surroundings, processes):
         module = "tests.lab.baseline_bot"
-        bot = await processes.start("baseline", module, environment=_environment(surroundings))
+        bot = await processes.start("baseline", module, environment=surroundings.environment)
         yield Fleet(
             surroundings.telegram,
             surroundings.model,
@@ -169,21 +190,6 @@ async def _surroundings() -> AsyncIterator[tuple[Fleet, Processes]]:
         yield Fleet(telegram, model, valkey, redis, ()), processes
         if telegram.odd:
             raise RuntimeError(f"{telegram.odd} answers were not the model's")
-
-
-def _environment(surroundings: Fleet) -> dict[str, str]:
-    return {
-        "TELEGRAM_BOT_TOKEN": TOKEN,
-        "TELEGRAM_API_URL": surroundings.telegram.url,
-        "OPENAI_API_KEY": "sk-benchmark",
-        "OPENAI_BASE_URL": f"http://{HOST}:{surroundings.model.port}/v1",
-        "OPENAI_MODEL": "gpt-load",
-        "OPENAI_EMBEDDING_MODEL": "hashed-words",
-        "REDIS_URL": surroundings.valkey.url,
-        "LOG_FORMAT": "json",
-        "SENDS_PER_SECOND": "0",
-        "HINTS": "off",
-    }
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import NotRequired, TypedDict
+from typing import Any
 
 import orjson
 
@@ -33,32 +33,6 @@ _SEED = 6
 _BYTES_A_TOKEN = 4
 _P99 = 2.3263
 """Standard deviations above the mean that 99 of 100 draws of a normal distribution stay below."""
-
-
-class Shape(TypedDict):
-    """The schema of structured output."""
-
-    schema: Mapping[str, object]
-
-
-class Format(TypedDict):
-    """The response format of a request."""
-
-    json_schema: Shape
-
-
-class ChatBody(TypedDict):
-    """The fields of a completion request that are read."""
-
-    stream: NotRequired[bool]
-    response_format: Format
-
-
-class EmbeddingsBody(TypedDict):
-    """The fields of an embeddings request that are read."""
-
-    model: str
-    input: str | list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +58,9 @@ class LeanModel:
     def __init__(self) -> None:
         self._random = Random(_SEED)
         self._answering: set[asyncio.Task[None]] = set()
-        self._events = _events(REPLY)
+        words = [f" {word}" if at else word for at, word in enumerate(REPLY.split(" "))]
+        first = {"role": "assistant", "content": ""}
+        self._events = events(first, *({"content": word} for word in words))
 
     def handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
         """Answer a request; paths outside the API get an empty 200, as a health check."""
@@ -112,15 +88,13 @@ class LeanModel:
             transport.write(event)
             due += 1 / TOKENS_A_SECOND
 
-    async def _fill(self, asked: ChatBody, transport: asyncio.Transport) -> None:
+    async def _fill(self, asked: Mapping[str, Any], transport: asyncio.Transport) -> None:
         said = orjson.dumps(empty(asked["response_format"]["json_schema"]["schema"]))
         writing_s = len(said) / _BYTES_A_TOKEN / TOKENS_A_SECOND
         await asyncio.sleep(self._wait_s(FIRST_TOKEN) + writing_s)
-        message = {"role": "assistant", "content": said.decode()}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        answer(transport, orjson.dumps(_ENVELOPE | {"choices": [choice], "usage": _USAGE}))
+        answer(transport, completion(said.decode()))
 
-    async def _embed(self, asked: EmbeddingsBody, transport: asyncio.Transport) -> None:
+    async def _embed(self, asked: Mapping[str, Any], transport: asyncio.Transport) -> None:
         texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
         vectors = [base64.b64encode(embed(text, DIMENSIONS).tobytes()).decode() for text in texts]
         rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
@@ -136,23 +110,27 @@ _USAGE = {"prompt_tokens": 1_000, "completion_tokens": 60, "total_tokens": 1_060
 _ENVELOPE = {"id": "chatcmpl-load", "created": 0, "model": "gpt-load"}
 
 
-def _events(text: str) -> list[bytes]:
-    """Return the pieces of a streamed answer, ready to be written."""
-    words = text.split(" ")
-    deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": ""}, None)]
-    deltas += [({"content": f" {word}" if at else word}, None) for at, word in enumerate(words)]
-    deltas.append(({}, "stop"))
+def completion(said: str) -> bytes:
+    """Return a whole answer."""
+    message = {"role": "assistant", "content": said}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return orjson.dumps(_ENVELOPE | {"choices": [choice], "usage": _USAGE})
+
+
+def events(*deltas: Mapping[str, object], reason: str = "stop") -> list[bytes]:
+    """Return the pieces of a streamed answer of at least two deltas, ready to be written."""
     envelope = _ENVELOPE | {"object": "chat.completion.chunk", "usage": None}
+    ends: list[tuple[Mapping[str, object], str | None]] = [*((each, None) for each in deltas)]
     chunks: list[dict[str, object]] = [
-        envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-        for delta, reason in deltas
+        envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": ended}]}
+        for delta, ended in [*ends, ({}, reason)]
     ]
     chunks.append(envelope | {"choices": [], "usage": _USAGE})
     payloads = [*map(orjson.dumps, chunks), b"[DONE]"]
-    events = [chunk(b"data: %b\n\n" % payload) for payload in payloads]
+    written = [chunk(b"data: %b\n\n" % payload) for payload in payloads]
     # The headers are sent with the first token, and the closing events with the last one.
-    last = len(words)
-    return [CHUNKED + events[0], *events[1:last], b"".join(events[last:]) + LAST_CHUNK]
+    last = len(deltas) - 1
+    return [CHUNKED + written[0], *written[1:last], b"".join(written[last:]) + LAST_CHUNK]
 
 
 async def main() -> None:

@@ -6,7 +6,7 @@ waiting task at every answer.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Self
 from urllib.parse import parse_qs
@@ -36,6 +36,7 @@ class LeanTelegram:
         self._ids = count(1_000_000)
         self._replies: dict[int, asyncio.Future[None]] = {}
         self._pending: list[Update] = []
+        self._webhook = ""
         self._poll: asyncio.Transport | None = None
         self._server: asyncio.Server | None = None
 
@@ -79,13 +80,13 @@ class LeanTelegram:
 
     def _handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
         given = {name: values[0] for name, values in parse_qs(body.decode()).items()}
+        result: object = True
         match path.rpartition("/")[2]:
             case "sendMessage":
-                result = self._sent(int(given["chat_id"]), given["text"])
+                result = self._sent(given)
             case "sendChatAction":
                 if self.on_typing:
                     self.on_typing(int(given["chat_id"]))
-                result = True
             case "getUpdates":
                 self._poll = transport
                 seconds = int(given.get("timeout", 0))
@@ -94,13 +95,21 @@ class LeanTelegram:
                 return
             case "getMe":
                 result = _BOT
+            case "getFile":
+                found = given["file_id"]
+                result = {"file_id": found, "file_unique_id": found, "file_path": found}
+            case "setWebhook":
+                self._webhook = given["url"]
             case "getWebhookInfo":
-                result = {"url": "", "has_custom_certificate": False, "pending_update_count": 0}
-            case _:
-                result = True
+                result = {
+                    "url": self._webhook,
+                    "has_custom_certificate": False,
+                    "pending_update_count": 0,
+                }
         _answer(transport, result)
 
-    def _sent(self, chat: int, text: str) -> object:
+    def _sent(self, given: Mapping[str, str]) -> dict[str, object]:
+        chat, text = int(given["chat_id"]), given["text"]
         self.sent += 1
         self.odd += text != REPLY
         reply = self._replies.pop(chat, None)

@@ -3,12 +3,12 @@
     python -m tests.lab.month [--chats 10000] [--turns 200000] [--days 30] [--seconds 3600]
 
 A web process, four workers and one Redis of 1 GB with an append-only file. Each "day" is a part of
-the turns, at the machine's full speed, and begins with a deploy while people talk: all processes
-but the last worker are replaced, one after the other; that one shows what grows. On the way
-processes are killed, Redis is full, Redis fails over to a replica, and a backup is saved, which is
-restored into another Redis at the end. `--seconds` ends the month early; the report says how much
-was played. Times are real: a day is as long as its turns take, so what depends on hours or days,
-such as `MEMORY_TTL_DAYS`, does not happen here.
+the turns, at the machine's full speed: a quiet night, a morning, a quiet noon and an evening with
+more people than slots. It begins with a deploy while people talk: all processes but the last worker
+are replaced, one after the other; that one shows what grows. On the way processes are killed, Redis
+is full, Redis fails over to a replica, and a backup is saved, which is restored into another Redis
+at the end. `--seconds` ends the month early; the report says how much was played. Times are real: a
+day is as long as its turns take, so what takes hours, such as `MEMORY_TTL_DAYS`, does not happen.
 
 The report is JSON: one line for each day on stderr, and the whole at the end on stdout. The exit
 status is 1 if a promise was broken.
@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -34,11 +34,11 @@ import httpx2
 from bot.telegram.webhook import WEBHOOK_PATH
 from memory.store.client import RedisClient
 from tests.lab.bots import Running
-from tests.lab.fleet import Processes
+from tests.lab.fleet import Processes, environment_of
 from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import TOKEN, Update
-from tests.lab.month.audit import audit
-from tests.lab.month.people import MonthTelegram, Place
+from tests.lab.month.audit import Audit, audit
+from tests.lab.month.people import ACTS, CHANCES, PRIVATE, MonthTelegram, Place
 from tests.valkey import ValkeyServer, free_port
 
 WORKERS = 4
@@ -48,7 +48,11 @@ STRIKES = ("kill a worker", "", "full", "kill web", "", "backup", "failover", ""
 PATIENCE_S = 120
 TTL_DAYS = 90
 TTL_S = TTL_DAYS * 86_400
-_TALKING = 48
+RHYTHM = ((0.05, 2), (0.4, 48), (0.5, 8), (1.0, 144))
+"""Until which part of a day's turns how many people talk at once."""
+
+_STRANGERS = 500
+_BURST = 3
 _SECRET = "a-secret-of-the-month"
 _REDIS_MB = 1_000
 _BOT_ID = int(TOKEN.partition(":")[0])
@@ -63,10 +67,10 @@ Figures = dict[str, object]
 class Size(NamedTuple):
     """How much is played."""
 
-    chats: int
-    turns: int
-    days: int
-    seconds: float
+    chats: int = 10_000
+    turns: int = 200_000
+    days: int = 30
+    seconds: float = 3_600.0
 
 
 @dataclass
@@ -84,55 +88,44 @@ class Month:
     http: httpx2.AsyncClient = field(default_factory=lambda: httpx2.AsyncClient(timeout=60))
     settings: dict[str, str] = field(default_factory=dict)
     days: list[Figures] = field(default_factory=list)
+    begun: int = 0
     turns: int = 0
     refused: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
     struck: list[str] = field(default_factory=list)
 
     async def play(self) -> None:
         """Play all days, or as many as there is time for."""
         ends = time.monotonic() + self.size.seconds
-        model = await self.processes.start(
-            "model",
-            "tests.lab.month.model",
-            str(port := free_port()),
-            environment={"PORT": str(port)},
-        )
+        port = free_port()
+        served = ("model", "tests.lab.month.model", str(port))
+        model = await self.processes.start(*served, environment={"PORT": str(port)})
         self.running["model"] = model
-        self.settings = self._environment(port)
         self.places = [Place(number) for number in range(self.size.chats)]
+        self.settings = environment_of(self.telegram.url, port, self.valkey.url) | {
+            "ALLOWED_USER_IDS": ",".join(str(each.person) for each in self.places),
+            "REDIS_MEMORY_MB": str(_REDIS_MB),
+            "MEMORY_TTL_DAYS": str(TTL_DAYS),
+            "WEBHOOK_SECRET": _SECRET,
+            "COALESCE_S": "0",
+        }
         await self.deploy(0)
         for day in range(self.size.days):
             if time.monotonic() > ends:
                 break
             strike = asyncio.create_task(self.strike(day))
-            await self.talk(self.size.turns // self.size.days, ends)
+            for until, talking in RHYTHM:
+                until_turn = int((day + until) * self.size.turns / self.size.days)
+                await self.talk(until_turn, talking, ends)
             await strike
             await self._note(day)
         await self._until(lambda: not self.reminders_missing())
         await asyncio.sleep(_QUIET_S)
 
-    def reminders_missing(self) -> int:
-        """Return how many reminders that are due did not come."""
-        kept = [each for each in self.places if not each.forgotten]
-        return sum(each.reminders_missing(time.time()) for each in kept)
-
-    def _environment(self, model_port: int) -> dict[str, str]:
-        return {
-            "TELEGRAM_BOT_TOKEN": TOKEN,
-            "HINTS": "off",
-            "TELEGRAM_API_URL": self.telegram.url,
-            "OPENAI_API_KEY": "sk-month",
-            "OPENAI_BASE_URL": f"http://{HOST}:{model_port}/v1",
-            "OPENAI_MODEL": "gpt-load",
-            "OPENAI_EMBEDDING_MODEL": "hashed-words",
-            "REDIS_URL": self.valkey.url,
-            "REDIS_MEMORY_MB": str(_REDIS_MB),
-            "MEMORY_TTL_DAYS": str(TTL_DAYS),
-            "WEBHOOK_SECRET": _SECRET,
-            "LOG_FORMAT": "json",
-            "SENDS_PER_SECOND": "0",
-            "COALESCE_S": "0",
-        }
+    def reminders_missing(self) -> Counter[str]:
+        """Return how many reminders and tasks that are due did not come."""
+        now = time.time()
+        return Counter(kind for each in self.places for kind in each.reminders_missing(now))
 
     async def deploy(self, day: int) -> None:
         """Replace every process, one after the other; the last worker only every nine days."""
@@ -147,10 +140,8 @@ class Month:
         own = {"PORT": str(port)}
         if name == "web":
             own["WEBHOOK_URL"] = f"http://{HOST}:{port}"
-        duty = name.partition(" ")[0]
-        self.running[name] = await self.processes.start(
-            name, "bot", duty, environment=self.settings | own
-        )
+        started = (name, "bot", name.partition(" ")[0])
+        self.running[name] = await self.processes.start(*started, environment=self.settings | own)
 
     async def deliver(self, update: Update) -> None:
         """Post an update until it is taken in, as Telegram does."""
@@ -166,57 +157,84 @@ class Month:
             self.refused += 1
             await asyncio.sleep(_AGAIN_S)
 
-    async def talk(self, turns: int, ends: float) -> None:
-        """Let people have so many turns; some chats are busier than others."""
+    async def talk(self, until_turn: int, talking: int, ends: float) -> None:
+        """Let people talk until so many turns have begun; some chats are busier than others."""
         weights = list(accumulate(1 + 1_000 / (1 + each.number) for each in self.places))
         busy: set[int] = set()
-        left = turns
 
         async def one() -> None:
-            nonlocal left
-            while left > 0 and time.monotonic() < ends:
+            while self.begun < until_turn and time.monotonic() < ends:
                 [place] = self.random.choices(self.places, cum_weights=weights)
                 if place.number in busy:
-                    await asyncio.sleep(0)
                     place = self.random.choice(self.places)
-                if place.number in busy or place.forgotten:
+                if place.number in busy:
                     await asyncio.sleep(0.01)
                     continue
-                left -= 1
+                kind = self._kind(place)
+                self.begun += 1
                 busy.add(place.number)
-                await self.visit(place)
+                await self.visit(place, kind)
                 busy.discard(place.number)
 
-        await asyncio.gather(*(one() for _ in range(min(_TALKING, self.size.chats))))
+        await asyncio.gather(*(one() for _ in range(min(talking, self.size.chats))))
 
-    async def visit(self, place: Place) -> None:
-        """Let one person write once: a text, sometimes an edit, rarely `/forget`."""
-        chance = self.random.random()
-        if chance < 1 / 300 and place.kind == "private" and place.said:
-            await self.forget(place)
-            return
-        text, marker = next(self.telegram.texts(place, self.random))
-        update = self.telegram.update(place, text)
-        place.said.append(marker)
-        await self.deliver(update)
-        self.telegram.expect_reminder(place, text)
-        apologies = place.apologies
-        await self._until(lambda: place.answered[marker] > 0 or place.apologies > apologies)
+    def _kind(self, place: Place) -> str:
+        """Return what somebody does next: what nobody has done, else by chance."""
+        may = [each for each in CHANCES if each not in PRIVATE or place.kind == "private"]
+        new = [each for each in may if not self.asked[each]]
+        [kind] = new[:1] or self.random.choices(may, [CHANCES[each] for each in may])
+        self.asked[kind] += 1
+        return kind
+
+    async def visit(self, place: Place, kind: str) -> None:
+        """Let one person do something, and wait until the bot has done its part."""
+        if kind == "stranger":
+            place = Place(20 * (self.size.chats + self.random.randrange(_STRANGERS)))
+            place = self.telegram.places.get(place.id, place)
+            await self.deliver(self.telegram.message(place, "text", self.random)[0])
+        elif kind in ACTS:
+            await self.act(place, kind)
+        else:
+            await self.say(place, kind)
         self.turns += 1
-        if chance > 0.98 and "Remind" not in text:
-            _, new = next(self.telegram.texts(place, self.random))
-            await self.deliver(self.telegram.edited(update, marker, new))
 
-    async def forget(self, place: Place) -> None:
-        """Let a person erase all their data."""
-        self.telegram.buttons.pop(place.id, None)
-        await self.deliver(self.telegram.update(place, "/forget"))
-        await self._until(lambda: bool(self.telegram.buttons.get(place.id, (0, ""))[0]))
-        message_id, pressed = self.telegram.buttons.get(place.id, (0, ""))
-        if pressed:
-            place.forgotten = True
-            place.due.clear()
-            await self.deliver(self.telegram.press(place, message_id, pressed))
+    async def say(self, place: Place, kind: str) -> None:
+        """Let a person write until the bot has answered all."""
+        apologies, tasks, before = place.seen["apology"], place.seen["task"], len(place.said)
+        place.buttons.clear()
+
+        async def answered() -> None:
+            asked = list(islice(place.said, before, None))
+            await self._until(
+                lambda: all(map(place.answered.get, asked)) or place.seen["apology"] > apologies
+            )
+
+        for _ in range(_BURST if kind == "burst" else 1):
+            update, marker = self.telegram.message(place, kind, self.random)
+            place.said[marker] = kind
+            await self.deliver(update)
+        if kind == "edit":
+            await answered()
+            edited, marker = self.telegram.edited(update, marker)
+            place.said[marker] = kind
+            await self.deliver(edited)
+        await answered()
+        if kind == "task":  # it is set, or asked about if words of others are in play
+            await self._until(lambda: bool(place.buttons) or place.seen[kind] > tasks)
+            if place.buttons:
+                await self.deliver(self.telegram.press(place))
+
+    async def act(self, place: Place, kind: str) -> None:
+        """Let a person send a file or a command, and press the button that agrees, if any."""
+        done = place.seen[kind]
+        place.buttons.clear()
+        await self.deliver(self.telegram.message(place, kind, self.random)[0])
+        await self._until(lambda: bool(place.buttons) or place.seen[kind] > done)
+        if place.buttons:
+            await self.deliver(self.telegram.press(place))
+            await self._until(lambda: place.seen[kind] > done)
+        if kind in ("clear", "forget") and place.seen[kind] > done:
+            place.erased()
 
     async def _until(self, is_so: Callable[[], bool]) -> None:
         """Wait until the bot has done something, which only its requests show."""
@@ -300,55 +318,59 @@ class Month:
 
     async def report(self) -> Figures:
         """Return all figures; `complaints` is empty if no promise was broken."""
+        everybody = self.telegram.places.values()
         played = [each for each in self.places if each.said]
-        kept = [each for each in played if not each.forgotten]
-        url = f"http://{HOST}:{self.running['model'].port}/stats"
-        asked = (await self.http.get(url)).json()
-        apologised = sum(each.apologies for each in kept)
-        lost = sum(max(0, len(each.missing()) - each.apologies) for each in kept)
-        doubled = sum(n - 1 for each in kept for n in each.answered.values() if n > 1)
-        late = sorted(s for each in kept for s in each.late_s) or [0.0]
-        redis = await RedisClient.open(self.valkey.url)
-        known = frozenset().union(*(each.scopes for each in self.places))
-        gone = [each.word for each in played if each.forgotten]
-        found = await audit(redis, _BOT_ID, known, gone, TTL_S)
-        await redis.close()
-        restored = await self._restored(known, gone)
+        strangers = [each for each in everybody if each.number >= self.size.chats]
+        stats = await self.http.get(f"http://{HOST}:{self.running['model'].port}/stats")
+        asked = stats.json()
+        seen = sum((each.seen for each in everybody), Counter())
+        lost = Counter(kind for each in played for kind in each.missing()[each.seen["apology"] :])
+        doubled = sum(n - 1 for each in played for n in each.answered.values() if n > 1)
+        again = sum(n - 1 for each in played for n in each.came.values())
+        late = sorted(s for each in played for s in each.late_s) or [0.0]
+        messages = sum(len(each.said) for each in played)
+        gone = [word for each in played for word in each.words[:-1]]
+        gone += [each.words[0] for each in strangers]
+        found = await self._audited(self.valkey, gone)
+        restored = await self._restored(gone)
         cost = (asked["tokens_in"] * PRICE_IN + asked["tokens_out"] * PRICE_OUT) / 1e6
         complaints = dict(found.complaints) | {f"restored: {k}": v for k, v in restored.items()}
-        disorder = sum(each.disorder() for each in kept)
+        complaints |= {f"lost: {kind}": count for kind, count in lost.items()}
+        complaints |= {f"not come: {kind}": n for kind, n in self.reminders_missing().items()}
+        complaints |= {f"never: {kind}": 1 for kind in CHANCES if not self.asked[kind]}
+        complaints |= {f"not done: {kind}": self.asked[kind] - seen[kind] for kind in ACTS}
         complaints |= {
-            "lost": lost,
-            "out of order": disorder,
-            "reminders missing": self.reminders_missing(),
+            "out of order": sum(each.disorder() for each in played),
+            "spoken of after it was erased": seen["spoken of after it was erased"],
+            "strangers answered": sum(each.answered.total() for each in strangers),
+            "strangers not told": not seen["stranger"],
+            "pictures not shown": self.asked["photo"] > asked["pictures"],
+            "sounds not heard": self.asked["voice"] > asked["sounds"],
         }
         return {
             "chats": len(played),
             "turns": self.turns,
-            "forgotten": len(gone),
+            "messages": messages,
+            "asked": dict(self.asked),
+            "done": dict(seen),
             "posted again": self.refused,
             "struck": self.struck,
-            "lost": lost,
-            "apologised": apologised,
-            "doubled": doubled,
-            "out of order": disorder,
-            "reminders": len(late),
-            "late_s": [round(late[len(late) // 2], 1), round(late[-1], 1)],
+            "lost": lost.total(),
+            "doubled": {"answers": doubled, "reminders": again},
+            "late_s": {"reminders": len(late), "median": late[len(late) // 2], "last": late[-1]},
             "days": self.days,
-            "bytes_a_message": round(sum(found.nbytes.values()) / max(1, 2 * self.turns)),
+            "bytes_a_message": round(sum(found.nbytes.values()) / (2 * messages)),
             "model": asked,
             "dollars_a_person": round(cost / max(1, len(played)), 5),
             "keys": dict(found.keys.most_common()),
             "logged": self._logged(),
-            "complaints": {name: count for name, count in complaints.items() if count},
+            "complaints": {name: int(count) for name, count in complaints.items() if count > 0},
         }
 
     def _logged(self) -> dict[str, int]:
         """Return how often the processes logged each warning and error."""
-        lines = [
-            line for file in self.folder.glob("w*.log") for line in file.read_text().splitlines()
-        ]
-        said = [json.loads(line) for line in lines if line.startswith("{")]
+        logs = [file.read_text().splitlines() for file in self.folder.glob("w*.log")]
+        said = [json.loads(line) for lines in logs for line in lines if line.startswith("{")]
         counts = Counter(
             f"{each['event']} {each.get('reason') or each.get('error') or ''}".strip()
             for each in said
@@ -356,19 +378,23 @@ class Month:
         )
         return dict(counts.most_common(30))
 
-    async def _restored(self, known: frozenset[str], gone: list[str]) -> dict[str, int]:
+    async def _audited(self, valkey: ValkeyServer, gone: list[str]) -> Audit:
+        redis = await RedisClient.open(valkey.url)
+        known = frozenset().union(*(each.scopes for each in self.places))
+        found = await audit(redis, _BOT_ID, known, gone, TTL_S)
+        await redis.close()
+        return found
+
+    async def _restored(self, gone: list[str]) -> dict[str, int]:
         """Restore the backup and the journal of later erasures into an empty Redis; audit it."""
         if not (self.folder / "month.backup").exists():
             return {}
         journal = str(self.folder / "month.journal")
         await self.command("backup", journal, "--journal", **self.settings)
-        other = _redis(self.folder, "restored")
-        with other:
+        with _redis(self.folder, "restored") as other:
             settings = self.settings | {"REDIS_URL": other.url}
             await self.command("restore", str(self.folder / "month.backup"), journal, **settings)
-            redis = await RedisClient.open(other.url)
-            found = await audit(redis, _BOT_ID, known, gone, TTL_S)
-            await redis.close()
+            found = await self._audited(other, gone)
         return dict(found.complaints) | ({} if found.keys["log"] else {"nothing": 1})
 
 
@@ -396,12 +422,9 @@ async def run(size: Size) -> Figures:
 def main() -> int:
     """Play, print the report, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.month", description=__doc__)
-    parser.add_argument("--chats", type=int, default=10_000)
-    parser.add_argument("--turns", type=int, default=200_000)
-    parser.add_argument("--days", type=int, default=30)
-    parser.add_argument("--seconds", type=float, default=3_600)
-    given = parser.parse_args()
-    report = asyncio.run(run(Size(given.chats, given.turns, given.days, given.seconds)))
+    for name, value in Size()._asdict().items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    report = asyncio.run(run(Size(**vars(parser.parse_args()))))
     sys.stdout.write(json.dumps(report, indent=1) + "\n")
     return 1 if report["complaints"] else 0
 

@@ -2,8 +2,8 @@
 
     python -m tests.lab.month.model PORT
 
-It asks for a reminder if it is told to, and its internal answers repeat the word that only one
-person says, so that something of each person is learned. `/stats` tells what it was asked.
+It asks for a reminder or a task if it is told to, and its internal answers repeat the word that
+only one person says, so that something of each person is learned. `/stats` tells what it was asked.
 """
 
 import asyncio
@@ -15,12 +15,14 @@ from typing import Any
 import orjson
 
 from tests.lab.bots import empty
-from tests.lab.lean_http import CHUNKED, LAST_CHUNK, answer, chunk, serve
-from tests.lab.lean_model import LeanModel, LogNormal
+from tests.lab.lean_http import answer, serve
+from tests.lab.lean_model import LeanModel, LogNormal, completion, events
 
 MARKER = re.compile(r"\bm\d+\b")
-WORD = re.compile(r"\bzq\d+x\b")
-REMINDER = re.compile(r"\bzq\d+x r\d+\b")
+WORD = re.compile(r"zq\d+x\d+z")
+REMINDER = re.compile(r"zq\d+x\d+z r\d+\b")
+_TASK = "Do this"
+_FIRST = {"role": "assistant"}
 _CHARS_A_TOKEN = 4
 
 
@@ -30,6 +32,7 @@ class MonthModel(LeanModel):
     def __init__(self) -> None:
         super().__init__()
         self.stats = {"answers": 0, "internal": 0, "tokens_in": 0, "tokens_out": 0, "vectors": 0}
+        self.stats |= {"pictures": 0, "sounds": 0}
 
     def handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
         """Answer a request."""
@@ -38,6 +41,11 @@ class MonthModel(LeanModel):
             self._complete(orjson.loads(body), body.decode(), transport)
         elif path.endswith("/stats"):
             answer(transport, orjson.dumps(self.stats))
+        elif path.endswith("/transcriptions"):
+            self.stats["sounds"] += 1
+            file = body.decode()
+            said = f"The boat {WORD.findall(file)[0]} has a new sail. {MARKER.findall(file)[0]}?"
+            answer(transport, orjson.dumps({"text": said}))
         else:
             self.stats["vectors"] += path.endswith("/embeddings")
             super().handle(path, body, transport)
@@ -52,49 +60,35 @@ class MonthModel(LeanModel):
             schema = asked["response_format"]["json_schema"]["schema"]
             said = orjson.dumps(_filled(schema, words[-1] if words else "")).decode()
             self._tell(said)
-            choice = {"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
-            answer(transport, orjson.dumps(_ENVELOPE | {"choices": [{"index": 0} | choice]}))
+            answer(transport, completion(said))
             return
         self.stats["answers"] += 1
-        message, before = asked["messages"][-1], asked["messages"]
-        wish = REMINDER.search(_last_paragraph(message)) if message["role"] == "user" else None
-        delta: dict[str, object] = {"role": "assistant"}
-        if wish and "Remind me" in _last_paragraph(message):
-            arguments = orjson.dumps({"text": wish[0], "in_minutes": 1}).decode()
-            function = {"name": "set_reminder", "arguments": arguments}
-            delta["tool_calls"] = [
-                {"index": 0, "id": "c1", "type": "function", "function": function}
-            ]
+        self.stats["pictures"] += '"image_url":' in raw
+        said = _said(next(each for each in reversed(asked["messages"]) if each["role"] == "user"))
+        wish, is_due = REMINDER.search(said), said.startswith("⏰")
+        if wish and not is_due and asked["messages"][-1]["role"] == "user":
+            arguments = {"text": wish[0], "in_minutes": 1, "is_task": _TASK in said}
+            function = {"name": "set_reminder", "arguments": orjson.dumps(arguments).decode()}
+            called = {"index": 0, "id": "c1", "type": "function", "function": function}
+            written = events(_FIRST, {"tool_calls": [called]}, reason="tool_calls")
         else:
-            user = next(each for each in reversed(before) if each["role"] == "user")
-            markers = MARKER.findall(_last_paragraph(user))
-            delta["content"] = f"Heard {' '.join(markers)}."
-            self._tell(str(delta["content"]))
-        reason = "tool_calls" if "tool_calls" in delta else "stop"
-        events: list[dict[str, Any]] = [
-            {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
-            {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]},
-            {"choices": [], "usage": _USAGE},
-        ]
-        payloads = [orjson.dumps(_CHUNK | event) for event in events]
+            heard = f"Heard {' '.join(MARKER.findall(said))}."
+            text = f"Did {wish[0]} ." if wish and is_due else heard
+            self._tell(text)
+            written = events(_FIRST, {"content": text})
         if not transport.is_closing():
-            written = b"".join(chunk(b"data: %b\n\n" % each) for each in [*payloads, b"[DONE]"])
-            transport.write(CHUNKED + written + LAST_CHUNK)
+            transport.write(b"".join(written))
 
     def _tell(self, said: str) -> None:
         self.stats["tokens_out"] += len(said) // _CHARS_A_TOKEN
 
 
-_USAGE = {"prompt_tokens": 1_000, "completion_tokens": 20, "total_tokens": 1_020}
-_ENVELOPE = {"id": "month", "created": 0, "model": "gpt-load", "usage": _USAGE}
-_CHUNK = {"id": "month", "created": 0, "model": "gpt-load", "object": "chat.completion.chunk"}
-
-
-def _last_paragraph(message: Mapping[str, Any]) -> str:
+def _said(message: Mapping[str, Any]) -> str:
+    """Return what the person says, without the memory before it."""
     content = message["content"]
     if not isinstance(content, str):
         content = "\n\n".join(part.get("text", "") for part in content)
-    return str(content).rstrip().rpartition("\n\n")[2]
+    return str(content).rpartition("</memory>")[2].strip()
 
 
 def _filled(schema: Mapping[str, Any], word: str) -> object:

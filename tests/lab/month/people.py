@@ -1,24 +1,27 @@
 """Telegram and the people of the month: what they write, and what they see.
 
-Every text has a marker of its own and a word that only this chat says. The model answers with the
-marker, so each chat shows which texts were answered, how often and in which order.
+Every message has a marker of its own and a word that only this chat says. The model answers with
+the marker, so each chat shows which messages were answered, how often and in which order. A person
+who has erased something says another word from then on, so the former one must be nowhere.
 """
 
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import pairwise
 from random import Random
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
-import orjson
+from PIL import Image
 
+from tests.lab.lean_http import answer
 from tests.lab.lean_telegram import LeanTelegram, Update
 from tests.lab.month.model import MARKER
 
-ERASE = "Erase"
 _REMINDER_S = 60
 _TEXTS = (
     "The boat {word} lies in Oulu since {day}, near the old {place}. {marker}?",
@@ -28,21 +31,62 @@ _TEXTS = (
     "Лодка {word} стоит в Оулу с {day}, рядом с {place}. {marker}?",
 )
 _PLACES = ("harbour", "Leuchtturm", "mercado", "پل", "маяк", "mill", "Kirche", "puerto", "بازار")
+_WISHES = {
+    "reminder": "Remind me in 1 minutes of {word} r{number}. {marker}?",
+    "task": "Do this in 1 minutes: {word} r{number}. {marker}?",
+    "clear": "/clear",
+    "forget": "/forget",
+    "import": "/import\n- The {word} was built in Turku, {marker}.\n- The {word} has a red sail.",
+}
+CHANCES = {
+    "stranger": 20,
+    "text": 800,
+    "burst": 40,
+    "edit": 20,
+    "reminder": 30,
+    "task": 10,
+    "voice": 20,
+    "photo": 5,
+    "document": 10,
+    "clear": 3,
+    "forget": 3,
+    "import": 4,
+}
+"""What people do, and how often of so many times."""
+
+ACTS = ("document", "clear", "forget", "import")
+"""What the bot does without an answer of the model."""
+PRIVATE = ("voice", *ACTS)
+"""What a group does not do: there it would need an administrator or a reply."""
+SAID = {
+    "task": "I'll do this",
+    "document": "I've read",
+    "clear": "This conversation is erased",
+    "forget": "I've forgotten you",
+    "import": "I know your list now",
+    "stranger": "by invitation only",
+    "apology": "Reference for the operator",
+}
+"""What the bot says when it has done something."""
+_AGREE = re.compile(r'"((?:clear|forget|import):[^"]+|remind:y[^"]+)"')
+_JPEG = BytesIO()
+Image.new("RGB", (64, 64), "teal").save(_JPEG, "JPEG")
 
 
 @dataclass
 class Place:
-    """One chat: private, a group of two, or a topic."""
+    """One chat: private, a group of two, or a topic. `said` has the kind of each message."""
 
     number: int
-    said: list[str] = field(default_factory=list)
+    erasures: int = 0
+    said: dict[str, str] = field(default_factory=dict)
     answered: Counter[str] = field(default_factory=Counter)
     order: list[str] = field(default_factory=list)
     due: dict[str, float] = field(default_factory=dict)
     late_s: list[float] = field(default_factory=list)
-    reminded: Counter[str] = field(default_factory=Counter)
-    apologies: int = 0
-    forgotten: bool = False
+    came: Counter[str] = field(default_factory=Counter)
+    seen: Counter[str] = field(default_factory=Counter)
+    buttons: list[tuple[int, str]] = field(default_factory=list)
 
     @property
     def kind(self) -> str:
@@ -60,9 +104,9 @@ class Place:
         return 100_000 + self.number
 
     @property
-    def word(self) -> str:
-        """The word that only this chat says."""
-        return f"zq{self.number}x"
+    def words(self) -> list[str]:
+        """The words that only this chat says; of those before the last, nothing may be left."""
+        return [f"zq{self.number}x{each}z" for each in range(self.erasures + 1)]
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -70,48 +114,78 @@ class Place:
         return frozenset({f"c:{self.id}:0", f"c:{self.id}:7", f"u:{self.person}"})
 
     def missing(self) -> list[str]:
-        """Return the texts without an answer."""
-        return [each for each in self.said if not self.answered[each]]
+        """Return the kinds of the messages without an answer."""
+        return [kind for marker, kind in self.said.items() if not self.answered[marker]]
 
-    def reminders_missing(self, until: float) -> int:
-        """Return how many reminders that were due until then did not come."""
-        return sum(at < until and not self.reminded[name] for name, at in self.due.items())
+    def reminders_missing(self, until: float) -> list[str]:
+        """Return the kinds of what was due until then and did not come."""
+        missing = [name for name, at in self.due.items() if at < until and not self.came[name]]
+        return [self.said[f"m{name[1:]}"] for name in missing]
 
     def disorder(self) -> int:
-        """Return how many answers came after that to a later text."""
+        """Return how many answers came after that to a later message."""
         numbers = [int(each[1:]) for each in dict.fromkeys(self.order)]
         return sum(later < earlier for earlier, later in pairwise(numbers))
 
+    def erased(self) -> None:
+        """Note that all was erased: reminders that are not due yet, too."""
+        self.erasures += 1
+        self.due = {name: at for name, at in self.due.items() if self.came[name]}
+
+    def notes(self, text: str, *, is_edit: bool) -> None:
+        """Note what a text of the bot says."""
+        self.seen.update(kind for kind, phrase in SAID.items() if phrase in text)
+        self.seen["spoken of after it was erased"] += any(each in text for each in self.words[:-1])
+        heard = MARKER.findall(text.rpartition("Heard ")[2] if "Heard " in text else "")
+        for marker in heard:
+            if (name := f"r{marker[1:]}") in self.due and not self.answered[marker]:
+                self.due[name] = time.time() + _REMINDER_S
+            self.answered[marker] = 1 if is_edit else self.answered[marker] + 1
+        self.order += [] if is_edit else heard
+        named = next((each for each in self.due if each in text.split()), "")
+        if named and not heard:
+            self.came[named] += 1
+            self.late_s.append(round(max(0.0, time.time() - self.due[named]), 1))
+
 
 class MonthTelegram(LeanTelegram):
-    """Notes for each chat what it was told, and which buttons it has."""
+    """Notes for each chat what it was told, and which button it has; gives out files."""
 
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[int, Place] = {}
-        self.buttons: dict[int, tuple[int, str]] = {}
         self._markers = 0
 
-    def texts(self, place: Place, random: Random) -> Iterator[tuple[str, str]]:
-        """Yield texts and their markers, one in thirty with a reminder."""
-        while True:
-            self._markers += 1
-            marker = f"m{self._markers}"
-            form = _TEXTS[place.number % len(_TEXTS)]
-            text = form.format(
-                word=place.word,
-                day=random.randrange(1, 29),
-                place=random.choice(_PLACES),
-                marker=marker,
-            )
-            if random.random() < 1 / 30:
-                text = f"Remind me in 1 minutes of {place.word} r{self._markers}. {marker}?"
-            yield text, marker
+    def message(self, place: Place, kind: str, random: Random) -> tuple[Update, str]:
+        """Return the update of a message of this kind, and its marker."""
+        self._markers += 1
+        marker, word = f"m{self._markers}", place.words[-1]
+        form = _WISHES.get(kind, _TEXTS[place.number % len(_TEXTS)])
+        day, there = random.randrange(1, 29), random.choice(_PLACES)
+        text = form.format(word=word, marker=marker, day=day, place=there, number=self._markers)
+        if kind in ("reminder", "task"):
+            place.due[f"r{self._markers}"] = time.time() + _REMINDER_S
+        update = self.update(place, text)
+        message: Any = update["message"]
+        file = {"file_id": f"{kind}-{word}-{marker}", "file_unique_id": marker, "file_size": 800}
+        size = {"width": 64, "height": 64}
+        files: dict[str, object] = {
+            "voice": file | {"duration": 2, "mime_type": "audio/ogg"},
+            "photo": [file | size],
+            "document": file | {"file_name": f"boat {random.randrange(3)}.txt"},
+        }
+        if kind in files:
+            message |= {kind: files[kind], "caption": message.pop("text")}
+            message["caption_entities"] = message.pop("entities", [])
+        if kind in PRIVATE:
+            message.pop("caption", None)
+        return update, marker
 
     def update(self, place: Place, text: str) -> Update:
         """Return the update of a message in this chat."""
         update: dict[str, Any] = self.said(place.person, text)
         message = update["message"]
+        message["from"]["first_name"] = f"Kim {place.words[-1]}"
         if place.kind != "private":
             message["chat"] = {"id": place.id, "title": "Club", "type": "supergroup"}
             message["text"] = f"@ricordo_bot {text}"
@@ -120,62 +194,46 @@ class MonthTelegram(LeanTelegram):
             message["chat"]["is_forum"] = True
             message |= {"message_thread_id": 7, "is_topic_message": True}
         if text.startswith("/"):
-            command = {"type": "bot_command", "offset": 0, "length": len(text)}
+            command = {
+                "type": "bot_command",
+                "offset": 0,
+                "length": text.find("\n") % (len(text) + 1),
+            }
             message |= {"text": text, "entities": [command]}
         self.places[place.id] = place
         return update
 
-    def edited(self, update: Mapping[str, Any], marker: str, new: str) -> Update:
-        """Return the update of a message whose marker was changed by its writer."""
-        message = dict(update["message"])
+    def edited(self, update: Mapping[str, Any], marker: str) -> tuple[Update, str]:
+        """Return the update of a message whose writer has changed its marker, and the new one."""
+        self._markers += 1
+        new, message = f"m{self._markers}", dict(update["message"])
         message |= {"text": message["text"].replace(marker, new), "edit_date": int(time.time())}
-        return {"update_id": next(self._ids), "edited_message": message}
+        return {"update_id": next(self._ids), "edited_message": message}, new
 
-    def press(self, place: Place, message_id: int, pressed: str) -> Update:
-        """Return the update of a press of a button under the bot's message."""
-        chat = self.said(place.person, "")["message"]
-        assert isinstance(chat, dict)
-        query = {"id": str(next(self._ids)), "from": chat["from"], "chat_instance": "1"}
-        shown = {"message_id": message_id, "chat": chat["chat"], "date": chat["date"], "text": "?"}
-        return {
-            "update_id": next(self._ids),
-            "callback_query": query | {"message": shown, "data": pressed},
-        }
+    def press(self, place: Place) -> Update:
+        """Return the update of a press of the button that agrees to what the bot asked last."""
+        message_id, pressed = place.buttons[-1]
+        chat: Any = self.update(place, "")["message"]
+        shown = chat | {"message_id": message_id, "text": "?"}
+        query = {"id": "1", "from": chat["from"], "message": shown, "data": pressed}
+        return {"update_id": next(self._ids), "callback_query": query | {"chat_instance": "1"}}
 
     def _handle(self, path: str, body: bytes, transport: Any) -> None:
-        if path.endswith(("sendMessage", "editMessageText")):
-            self._read_buttons(body)
+        name = unquote(path.rpartition("/")[2])
+        if path.startswith("/file/"):
+            content = f"About the boat {name}: it has two masts and was built of oak.\n" * 12
+            answer(transport, _JPEG.getvalue() if name.startswith("photo") else content.encode())
+            return
         super()._handle(path, body, transport)
-
-    def _read_buttons(self, body: bytes) -> None:
         given = {name: values[0] for name, values in parse_qs(body.decode()).items()}
-        rows = orjson.loads(given.get("reply_markup", "{}")).get("inline_keyboard", [])
-        found = [each["callback_data"] for row in rows for each in row if each["text"] == ERASE]
-        if found:
-            self.buttons[int(given["chat_id"])] = (0, found[0])
+        place = self.places.get(int(given.get("chat_id", 0)))
+        if place and name in ("sendMessage", "editMessageText"):
+            place.notes(given["text"], is_edit=name != "sendMessage")
 
-    def _sent(self, chat: int, text: str) -> object:
-        message = super()._sent(chat, text)
+    def _sent(self, given: Mapping[str, str]) -> dict[str, object]:
+        message = super()._sent(given)
         self.odd = 0
-        assert isinstance(message, dict)
-        if chat in self.buttons and not self.buttons[chat][0]:
-            self.buttons[chat] = (message["message_id"], self.buttons[chat][1])
-        place = self.places.get(chat)
-        if place is None:
-            return message
-        if text.startswith("Heard"):
-            for marker in MARKER.findall(text):
-                place.answered[marker] += 1
-                place.order.append(marker)
-        elif "Reference for the operator" in text:
-            place.apologies += 1
-        elif named := next((each for each in place.due if each in text.split()), None):
-            place.reminded[named] += 1
-            place.late_s.append(time.time() - place.due[named])
+        place = self.places.get(int(given["chat_id"]))
+        if place and (found := _AGREE.search(given.get("reply_markup", ""))):
+            place.buttons.append((int(str(message["message_id"])), found[1]))
         return message
-
-    def expect_reminder(self, place: Place, text: str) -> None:
-        """Note when the reminder that this text asks for is due."""
-        if text.startswith("Remind me"):
-            named = text.partition(f"{place.word} ")[2].partition(".")[0]
-            place.due[named] = time.time() + _REMINDER_S

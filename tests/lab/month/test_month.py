@@ -14,7 +14,7 @@ META = Keys(BOT).scope(Scope.of_chat(HERE.id)).meta
 
 
 async def complaints(store: RedisClient) -> dict[str, int]:
-    found = await audit(store, BOT, HERE.scopes, [HERE.word], 1_000)
+    found = await audit(store, BOT, HERE.scopes, HERE.words, 1_000)
     return dict(found.complaints)
 
 
@@ -27,7 +27,7 @@ async def complaints(store: RedisClient) -> dict[str, int]:
         (("HSET", Keys(BOT).due, "c:1:0", 1), {}),
         (("SET", Keys(BOT).scope(Scope("c:9:0")).log, "a", "EX", 9), {"log of nobody": 1}),
         (("SET", "r:7:due", "a"), {"a key of another bot": 1}),
-        (("SET", META, f"The {HERE.word}.", "EX", 9), {"a forgotten word in meta": 1}),
+        (("SET", META, f"The {HERE.words[0]}.", "EX", 9), {"a forgotten word in meta": 1}),
     ],
 )
 async def test_the_audit_finds_what_should_not_be_there(
@@ -38,7 +38,9 @@ async def test_the_audit_finds_what_should_not_be_there(
 
 
 def test_answers_out_of_order_are_counted() -> None:
-    place = Place(1, said=["m1", "m2", "m3"], order=["m1", "m3", "m2", "m2"])
+    place = Place(
+        1, said={"m1": "text", "m2": "text", "m3": "text"}, order=["m1", "m3", "m2", "m2"]
+    )
     place.answered.update(place.order)
     assert (place.disorder(), place.missing()) == (1, [])
 
@@ -47,7 +49,7 @@ def test_answers_out_of_order_are_counted() -> None:
 async def test_a_short_month_breaks_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(month, "WORKERS", 1)
     monkeypatch.setattr(month, "STRIKES", ("kill a worker", "backup"))
-    report = await month.run(month.Size(chats=12, turns=24, days=2, seconds=500))
+    report = await month.run(month.Size(chats=20, turns=24, days=2, seconds=500))
     assert report["complaints"] == {}
     assert report["struck"] == ["kill a worker", "backup"]
     assert report["turns"] == 24
