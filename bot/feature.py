@@ -28,7 +28,7 @@ from bot.turn.answer import AnswerStep, FileFetcher
 from bot.turn.draft import TypingIndicator
 from bot.turn.notes import Finish, Note
 from bot.turn.outbox import Outbox
-from bot.turn.permits import Permits, PersonLimits
+from bot.turn.permits import Permits
 from bot.turn.save_claims import RunAgent
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
@@ -107,7 +107,6 @@ class Services:
     ) -> "Services":
         """Return the services of one bot."""
         operators = Operators(memory.store, settings)
-        limits = PersonLimits(settings.max_turns_per_person)
         return cls(
             settings=settings,
             memory=memory,
@@ -117,7 +116,7 @@ class Services:
             operators=operators,
             access=Access(chat, sentences, operators, memory.off_record.is_open),
             budget=Budget(settings, memory.usage),
-            permits=Permits(limits, memory.mailbox.wake),
+            permits=Permits(settings.max_turns_per_person, memory.mailbox.wake),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),
             files=FileFetcher(chat, memory.scopes, int(settings.max_document_mb * 2**20)),
             admission=Admission(settings, memory.members),

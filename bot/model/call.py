@@ -9,7 +9,7 @@ layer between a turn and its model has to know of it.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from time import monotonic
 from types import TracebackType
@@ -126,22 +126,18 @@ SoFar: TypeAlias = Callable[[], ModelReply]
 LiveObserver: TypeAlias = Callable[[SoFar], None]
 """Called at each event of a stream; returns at once and changes nothing."""
 
-_observer: ContextVar[LiveObserver | None] = ContextVar("live_observer", default=None)
+live_observer: ContextVar[LiveObserver | None] = ContextVar("live_observer", default=None)
+"""The observer of this turn; None if nobody watches."""
 
 
 @contextmanager
 def watching(observer: LiveObserver) -> Iterator[None]:
     """Have the observer called for answers asked for in this block, and in tasks begun in it."""
-    token = _observer.set(observer)
+    token = live_observer.set(observer)
     try:
         yield
     finally:
-        _observer.reset(token)
-
-
-def live_observer() -> LiveObserver | None:
-    """Return the observer of this turn, None if nobody watches."""
-    return _observer.get()
+        live_observer.reset(token)
 
 
 CallKind: TypeAlias = Literal[
@@ -150,7 +146,6 @@ CallKind: TypeAlias = Literal[
 WhichModel: TypeAlias = Literal["first", "second"]
 """`OPENAI_MODEL` and `OPENAI_MEMORY_MODEL` name the first model, `FALLBACK_MODEL` the second."""
 
-_NOTHING_BILLED = Usage()
 _DATA_URL = re.compile(rb"data:image/[a-z]{1,10};base64,[A-Za-z0-9+/=]*+")
 _PICTURE_TOKENS = 1_000
 CHARS_PER_TOKEN = 4
@@ -169,7 +164,7 @@ class CallReport:
     model: str
     which: WhichModel
     seconds: float
-    usage: Usage = _NOTHING_BILLED
+    usage: Usage = Usage()
     error: BaseException | None = None
     is_reply: bool = False
 
@@ -182,6 +177,7 @@ class CallReport:
 ModelObserver: TypeAlias = Callable[[CallReport], None]
 
 
+@dataclass(slots=True)
 class ObservedCall:
     """A block that makes one call; when it ends, however it ends, the observers get a report.
 
@@ -189,40 +185,24 @@ class ObservedCall:
     answer never came to an end, the prompt is estimated: servers bill it all the same.
     """
 
-    def __init__(
-        self,
-        kind: CallKind,
-        model: str,
-        which: WhichModel,
-        observers: Sequence[ModelObserver],
-    ) -> None:
-        self._kind: CallKind = kind
-        self._model = model
-        self._which: WhichModel = which
-        self._observers = observers
-        self._began = monotonic()
-        self._unanswered: list[bytes] = []
-        self.usage = _NOTHING_BILLED
-        self.is_reply = False
-        self.unanswered_usage: Usage | None = None
-        """What a server bills for a request without an answer; None: for its prompt."""
-
-    @property
-    def is_unanswered(self) -> bool:
-        """Whether a server has read a request of this call, and its answer has not ended."""
-        return bool(self._unanswered)
-
-    def sent(self, body: bytes) -> None:
-        """Note that a server has got a request."""
-        self._unanswered.append(body)
+    kind: CallKind
+    model: str
+    which: WhichModel
+    observers: Sequence[ModelObserver]
+    unanswered_usage: Usage | None = None  # of a request without an answer; None: of its prompt
+    usage: Usage = Usage()
+    is_reply: bool = False
+    unanswered: list[bytes] = field(default_factory=list)  # read by a server; no end of an answer
+    _began: float = field(default_factory=monotonic)
+    _outer: Token["ObservedCall | None"] = field(init=False)
 
     def answered(self) -> None:
         """Note that the newest request was refused, or that its answer has come to its end."""
-        if self._unanswered:
-            self._unanswered.pop()
+        if self.unanswered:
+            self.unanswered.pop()
 
     def __enter__(self) -> Self:
-        self._outer = _current.set(self)
+        self._outer = current_call.set(self)
         return self
 
     def __exit__(
@@ -231,23 +211,19 @@ class ObservedCall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _current.reset(self._outer)
-        for body in self._unanswered:
+        current_call.reset(self._outer)
+        for body in self.unanswered:
             self.usage += self.unanswered_usage or Usage(_estimated_tokens(body))
         seconds = monotonic() - self._began
         report = CallReport(
-            self._kind, self._model, self._which, seconds, self.usage, error, self.is_reply
+            self.kind, self.model, self.which, seconds, self.usage, error, self.is_reply
         )
-        for observer in self._observers:
+        for observer in self.observers:
             observer(report)
 
 
-_current: ContextVar[ObservedCall | None] = ContextVar("call", default=None)
-
-
-def current_call() -> ObservedCall | None:
-    """Return the call that the running task makes."""
-    return _current.get()
+current_call: ContextVar[ObservedCall | None] = ContextVar("call", default=None)
+"""The call that the running task makes."""
 
 
 def _estimated_tokens(body: bytes) -> int:

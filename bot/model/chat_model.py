@@ -204,7 +204,7 @@ class OpenAIChatModel:
                 call.answered()
                 raise
             except (asyncio.CancelledError, ModelError) as error:
-                if call.is_unanswered:
+                if call.unanswered:
                     reasons = self._served.reasons or _asks_to_reason(chosen)
                     call.usage += _written(answer.reply(), monotonic() - began if reasons else 0)
                 if is_second_try or not isinstance(error, AnswerIncomplete):
@@ -277,7 +277,7 @@ async def read_answer(response: httpx2.Response, events: EventReader, answer: Ac
 
 
 async def _read_events(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
-    observe = live_observer()
+    observe = live_observer.get()
     async with aclosing(response.aiter_bytes()) as body:
         async for piece in body:
             for event in events.feed(piece):

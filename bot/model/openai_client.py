@@ -186,7 +186,7 @@ class ModelClient:
             except httpx2.HTTPError as error:
                 broken = error
                 continue
-            if call := current_call():
+            if call := current_call.get():
                 call.answered()
             return whole
         raise ModelUnavailable(type(broken).__name__, code="connection_failed") from broken
@@ -228,7 +228,7 @@ def timeouts(silence_s: float) -> httpx2.Timeout:
 
 async def _watch(request: httpx2.Request) -> None:
     """Tell the running call when the server has got its request, and when it refuses it."""
-    call = current_call()
+    call = current_call.get()
     if call is None:
         return
     # A form with a file is another stream, not read twice; it has no prompt. If `trace` knew its
@@ -238,7 +238,7 @@ async def _watch(request: httpx2.Request) -> None:
     async def trace(event: str, happened: dict[str, Any]) -> None:
         match event.rpartition(".receive_response_headers.")[2]:
             case "started":
-                call.sent(prompt)
+                call.unanswered.append(prompt)
             case "complete" if happened["return_value"][1] >= HTTPStatus.MULTIPLE_CHOICES:
                 call.answered()
             case "failed" if not isinstance(happened["exception"], _WE_GAVE_UP):

@@ -143,7 +143,7 @@ class OfflineChatModel:
         return reply
 
     async def _write(self, reply: ModelReply) -> None:
-        watch = live_observer()
+        watch = live_observer.get()
         if watch is None:
             return
         written = 0

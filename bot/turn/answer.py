@@ -102,23 +102,17 @@ A step may return the request with more in it, such as the words of a voice mess
 """
 
 
+@dataclass(slots=True)
 class Answerer:
     """Asks its steps in order, until one answers. The first step is `RevisionStep.answer`.
 
     `give_up` returns the notice of a turn that failed too often.
     """
 
-    def __init__(
-        self,
-        steps: Sequence[AnswerStep],
-        give_up: Callable[[OpenTurn], Awaitable[Outbox]],
-        sentences: Sentences,
-        observe: Observer,
-    ) -> None:
-        self.give_up = give_up
-        self._steps = steps
-        self._sentences = sentences
-        self._observe = observe
+    steps: Sequence[AnswerStep]
+    give_up: Callable[[OpenTurn], Awaitable[Outbox]]
+    sentences: Sentences
+    observe: Observer
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
         """Return the reply; raise `LeaseLost` or `StoreError`, no other error leaves.
@@ -128,10 +122,10 @@ class Answerer:
         began = time.monotonic()
         try:
             with billed_to(history.conversation, request.payer):
-                for step in self._steps:
+                for step in self.steps:
                     match await step(request, history):
                         case Outbox() as outbox:
-                            return replace(outbox, heard=_heard(request))
+                            return outbox
                         case Request() as request:
                             pass
             no_step = LookupError("no step answers")
@@ -151,7 +145,7 @@ class Answerer:
         except Exception as error:  # noqa: BLE001 - the outer fence; the traceback is logged
             return self._failed(request, log.exception, error)
         finally:
-            self._observe(Answered(time.monotonic() - began))
+            self.observe(Answered(time.monotonic() - began))
 
     async def stop(self, request: Request, history: ChatHistory) -> Outbox:
         """Return what the person has seen of a reply that they stopped, and nothing else of it.
@@ -160,23 +154,22 @@ class Answerer:
         meanwhile, nothing is said.
         """
         if request.last.replaced:
-            erased = await self._steps[0](request, history)
+            erased = await self.steps[0](request, history)
             if isinstance(erased, Outbox):
                 return erased
         shown = request.run.shown or ""
         parts = await rendered(request.run.before + shown) if shown else ()
         if not parts:
             return self._notice(request, "stop.before")
-        [mark] = self._sentences.say(request.language, "stop.mark")
+        [mark] = self.sentences.say(request.language, "stop.mark")
         # What the reply rests on is not known any more.
-        parts, heard = with_line(parts, mark), _heard(request)
-        return Outbox(request.to, parts, said=shown, is_untrusted=True, heard=heard)
+        return Outbox(request.to, with_line(parts, mark), said=shown, is_untrusted=True)
 
     def _failed(self, request: Request, report: Callable[..., object], error: Exception) -> Outbox:
         """Return the apology; a fault of the operator's account has no button to ask again."""
         reference = token_hex(4)
         report("no answer", reference=reference, **reason_of(error))
-        self._observe(NotAnswered(reference, type(error).__name__))
+        self.observe(NotAnswered(reference, type(error).__name__))
         if account_fault(error):
             return self._notice(request, "error.account", reference=reference)
         apology = self._notice(request, "error.turn", reference=reference)
@@ -189,31 +182,26 @@ class Answerer:
             return notice
         asker = said.sender_id
         question = Question("again", asker, f"{said.message_ids[-1]},{asker}")
-        asking = self._sentences.ask(request.language, notice.parts, question, "again")
+        asking = self.sentences.ask(request.language, notice.parts, question, "again")
         return replace(notice, parts=asking)
 
     def _notice(
         self, request: Request, key: str, *, is_refused: bool = False, **values: object
     ) -> Outbox:
-        parts = self._sentences.say(request.language, key, **values)
-        return Outbox(request.to, parts, is_refused=is_refused, heard=_heard(request))
+        parts = self.sentences.say(request.language, key, **values)
+        return Outbox(request.to, parts, is_refused=is_refused)
 
 
-def _heard(request: Request) -> tuple[tuple[int, str], ...]:
-    """Return what voice messages and photos have become."""
-    return (*request.run.heard, *request.run.seen)
-
-
+@dataclass(frozen=True, slots=True)
 class CommandStep:
     """Answers commands, and everything else that needs no model.
 
     `admission` says who may still use the bot: an admin may remove a sender whose message waits.
     """
 
-    def __init__(self, answer_command: Handler, sentences: Sentences, admission: Admission) -> None:
-        self._answer_command = answer_command
-        self._sentences = sentences
-        self._admission = admission
+    answer_command: Handler
+    sentences: Sentences
+    admission: Admission
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return the answer of a command, or a notice about content that the bot cannot read.
@@ -221,19 +209,19 @@ class CommandStep:
         People whom this process may not serve get a notice: another one has accepted the message.
         """
         last = request.last
-        if not (is_own_right(last) or await self._admission.admits(last)):
+        if not (is_own_right(last) or await self.admission.admits(last)):
             log.info("message of a stranger refused", user=last.sender.id)
             return replace(self._notice(request, "error.not_served"), is_unread=True)
         if last.kind == "command":
-            answer = await self._answer_command(last, history.conversation)
+            answer = await self.answer_command(last, history.conversation)
             return Outbox(request.to, answer.parts, ends_session=answer.ends_session)
         has_media = any(each.kind in MEDIA for each in request.updates)
         if not (has_media or request.message.text):
-            return self._notice(request, self._sentences.known(f"unsupported.{last.text}"))
+            return self._notice(request, self.sentences.known(f"unsupported.{last.text}"))
         return None
 
     def _notice(self, request: Request, key: str, **values: object) -> Outbox:
-        return Outbox(request.to, self._sentences.say(request.language, key, **values))
+        return Outbox(request.to, self.sentences.say(request.language, key, **values))
 
 
 async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
@@ -246,13 +234,13 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
         raise NotRead("too_big" if refusal.reason == "too_big" else "gone") from refusal
 
 
+@dataclass(frozen=True, slots=True)
 class FileFetcher:
     """Fetches files of at most `max_bytes` that are read for the memory."""
 
-    def __init__(self, chat: Chat, scopes: Scopes, max_bytes: int) -> None:
-        self._chat = chat
-        self._scopes = scopes
-        self.max_bytes = max_bytes
+    chat: Chat
+    scopes: Scopes
+    max_bytes: int
 
     async def fetch(self, request: Request, file: SentFile, conversation: Scope) -> Fetched:
         """Return the file of a turn, fetched once; raise `NotRead`, `TelegramError`, `StoreError`.
@@ -260,28 +248,21 @@ class FileFetcher:
         A text that was pasted is its own content.
         """
         if not request.fetched:
-            here = await self._scopes.current(conversation)
-            content = file.pasted.encode() or await download(self._chat, file, self.max_bytes)
+            here = await self.scopes.current(conversation)
+            content = file.pasted.encode() or await download(self.chat, file, self.max_bytes)
             request.fetched.append(Fetched(here, content))
         return request.fetched[0]
 
 
+@dataclass(frozen=True, slots=True)
 class FileSteps:
     """Asks the steps that read files. Then the files of others need not wait for the model."""
 
-    def __init__(
-        self,
-        steps: Sequence[AnswerStep],
-        permits: Permits,
-        files: FileFetcher,
-        at_work: TypingIndicator,
-        sentences: Sentences,
-    ) -> None:
-        self._steps = steps
-        self._permits = permits
-        self._files = files
-        self._at_work = at_work
-        self._sentences = sentences
+    steps: Sequence[AnswerStep]
+    permits: Permits
+    files: FileFetcher
+    at_work: TypingIndicator
+    sentences: Sentences
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | Request:
         """Return what there is to say about the files, or the request with what they hold.
@@ -292,9 +273,9 @@ class FileSteps:
         has_media = any(each.kind in MEDIA for each in request.updates)
         try:
             if request.is_off_record and request.last.kind == "document":
-                return Outbox(request.to, self._sentences.say(request.language, "off.no_files"))
-            async with self._at_work.shown(request) if has_media else nullcontext():
-                for step in self._steps:
+                return Outbox(request.to, self.sentences.say(request.language, "off.no_files"))
+            async with self.at_work.shown(request) if has_media else nullcontext():
+                for step in self.steps:
                     match await step(request, history):
                         case Outbox() as outbox:
                             return outbox
@@ -304,17 +285,17 @@ class FileSteps:
             log.info("file refused", reason=refusal.reason)
             return self._refused(request, refusal.reason)
         finally:
-            await self._permits.end_upload(request.run)
+            await self.permits.end_upload(request.run)
         if request.message.text or request.pictures:
             return request
         if request.run.notes:
             return Outbox(request.to, render("\n\n".join(request.run.notes)))
-        key = self._sentences.known(f"unsupported.{request.last.kind}")
-        return Outbox(request.to, self._sentences.say(request.language, key))
+        key = self.sentences.known(f"unsupported.{request.last.kind}")
+        return Outbox(request.to, self.sentences.say(request.language, key))
 
     def _refused(self, request: Request, reason: str) -> Outbox:
         key, file = f"documents.refused_{reason}", request.last.file
-        if not self._sentences.has(key):
+        if not self.sentences.has(key):
             key = "documents.refused_damaged"
-        values = {"name": file.name if file else "", "mb": f"{self._files.max_bytes / 2**20:.3g}"}
-        return Outbox(request.to, self._sentences.say(request.language, key, **values))
+        values = {"name": file.name if file else "", "mb": f"{self.files.max_bytes / 2**20:.3g}"}
+        return Outbox(request.to, self.sentences.say(request.language, key, **values))

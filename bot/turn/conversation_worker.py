@@ -10,7 +10,7 @@ One conversation is worked on by one worker at a time; conversations do not wait
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import NoReturn
 
@@ -46,25 +46,17 @@ What it does after the commit may outlast the lease.
 """
 
 
+@dataclass(slots=True)
 class ConversationWorker:
     """Serves wake-ups; several at once, each of another conversation."""
 
-    def __init__(
-        self,
-        ready_queue: ReadyQueue,
-        queue: TurnStore,
-        histories: HistoryParts,
-        permits: Permits,
-        run_turn: RunTurn,
-    ) -> None:
-        self.lease_s = queue.lease_s
-        self.is_stopping = False
-        self._ready_queue = ready_queue
-        self._queue = queue
-        self._histories = histories
-        self._permits = permits
-        self._run_turn = run_turn
-        self._unreadable: set[Scope] = set()
+    ready_queue: ReadyQueue
+    queue: TurnStore
+    histories: HistoryParts
+    permits: Permits
+    run_turn: RunTurn
+    is_stopping: bool = False
+    _unreadable: set[Scope] = field(default_factory=set, init=False)
 
     async def serve(self, wake_up: WakeUp) -> NoTurn:
         """Run the turns of a conversation until there are no more; return why.
@@ -73,7 +65,7 @@ class ConversationWorker:
         """
         conversation = Scope(wake_up.tag)
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
-        with self._queue.signals.heard(conversation) as signal:
+        with self.queue.signals.heard(conversation) as signal:
             while True:
                 step = await self._acquire(conversation, wake_up)
                 try:
@@ -89,28 +81,17 @@ class ConversationWorker:
                 elif step.why != "lost":
                     return step
 
-    async def listen(self) -> None:
-        """Hear at once what happens to the turns that run here; until cancelled."""
-        await self._queue.signals.listen()
-
     async def _acquire(self, conversation: Scope, wake_up: WakeUp, token: str = "") -> Next:
-        cursor = self._histories.cursor(conversation)
-        return await self._queue.acquire(conversation, cursor, token, wake_up.delivery)
-
-    async def _after(self, ended: Interrupted, opened: OpenTurn, wake_up: WakeUp) -> Next:
-        log.info("run ended", turn=opened.id, why=ended.why)
-        if ended.why == "stopped":
-            return replace(opened, is_stopped=True)
-        lease = opened.lease
-        return await self._acquire(lease.conversation, wake_up, lease.token)
+        cursor = self.histories.cursor(conversation)
+        return await self.queue.acquire(conversation, cursor, token, wake_up.delivery)
 
     async def _hand_over(self, conversation: Scope, wake_up: WakeUp, step: Next) -> None:
         """Give the lease back and wake another worker."""
         if isinstance(step, NoTurn):
             return
-        await self._queue.hand_over(conversation, step.lease.token)
-        await self._permits.wake(conversation)
-        await self._ready_queue.acknowledge(wake_up)
+        await self.queue.hand_over(conversation, step.lease.token)
+        await self.permits.wake(conversation)
+        await self.ready_queue.acknowledge(wake_up)
 
     async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
         """Run a turn, unless it has to be deferred; return what comes next.
@@ -118,33 +99,38 @@ class ConversationWorker:
         A turn that fails is begun again; after too many failures it gives itself up.
         """
         conversation = opened.lease.conversation
-        if opened.stored_version > stored_version.VERSION or not self._permits.take(opened):
+        if opened.stored_version > stored_version.VERSION or not self.permits.take(opened):
             return await self._defer(opened)
         with structlog.contextvars.bound_contextvars(turn=opened.id):
             try:
                 async with self._uninterrupted(opened, signal):
-                    return (await self._run_turn(opened)).then
+                    return (await self.run_turn(opened)).then
             except LeaseLost:
                 log.info("lease lost")
-                self._histories.scopes.drop(conversation)
+                self.histories.scopes.drop(conversation)
                 # After an erasure the lease is still ours, and would keep us out as well.
-                await self._queue.hand_over(conversation, opened.lease.token)
+                await self.queue.hand_over(conversation, opened.lease.token)
                 return NoTurn("lost")
             except Parked as parked:
                 log.warning("turn parked", pause_s=parked.pause_s)
                 return NoTurn("parked")
             except Interrupted as ended:
-                return await self._after(ended, opened, wake_up)
+                log.info("run ended", why=ended.why)
+                return (
+                    replace(opened, is_stopped=True)
+                    if ended.why == "stopped"
+                    else await self._acquire(conversation, wake_up, opened.lease.token)
+                )
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - the outer fence of a turn, which is logged
                 try:
-                    await self._queue.note_failure(opened, type(error).__name__)
+                    await self.queue.note_failure(opened, type(error).__name__)
                 finally:
                     log.exception("turn failed", exc_info=error)
                 return NoTurn("failed")
             finally:
-                await self._permits.end(opened.run)
+                await self.permits.end(opened.run)
 
     async def _defer(self, opened: OpenTurn) -> NoTurn:
         """Leave a turn for later, or one of a newer release to another worker."""
@@ -158,7 +144,7 @@ class ConversationWorker:
                     self._unreadable.clear()
                 self._unreadable.add(conversation)
                 log.warning("turn of a newer release given back", version=opened.stored_version)
-        await self._queue.defer(opened.lease, pause_ms)
+        await self.queue.defer(opened.lease, pause_ms)
         return NoTurn("deferred")
 
     @asynccontextmanager
@@ -202,19 +188,19 @@ class ConversationWorker:
         renewed = loop.time()
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.lease_s / RENEWALS):
+                async with asyncio.timeout(self.queue.lease_s / RENEWALS):
                     await signal.wait()
             signal.clear()
             was_shown = opened.run.shown is not None
             try:
-                await self._queue.renew(opened)
+                await self.queue.renew(opened)
                 renewed = loop.time()
             except Interrupted:
                 if was_shown or opened.run.shown is None:
                     raise
                 signal.set()  # a part of the reply was shown meanwhile, which may change the answer
             except StoreError:
-                if loop.time() - renewed > self.lease_s:
+                if loop.time() - renewed > self.queue.lease_s:
                     raise LeaseLost(opened.lease.conversation.tag) from None
 
 
@@ -231,53 +217,51 @@ lease after the wake-up.
 """
 
 
+@dataclass(slots=True)
 class TurnWorker:
     """Serves at most `max_turns` wake-ups at once until it is stopped."""
 
-    def __init__(
-        self, ready_queue: ReadyQueue, conversations: ConversationWorker, max_turns: int
-    ) -> None:
-        self._ready_queue = ready_queue
-        self._conversations = conversations
-        self._max_turns = max_turns
-        self._renew_every_s = conversations.lease_s / RENEWALS
-        self._reclaim_after_ms = int(conversations.lease_s * _RECLAIM_AFTER * 1000)
-        self._block_ms = int(min(_MAX_BLOCK_S, self._renew_every_s) * 1000)
-        self._serving: set[asyncio.Task[None]] = set()
-        self._last_reclaim = 0.0
+    ready_queue: ReadyQueue
+    conversations: ConversationWorker
+    max_turns: int
+    _serving: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _last_reclaim: float = field(default=0.0, init=False)
 
     async def run(self) -> None:
         """Read wake-ups, never more than there are free slots, until cancelled."""
-        listening = asyncio.create_task(self._conversations.listen())
+        # So that it is heard at once what happens to the turns that run here.
+        listening = asyncio.create_task(self.conversations.queue.signals.listen())
         try:
-            await self._keep_reading()
+            while True:
+                free = self.max_turns - len(self._serving)
+                if free <= 0:
+                    await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
+                    continue
+                for wake_up in await self._read(free):
+                    task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
+                    self._serving.add(task)
+                    task.add_done_callback(self._serving.discard)
         finally:
             await end_tasks([listening])
 
     async def stop(self, grace_s: float) -> None:
         """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before."""
-        self._conversations.is_stopping = True
+        self.conversations.is_stopping = True
         if self._serving:
             await asyncio.wait(self._serving, timeout=grace_s)
         await end_tasks(self._serving)
 
-    async def _keep_reading(self) -> NoReturn:
-        while True:
-            free = self._max_turns - len(self._serving)
-            if free <= 0:
-                await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
-                continue
-            for wake_up in await self._read(free):
-                task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
-                self._serving.add(task)
-                task.add_done_callback(self._serving.discard)
-
     async def _read(self, max_count: int) -> list[WakeUp]:
         """Wait for wake-ups, those of silent workers first; return none after a while."""
+        lease_s, now = self.conversations.queue.lease_s, asyncio.get_running_loop().time()
         try:
-            return await self._reclaim(max_count) or await self._ready_queue.read(
-                max_count, self._block_ms
-            )
+            if now - self._last_reclaim >= lease_s / RENEWALS:
+                self._last_reclaim = now
+                idle_ms = int(lease_s * _RECLAIM_AFTER * 1000)
+                if reclaimed := await self.ready_queue.reclaim(max_count, idle_ms):
+                    return reclaimed
+            block_ms = int(min(_MAX_BLOCK_S, lease_s / RENEWALS) * 1000)
+            return await self.ready_queue.read(max_count, block_ms)
         except StoreError as error:
             log.warning("store unavailable", reason=type(error).__name__, detail=str(error))
         except Exception:  # the outer fence: a worker that reads no wake-ups is worse
@@ -285,23 +269,16 @@ class TurnWorker:
         await asyncio.sleep(_PAUSE_S)
         return []
 
-    async def _reclaim(self, max_count: int) -> list[WakeUp]:
-        now = asyncio.get_running_loop().time()
-        if now - self._last_reclaim < self._renew_every_s:
-            return []
-        self._last_reclaim = now
-        return await self._ready_queue.reclaim(max_count, self._reclaim_after_ms)
-
     async def _serve(self, wake_up: WakeUp) -> None:
         """Serve one wake-up; if anything goes wrong, messages and wake-up stay."""
         renewing = asyncio.create_task(self._keep_renewing(wake_up))
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
-                ended = await self._conversations.serve(wake_up)
+                ended = await self.conversations.serve(wake_up)
                 # The wake-up of a dead holder brings us back. A holder that was paused may have
                 # lost its own.
                 pending = ended.wake_up if ended.why == "held" else None
-                await self._ready_queue.acknowledge(wake_up, if_pending=pending)
+                await self.ready_queue.acknowledge(wake_up, if_pending=pending)
             except StoreError as error:
                 log.warning("turn interrupted", reason=type(error).__name__)
             except Exception:
@@ -313,6 +290,6 @@ class TurnWorker:
         """Keep a wake-up from being reclaimed while it is served, over all the turns it takes."""
         is_ours = True
         while is_ours:
-            await asyncio.sleep(self._renew_every_s)
+            await asyncio.sleep(self.conversations.queue.lease_s / RENEWALS)
             with suppress(StoreError):
-                is_ours = await self._ready_queue.renew(wake_up)
+                is_ours = await self.ready_queue.renew(wake_up)

@@ -5,9 +5,9 @@ Decides what each of Telegram's errors means for the turn; never asks the model.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -51,12 +51,12 @@ class Parked(Exception):
         self.pause_s = pause_s
 
 
+@dataclass(slots=True)
 class _SendRetries:
     """Says how long to pause after each failure of one part, until the turn must be parked."""
 
-    def __init__(self) -> None:
-        self._waited_s = 0.0
-        self._pauses = iter(_UNREACHABLE_PAUSES_S)
+    _waited_s: float = 0.0
+    _pauses: Iterator[float] = field(default_factory=lambda: iter(_UNREACHABLE_PAUSES_S))
 
     def pause_s(self, error: FloodWait | Unreachable) -> float:
         """Return the pause; raise `Parked` if it would be too long."""
@@ -106,22 +106,15 @@ class Delivery:
     edited: int = 0
 
 
+@dataclass(slots=True)
 class Deliverer:
     """Sends outboxes; `timeout_s` bounds the call for one part."""
 
-    def __init__(
-        self,
-        chat: Chat,
-        timeout_s: float,
-        export: MakeFile,
-        observe: Observer,
-        pause: Pause = asyncio.sleep,
-    ) -> None:
-        self._chat = chat
-        self._timeout_s = timeout_s
-        self._export = export
-        self._observe = observe
-        self._pause = pause
+    chat: Chat
+    timeout_s: float
+    export: MakeFile
+    observe: Observer
+    pause: Pause = asyncio.sleep
 
     async def deliver(
         self,
@@ -144,7 +137,9 @@ class Deliverer:
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
         to, in_doubt, edited, first = outbox.to, 0, 0, start
-        if start == 0 and outbox.is_rich and self._chat.takes_rich(to.chat_id):
+        formers = () if outbox.is_below else outbox.replaces
+        is_rich = outbox.rich_parts > 0 and not formers
+        if start == 0 and is_rich and self.chat.takes_rich(to.chat_id):
             rich = Part(rich_markdown(outbox.said), is_rich=True)
             try:
                 in_doubt, to = await self._send(to, rich, partial(mark, 0, sent))
@@ -160,7 +155,7 @@ class Deliverer:
                 await self.guard(to.chat_id, in_doubt, marking(), edited)
             # Only the first part shows which message is answered.
             to = to if number == 0 else replace(to, reply_to=0)
-            former = outbox.edits[number] if number < len(outbox.edits) else 0
+            former = formers[number] if number < len(formers) else 0
             try:
                 sent_id, to = await self._send(
                     to, outbox.parts[number], marking, former, requesting
@@ -202,7 +197,7 @@ class Deliverer:
 
     async def _delete(self, chat_id: int, message_id: int) -> None:
         try:
-            await self._chat.delete(chat_id, message_id)
+            await self.chat.delete(chat_id, message_id)
         except TelegramError as error:
             log.warning("part not deleted", reason=type(error).__name__)
 
@@ -226,13 +221,13 @@ class Deliverer:
                 if former:
                     await self._edit_shielded(to.chat_id, former, part, marking)
                     return former, to
-                async for wait_s in self._chat.waits(to.chat_id):
-                    await self._pause(wait_s)
+                async for wait_s in self.chat.waits(to.chat_id):
+                    await self.pause(wait_s)
                     await marking()
                 async with requesting():
                     return await self._send_shielded(to, part), to
             except (FloodWait, Unreachable) as error:
-                await self._pause(retries.pause_s(error))
+                await self.pause(retries.pause_s(error))
             except ChatMigrated as error:
                 # Ids of messages of the old group may be other messages in the new one.
                 to = replace(to, chat_id=error.new_chat_id, reply_to=0)
@@ -271,36 +266,36 @@ class Deliverer:
         if part.export_of or part.file:
             raise Refused("other", "a text cannot become a file")
         try:
-            await self._chat.edit(chat_id, message_id, part, self._timeout_s)
+            await self.chat.edit(chat_id, message_id, part, self.timeout_s)
         except OutcomeUnknown as error:
             raise Unreachable(str(error)) from error
 
     async def _send_shielded(self, to: Destination, part: Part) -> int:
         """Send a part; if this is cancelled meanwhile, wait for the part and delete it."""
         sending = asyncio.ensure_future(self._send_observed(to, part))
+
+        async def take_back() -> None:
+            with suppress(TelegramError):
+                await self._delete(to.chat_id, await sending)
+
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
-            await shielded(self._take_back(to.chat_id, sending))
+            await shielded(take_back())
             raise
-
-    async def _take_back(self, chat_id: int, sending: Awaitable[int]) -> None:
-        """Delete a part as soon as it was sent."""
-        with suppress(TelegramError):
-            await self._delete(chat_id, await sending)
 
     async def _send_observed(self, to: Destination, part: Part) -> int:
         """Make the file that a part stands for, and send both; observers hear of the outcome."""
         if part.export_of:
-            part = replace(part, file=await self._export(Scope(part.export_of)))
+            part = replace(part, file=await self.export(Scope(part.export_of)))
         outcome, began = "sent", time.monotonic()
         try:
-            return await self._chat.send(to, part, self._timeout_s)
+            return await self.chat.send(to, part, self.timeout_s)
         except TelegramError as error:
             outcome = type(error).__name__
             raise
         finally:
-            self._observe(PartSent(outcome, time.monotonic() - began))
+            self.observe(PartSent(outcome, time.monotonic() - began))
 
 
 def _simpler(part: Part, refusal: Refused) -> tuple[Part, ...]:

@@ -6,7 +6,8 @@ draft. Errors of a draft do not reach the turn, and the reply is the same withou
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -37,33 +38,25 @@ _MAX_CHARS = 3800
 _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 
+@dataclass(slots=True)
 class Draft:
     """One draft; `doing` takes the names of called tools and returns the line that is shown.
 
     It belongs to one run of a turn: it tells the run what the person sees.
     """
 
-    def __init__(
-        self,
-        chat: Chat,
-        to: Destination,
-        draft_id: int,
-        doing: Callable[[set[str]], Part],
-        run: Run,
-    ) -> None:
-        self._chat = chat
-        self._to = to
-        self._id = draft_id
-        self._doing = doing
-        self._run = run
-        self._begun = asyncio.Event()
-        self._gone = asyncio.Event()
-        self._answers: list[SoFar] = []
-        self._reply = GrowingReply()
-        self._tools: set[str] = set()
-        self._frame = Part("")
-        self.is_shown = False
-        """Whether the person sees the draft, so that "typing" is not needed."""
+    chat: Chat
+    to: Destination
+    draft_id: int
+    doing: Callable[[set[str]], Part]
+    run: Run
+    is_shown: bool = False  # the person sees the draft, so that "typing" is not needed
+    _begun: asyncio.Event = field(default_factory=asyncio.Event)
+    _gone: asyncio.Event = field(default_factory=asyncio.Event)
+    _answers: list[SoFar] = field(default_factory=list)
+    _reply: GrowingReply = field(default_factory=GrowingReply)
+    _tools: set[str] = field(default_factory=set)
+    _frame: Part = field(default_factory=lambda: Part(""))
 
     def watch(self, so_far: SoFar) -> None:
         """Add an answer that grows; a second model or a second attempt writes another one."""
@@ -77,7 +70,7 @@ class Draft:
         try:
             await self._begun.wait()
             await asyncio.sleep(_FIRST_S)
-            with self._chat.on_message(self._to, self._gone.set):
+            with self.chat.on_message(self.to, self._gone.set):
                 await self._keep_growing()
         except TelegramError:
             return
@@ -107,12 +100,12 @@ class Draft:
 
         The run is told before: a frame may arrive although its call is cancelled.
         """
-        run, before = self._run, self._run.shown
+        run, before = self.run, self.run.shown
         if run.is_ending:
             return False
         run.shown = self._reply.source[len(run.before) :]
         try:
-            is_shown = await self._chat.show_draft(self._to, self._id, frame)
+            is_shown = await self.chat.show_draft(self.to, self.draft_id, frame)
         except (*DECLINED, BadToken):
             run.shown = before
             raise
@@ -125,11 +118,11 @@ class Draft:
         written = self._written()
         if isinstance(written, str):
             self._tools = set()
-            frame = await self._reply.frame((self._run.before + written)[:_MAX_CHARS])
+            frame = await self._reply.frame((self.run.before + written)[:_MAX_CHARS])
             self._frame = frame if frame.text else self._frame
         elif written != self._tools:
             self._reply, self._tools = GrowingReply(), written
-            self._frame = self._doing(written)
+            self._frame = self.doing(written)
         return self._frame
 
     def _written(self) -> str | set[str]:
@@ -171,6 +164,7 @@ _TYPING_EVERY_S = 4.5
 """Telegram shows it for five seconds."""
 
 
+@dataclass(frozen=True, slots=True)
 class TypingIndicator:
     """Shows "typing", and limits how long the slow steps of a turn take.
 
@@ -178,37 +172,27 @@ class TypingIndicator:
     draft that shows a reply as it grows, None where there is none.
     """
 
-    def __init__(
-        self,
-        chat: Chat,
-        timeout_s: float,
-        draft_of: Callable[[Request], Draft | None] = lambda _: None,
-    ) -> None:
-        self._chat = chat
-        self._timeout_s = timeout_s
-        self._draft_of = draft_of
+    chat: Chat
+    timeout_s: float
+    draft_of: Callable[[Request], Draft | None] = lambda _: None
 
     @asynccontextmanager
     async def answering(self, request: Request) -> AsyncIterator[None]:
         """Show what the model writes until the block ends, and "typing" before; see `shown`."""
-        draft = self._draft_of(request)
-        if draft is None:
-            async with self.shown(request):
-                yield
-            return
-        growing = asyncio.create_task(draft.keep_growing())
+        draft = self.draft_of(request)
+        growing = [asyncio.create_task(draft.keep_growing())] if draft else []
         try:
-            with watching(draft.watch):
+            with watching(draft.watch) if draft else nullcontext():
                 async with self.shown(request, draft):
                     yield
         finally:
-            await end_tasks([growing])
+            await end_tasks(growing)
 
     @asynccontextmanager
     async def shown(self, request: Request, draft: Draft | None = None) -> AsyncIterator[None]:
         """Show "typing" until the block ends; raise `TimeoutError` at the turn's deadline."""
         run = request.run
-        run.ends_at = run.ends_at or asyncio.get_running_loop().time() + self._timeout_s
+        run.ends_at = run.ends_at or asyncio.get_running_loop().time() + self.timeout_s
         to = None if request.last.is_task else request.to  # it may have nothing to say
         task = asyncio.create_task(self._keep_typing(to, draft))
         try:
@@ -222,7 +206,7 @@ class TypingIndicator:
         try:
             while to:
                 if draft is None or not draft.is_shown:
-                    await self._chat.show_typing(to)
+                    await self.chat.show_typing(to)
                 await asyncio.sleep(_TYPING_EVERY_S)
         except TelegramError:
             return

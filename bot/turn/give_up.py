@@ -5,7 +5,7 @@ neutral sentence, with a button that tries once more. An error is counted; a pro
 leaves only the count of the attempts.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -35,18 +35,13 @@ def is_given_up(opened: OpenTurn) -> bool:
     return unanswered or opened.failures >= MAX_FAILURES or _has_notice(opened)
 
 
+@dataclass(slots=True)
 class GiveUp:
     """Makes a dead letter of a turn and returns the notice."""
 
-    def __init__(
-        self,
-        letters: DeadLetters,
-        sentences: Sentences,
-        observe: Observer,
-    ) -> None:
-        self._letters = letters
-        self._sentences = sentences
-        self._observe = observe
+    letters: DeadLetters
+    sentences: Sentences
+    observe: Observer
 
     async def give_up(self, opened: OpenTurn) -> Outbox:
         """Return the notice of a turn that is given up; raise `LeaseLost` or `StoreError`.
@@ -62,21 +57,21 @@ class GiveUp:
         last = _last_message(opened)
         is_kept = not (is_off_record(opened, [last]) or last.is_task)
         if is_kept and last.message_id and outbox.parts:
-            label = self._sentences.text(last.sender.language, "buttons.again")
+            label = self.sentences.text(last.sender.language, "buttons.again")
             question = Question("letter", last.sender.id, f"{opened.id},{last.sender.id}")
             button = Button(label, f"letter:{question.nonce}")
             asking = with_buttons(outbox.parts, button, question=question)
             outbox = replace(outbox, parts=asking)
         letter, stored = replace(opened, entries=entries), outbox.to_bytes()
-        await self._letters.set_aside(letter, error, stored, outbox.questions, is_kept=is_kept)
-        self._observe(GaveUp(error))
+        await self.letters.set_aside(letter, error, stored, outbox.questions, is_kept=is_kept)
+        self.observe(GaveUp(error))
         return outbox
 
     def _notice(self, opened: OpenTurn) -> Outbox:
         last = _last_message(opened)
         if opened.failures > MAX_FAILURES:
             return Outbox(replace(answer_to(last), reply_to=0), (), is_unread=True)
-        said = self._sentences.say(last.sender.language, "error.apology", reference=opened.id)
+        said = self.sentences.say(last.sender.language, "error.apology", reference=opened.id)
         former = last.replaced.answer_ids if last.replaced else ()
         return Outbox(answer_to(last), said, is_unread=True, replaces=former)
 

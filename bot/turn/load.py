@@ -5,8 +5,8 @@ that was erased does not bring it back.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -35,6 +35,7 @@ _MAX_WORDS = 12
 """A question of fewer content words and at most so many words is a follow-up."""
 
 
+@dataclass(frozen=True, slots=True)
 class ContextLoader:
     """Loads contexts; `recall_k` is how many earlier messages a turn finds at most.
 
@@ -42,26 +43,18 @@ class ContextLoader:
     does not see them, so they must not mark its answer as untrusted.
     """
 
-    def __init__(
-        self,
-        behaviors: AIContextBehavior,
-        chat: Chat,
-        selector: MessageSelector,
-        recall_k: int,
-        shown: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda found: found.recalled,
-    ) -> None:
-        self._behaviors = behaviors
-        self._chat = chat
-        self._selector = selector
-        self._recall_k = recall_k
-        self._shown = shown
+    behaviors: AIContextBehavior
+    chat: Chat
+    selector: MessageSelector
+    recall_k: int
+    shown: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda found: found.recalled
 
     async def load(self, request: Request, history: ChatHistory) -> AgentContext:
         """Search earlier messages while the behaviors prepare; raise `LeaseLost`, `StoreError`."""
         message, last = request.message, request.last
         is_new = last.begins_session
-        window = () if is_new else history.select_messages(self._selector)
-        asker = asker_of(last, self._chat)
+        window = () if is_new else history.select_messages(self.selector)
+        asker = asker_of(last, self.chat)
 
         async def is_admin() -> bool:
             try:
@@ -74,7 +67,8 @@ class ContextLoader:
         writes: list[ToolWrite] = []
         call_context = call_context_of(last, history.conversation, is_admin)
         call_context = replace(call_context, writes=writes, asked=asked)
-        recall = self._recall(asked, window, history)
+        seen = frozenset(each.seq for each in window)
+        recall = history.search(asked, self.recall_k, exclude=seen)
         if request.is_off_record:  # the history is only this session, and no behavior hears of it
             recalled, memory_context = await recall, ""
         else:
@@ -83,7 +77,7 @@ class ContextLoader:
                 recalled, memory_context = await recall, await preparing
             finally:  # if recall failed, the hooks must not go on without an owner
                 await end_tasks([preparing])
-            recalled = tuple(await history.with_facts(recalled))
+            recalled = await history.with_facts(recalled)
         replies = await find_replied(request, history)
         remembered = [each for found in recalled for each in found.messages]
         remembered += [each for one in replies for each in (one.question, one.message) if each]
@@ -102,29 +96,23 @@ class ContextLoader:
             speakers=Speakers((*history.messages, *remembered, message)) if last.is_group else None,
             replies=replies,
             window=window,
-            recalled=recalled,
+            recalled=tuple(recalled),
             memory_context=memory_context,
             call_context=call_context,
             writes=writes,
         )
-        context.recalled = await beside_others(self._shown, context)
+        context.recalled = await beside_others(self.shown, context)
         return context
-
-    async def _recall(
-        self, asked: str, window: Sequence[Message], history: ChatHistory
-    ) -> tuple[SearchResult, ...]:
-        seen = frozenset(message.seq for message in window)
-        return tuple(await history.search(asked, self._recall_k, exclude=seen))
 
     async def _prepare(
         self, call_context: CallContext, history: ChatHistory, message: Message
     ) -> str:
         """Call the hooks of a new message in their order; return the memory context."""
-        await self._behaviors.on_resume(call_context)
+        await self.behaviors.on_resume(call_context)
         if not history.is_searchable:
-            await self._behaviors.on_conversation_created(call_context)
-        await self._behaviors.on_new_message(call_context, message)
-        return await self._behaviors.on_model_invoke(call_context, [message])
+            await self.behaviors.on_conversation_created(call_context)
+        await self.behaviors.on_new_message(call_context, message)
+        return await self.behaviors.on_model_invoke(call_context, [message])
 
 
 def _asked(message: Message, history: ChatHistory) -> str:

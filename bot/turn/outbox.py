@@ -49,16 +49,6 @@ class Outbox:
     heard: tuple[tuple[int, str], ...] = ()
     is_below: bool = False
 
-    @property
-    def is_rich(self) -> bool:
-        """Whether to try a rich message first; plain parts are edited into a former reply."""
-        return self.rich_parts > 0 and not self.edits
-
-    @property
-    def edits(self) -> tuple[int, ...]:
-        """The messages that the parts are edited into."""
-        return () if self.is_below else self.replaces
-
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         to = (self.to.chat_id, self.to.topic_id, self.to.reply_to)

@@ -34,31 +34,14 @@ _Permit = tuple[Literal["turns", "uploads", "pictures"], int]
 """What is counted, and for which person; 0 stands for all people."""
 
 
-@dataclass(frozen=True, slots=True)
-class PersonLimits:
-    """What one person may have at once in one process."""
-
-    max_turns: int = 4
-    max_uploads: int = 1
-
-    def max_of(self, permit: _Permit) -> int:
-        """Return how many there may be."""
-        match permit:
-            case "turns", _:
-                return self.max_turns
-            case "pictures", _:
-                return _MAX_SHOWN
-            case _, 0:
-                return MAX_UPLOADS
-            case _:
-                return self.max_uploads
-
-
 @dataclass(slots=True)
 class Permits:
-    """Counts what is under way and remembers what waits; `wake` wakes a conversation."""
+    """Counts what is under way and remembers what waits; `wake` wakes a conversation.
 
-    limits: PersonLimits
+    One person may have `max_turns` turns and one upload at once.
+    """
+
+    max_turns: int
     wake: Callable[[Scope], Awaitable[None]]
     _under_way: Counter[_Permit] = field(default_factory=Counter)
     _held: dict[Run, list[_Permit]] = field(default_factory=dict)
@@ -71,7 +54,7 @@ class Permits:
         """
         conversation, needed = opened.lease.conversation, _needed(opened)
         for permit, count in Counter(needed).items():
-            if self._under_way[permit] + count > self.limits.max_of(permit):
+            if count > self._free(permit):
                 waiting = self._waiting.setdefault(permit, {})
                 if len(waiting) < _MAX_WAITING:
                     waiting[conversation] = None
@@ -95,24 +78,26 @@ class Permits:
         await self._take_back(done)
 
     async def _take_back(self, done: list[_Permit]) -> None:
+        """Give the permits to as many waiting conversations as there are free ones."""
         self._under_way.subtract(done)
-        woken = [each for permit in done for each in self._admissible(permit)]
-        for conversation in dict.fromkeys(woken):
+        woken: dict[Scope, None] = {}
+        for permit in done:
+            waiting = self._waiting.get(permit, {})
+            for conversation in list(waiting)[: self._free(permit)]:
+                woken[conversation] = waiting.pop(conversation)
+            if not waiting:
+                self._waiting.pop(permit, None)
+            if not self._under_way[permit]:
+                del self._under_way[permit]
+        for conversation in woken:
             with suppress(StoreError):  # its turn is tried again when it is due
                 await self.wake(conversation)
 
-    def _admissible(self, permit: _Permit) -> list[Scope]:
-        """Return, and forget, as many waiting conversations as there are free permits."""
-        free = self.limits.max_of(permit) - self._under_way[permit]
-        if not self._under_way[permit]:
-            del self._under_way[permit]
-        waiting = self._waiting.get(permit, {})
-        woken = list(waiting)[:free]
-        for conversation in woken:
-            del waiting[conversation]
-        if not waiting:
-            self._waiting.pop(permit, None)
-        return woken
+    def _free(self, permit: _Permit) -> int:
+        kind, person = permit
+        max_uploads = 1 if person else MAX_UPLOADS
+        limits = {"turns": self.max_turns, "pictures": _MAX_SHOWN, "uploads": max_uploads}
+        return limits[kind] - self._under_way[permit]
 
 
 def _needed(opened: OpenTurn) -> list[_Permit]:

@@ -169,6 +169,8 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
     texts = [update for update in updates if update.kind in _WITH_TEXT]
     text, lengths = joined([each.text if each in texts else None for each in updates])
     first, last = updates[0], updates[-1]
+    # Only a text that describes a photo has a file; a sticker's emoji says enough.
+    photo = first.file if first.kind == "text" else None
     edited_at = tuple(update.edited_at for update in updates)
     return Message(
         seq=0,
@@ -186,17 +188,10 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         lengths=lengths if len(updates) > 1 else (),
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
         replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
-        photo=_photo_of(first),
+        photo=photo.file_id if photo and photo.name != STICKER_FILE else "",
         album=next((each.album for each in texts if each.album), ""),
         edited_at=edited_at if any(edited_at) else (),
     )
-
-
-def _photo_of(update: IncomingMessage) -> str:
-    """Return Telegram's id of the photo that a text describes; only such texts have a file."""
-    if update.kind != "text" or update.file is None or update.file.name == STICKER_FILE:
-        return ""
-    return update.file.file_id
 
 
 def answer_to(asked: IncomingMessage) -> Destination:

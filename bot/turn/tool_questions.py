@@ -5,7 +5,7 @@ A yes goes into the mailbox like a message, and its turn runs the tool.
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 
 import orjson
 import structlog
@@ -87,12 +87,12 @@ class ToolButtons:
         return self._sentences.say(language, key, server=asked.server, tool=asked.tool)
 
 
+@dataclass(frozen=True, slots=True)
 class AgreedRun:
     """Brings the result of an agreed call into the context, for the model to answer."""
 
-    def __init__(self, questions: Questions, run_tools: RunTools) -> None:
-        self._questions = questions
-        self._run_tools = run_tools
+    questions: Questions
+    run_tools: RunTools
 
     async def bring(self, request: Request, context: AgentContext) -> bool:
         """Run the tool; return False if there is nothing to answer.
@@ -100,7 +100,7 @@ class AgreedRun:
         Raise `LeaseLost` or `StoreError`.
         """
         nonce, update_id = request.last.agreed, request.last.update_id
-        begun = await self._questions.begin(context.conversation, nonce, update_id)
+        begun = await self.questions.begin(context.conversation, nonce, update_id)
         if begun is None:
             log.info("agreed tool not run")
             return False
@@ -111,7 +111,7 @@ class AgreedRun:
         if which == "first":
             context.is_agreed = True
             try:
-                step = await self._run_tools(action, context)
+                step = await self.run_tools(action, context)
             finally:
                 context.is_agreed = False
         else:

@@ -7,7 +7,8 @@ delivered and committed. After the commit, learning begins and the behaviors hea
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -15,7 +16,7 @@ from bot.commands.access import call_context_of
 from bot.turn.answer import Answerer
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.give_up import is_given_up
-from bot.turn.observers import Observer, Step, StepBegan, TurnBegan, TurnEnded
+from bot.turn.observers import Observer, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, unpack, with_words
 from memory.behaviors.behavior import AIContextBehavior
@@ -30,36 +31,27 @@ from memory.work.item import WorkChanges, WorkItem, due_task
 log = structlog.get_logger(__name__)
 
 
+@dataclass(slots=True)
 class AfterTurn:
     """`learn` begins to learn from a conversation, in the background, and returns at once."""
 
-    def __init__(
-        self, behaviors: AIContextBehavior, learn: Callable[[Scope], None], observe: Observer
-    ) -> None:
-        self._behaviors = behaviors
-        self._learn = learn
-        self._observe = observe
+    behaviors: AIContextBehavior
+    learn: Callable[[Scope], None]
+    observe: Observer
 
     @contextmanager
-    def observed(self, opened: OpenTurn) -> Iterator[Callable[[Step], None]]:
-        """Tell observers that a turn begins, how long the block took and how it ended.
-
-        The block calls what it is given whenever it begins a step after the first one.
-        """
-        self._observe(TurnBegan(opened))
+    def observed(self, opened: OpenTurn) -> Iterator[None]:
+        """Tell observers that a turn begins, how long the block took and how it ended."""
+        self.observe(TurnBegan(opened))
         began, outcome = time.monotonic(), "closed"
-
-        def begin(step: Step) -> None:
-            self._observe(StepBegan(step))
-
-        begin("answer")
+        self.observe(StepBegan("answer"))
         try:
-            yield begin
+            yield
         except BaseException as error:
             outcome = type(error).__name__
             raise
         finally:
-            self._observe(TurnEnded(outcome, time.monotonic() - began))
+            self.observe(TurnEnded(outcome, time.monotonic() - began))
 
     @asynccontextmanager
     async def suspended(self, request: Request, conversation: Scope) -> AsyncIterator[None]:
@@ -73,7 +65,7 @@ class AfterTurn:
             raise
         except Exception:
             if not request.is_off_record and request.last.kind != "command":
-                await self._behaviors.on_suspend(call_context_of(request.last, conversation))
+                await self.behaviors.on_suspend(call_context_of(request.last, conversation))
             raise
 
     async def closed(
@@ -90,70 +82,63 @@ class AfterTurn:
         """
         if request.is_off_record or not (messages or outbox.ends_session):
             return
-        self._learn(conversation)
+        self.learn(conversation)
         call_context = call_context_of(request.last, conversation)
         if outbox.ends_session:
             if not messages:
-                await self._behaviors.on_resume(call_context)
-            await self._behaviors.on_conversation_checkpoint(call_context)
+                await self.behaviors.on_resume(call_context)
+            await self.behaviors.on_conversation_checkpoint(call_context)
         for message in messages:
             if message.role == "assistant":
-                await self._behaviors.on_new_message(call_context, message)
-        await self._behaviors.on_suspend(call_context)
+                await self.behaviors.on_new_message(call_context, message)
+        await self.behaviors.on_suspend(call_context)
 
 
+@dataclass(slots=True)
 class TurnRunner:
     """Runs turns: several at once, but never two of one conversation."""
 
-    def __init__(
-        self,
-        queue: TurnStore,
-        histories: HistoryParts,
-        answerer: Answerer,
-        deliverer: Deliverer,
-        after: AfterTurn,
-    ) -> None:
-        self._queue = queue
-        self._histories = histories
-        self._answerer = answerer
-        self._deliverer = deliverer
-        self._after = after
+    queue: TurnStore
+    histories: HistoryParts
+    answerer: Answerer
+    deliverer: Deliverer
+    after: AfterTurn
 
     async def run(self, opened: OpenTurn) -> Committed:
         """Answer, deliver and commit.
 
         Raise `LeaseLost`, `Interrupted`, `Parked` or `StoreError`.
         """
-        began = time.monotonic()
-        with self._after.observed(opened) as begin:
+        began, observe = time.monotonic(), self.after.observe
+        with self.after.observed(opened):
             if is_given_up(opened):
                 return await self._give_up(opened, began)
-            request = unpack(opened, self._histories.tokens)
+            request = unpack(opened, self.histories.tokens)
             history = await self._history(opened, request)
-            async with self._after.suspended(request, history.conversation):
+            async with self.after.suspended(request, history.conversation):
                 if opened.outbox:
                     outbox = Outbox.from_bytes(opened.outbox)
                 else:
                     # An edit has no reply of its own: the question that it becomes is stopped.
                     if opened.is_stopped and request.last.kind != "edit":
-                        outbox = await self._answerer.stop(request, history)
+                        outbox = await self.answerer.stop(request, history)
                     else:
-                        outbox = await self._answerer.answer(request, history)
+                        outbox = await self.answerer.answer(request, history)
                     outbox = _placed(request, outbox)
-                    begin("outbox")
+                    observe(StepBegan("outbox"))
                     outbox = await self._stored(opened, outbox)
                 if outbox.heard:
-                    request = with_words(request, outbox.heard, self._histories.tokens)
-                begin("delivery")
+                    request = with_words(request, outbox.heard, self.histories.tokens)
+                observe(StepBegan("delivery"))
                 delivery = await self._deliver(opened, outbox)
-                begin("commit")
+                observe(StepBegan("commit"))
                 messages = self._to_remember(request, outbox, delivery)
                 closing = _closing(request, outbox, delivery)
                 committed = await self._commit(opened, delivery, messages, closing)
                 if messages and not request.is_off_record:
                     history.committed(messages, committed.exchange, committed.first_seq)
-                begin("after")
-                await self._after.closed(request, history.conversation, outbox, messages)
+                observe(StepBegan("after"))
+                await self.after.closed(request, history.conversation, outbox, messages)
                 _log_closed(opened, outbox, delivery, began)
                 return committed
 
@@ -162,25 +147,25 @@ class TurnRunner:
         if outbox.has_contents:
             stored = outbox.to_bytes()
             with suppress(StoreFull):
-                if len(stored) <= self._queue.room():
-                    await self._queue.write_outbox(opened, stored, outbox.questions)
+                if len(stored) <= self.queue.room():
+                    await self.queue.write_outbox(opened, stored, outbox.questions)
                     return outbox
             log.warning("no room for files of an answer", bytes=len(stored))
             outbox = outbox.without_contents()
-        await self._queue.write_outbox(opened, outbox.to_bytes(), outbox.questions)
+        await self.queue.write_outbox(opened, outbox.to_bytes(), outbox.questions)
         return outbox
 
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
         conversation = opened.lease.conversation
         if opened.off_record and request.is_off_record:
             if request.last.begins_session:
-                return replace(opened.off_record, said=()).history(self._histories, conversation)
-            return opened.off_record.history(self._histories, conversation)
-        return await ChatHistory.of_turn(self._histories, conversation, opened.loaded, opened.facts)
+                return replace(opened.off_record, said=()).history(self.histories, conversation)
+            return opened.off_record.history(self.histories, conversation)
+        return await ChatHistory.of_turn(self.histories, conversation, opened.loaded, opened.facts)
 
     async def _give_up(self, opened: OpenTurn, began: float) -> Committed:
         """Close a turn that failed too often with a notice; its messages are not even unpacked."""
-        outbox = await self._answerer.give_up(opened)
+        outbox = await self.answerer.give_up(opened)
         # The notice replaces the reply, so nothing of the reply counts as sent.
         delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
         committed = await self._commit(opened, delivery, [], Closing())
@@ -188,21 +173,19 @@ class TurnRunner:
         return committed
 
     async def _deliver(self, opened: OpenTurn, outbox: Outbox) -> Delivery:
-        async def mark(part: int, sent: tuple[int, ...]) -> None:
-            await self._queue.mark_sending(opened, part, sent)
-
+        mark = partial(self.queue.mark_sending, opened)
         try:
-            return await self._deliverer.deliver(outbox, opened.sending, opened.sent, mark)
+            return await self.deliverer.deliver(outbox, opened.sending, opened.sent, mark)
         except Parked as parked:
-            await self._queue.park(opened.lease, int(parked.pause_s * 1000))
+            await self.queue.park(opened.lease, int(parked.pause_s * 1000))
             raise
 
     async def _commit(
         self, opened: OpenTurn, delivery: Delivery, messages: Sequence[Message], closing: Closing
     ) -> Committed:
-        cursor = self._histories.cursor(opened.lease.conversation)
-        commit = self._queue.commit(opened, messages, cursor, closing=closing)
-        return await self._deliverer.guard(
+        cursor = self.histories.cursor(opened.lease.conversation)
+        commit = self.queue.commit(opened, messages, cursor, closing=closing)
+        return await self.deliverer.guard(
             delivery.chat_id, delivery.in_doubt, commit, delivery.edited
         )
 
@@ -221,7 +204,7 @@ class TurnRunner:
             text=outbox.said,
             sent_at=time.time(),
             message_ids=delivery.sent,
-            tokens=self._histories.tokens.count(outbox.said),
+            tokens=self.histories.tokens.count(outbox.said),
             is_first_party=not outbox.is_untrusted,
             used=outbox.used,
         )
@@ -229,12 +212,13 @@ class TurnRunner:
 
 
 def _placed(request: Request, outbox: Outbox) -> Outbox:
-    """Return a reply with what it replaces, and with the beginning of a session if it begins one.
+    """Return a reply with what its turn knows: what it replaces, what was heard, a new session.
 
     An unread message begins nothing: the person is asked to send it again.
     """
     begins = request.last.begins_session and not outbox.is_unread
-    outbox = replace(outbox, ends_session=outbox.ends_session or begins)
+    heard = (*request.run.heard, *request.run.seen)
+    outbox = replace(outbox, ends_session=outbox.ends_session or begins, heard=heard)
     if not (request.replaces and outbox.parts and not outbox.is_unread):
         return outbox  # what answers nothing takes no place of an answer
     is_below = request.last.is_retried

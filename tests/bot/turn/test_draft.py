@@ -217,4 +217,4 @@ def test_a_draft_has_the_number_of_the_waiting_message_also_after_an_edit() -> N
     request = Request((edited,), message, (message,), (Entry(5, 7, is_command=False, body=b""),))
     draft = draft_of(DraftChat(), Sentences(Catalogue()), request)
     assert draft
-    assert draft._id == 5
+    assert draft.draft_id == 5

@@ -10,7 +10,7 @@ from bot.telegram.edits import edited_entry
 from bot.telegram.updates import from_bytes, to_bytes
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.outbox import Outbox
-from bot.turn.permits import Permits, PersonLimits
+from bot.turn.permits import Permits
 from memory.memory import Memory
 from memory.queue import stored_version
 from memory.queue.mailbox import Entry
@@ -43,7 +43,7 @@ def worker(memory: Memory) -> ConversationWorker:
         assert not turn.outbox or Outbox.from_bytes(turn.outbox) == OUTBOX
         return await memory.turns.commit(turn, exchange_of(turn), Cursor())
 
-    permits = Permits(PersonLimits(), memory.mailbox.wake)
+    permits = Permits(4, memory.mailbox.wake)
     return ConversationWorker(memory.ready_queue(), memory.turns, memory.histories, permits, run)
 
 

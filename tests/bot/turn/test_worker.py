@@ -23,7 +23,7 @@ from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.deliver import Deliverer, Parked
 from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
-from bot.turn.permits import Permits, PersonLimits
+from bot.turn.permits import Permits
 from bot.turn.request import Request
 from bot.turn.turn import AfterTurn, TurnRunner
 from memory.behaviors.behavior import AIContextBehavior
@@ -172,7 +172,7 @@ class Rig:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.runner = ScriptedRunner(memory)
-        permits = Permits(PersonLimits(), memory.mailbox.wake)
+        permits = Permits(4, memory.mailbox.wake)
         self.ready_queue = WatchedReadyQueue(memory)
         conversations = ConversationWorker(
             self.ready_queue, memory.turns, memory.histories, permits, self.runner.run

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from bot.turn.conversation_worker import ConversationWorker, TurnWorker
-from bot.turn.permits import Permits, PersonLimits
+from bot.turn.permits import Permits
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
@@ -93,7 +93,7 @@ async def accept(memory: Memory, day: Day, update_id: int, conversation: Scope) 
 
 async def work(memory: Memory, day: Day, stopping: asyncio.Event) -> None:
     """Answer until `stopping` is set, and sweep for conversations whose wake-up was lost."""
-    permits = Permits(PersonLimits(), memory.mailbox.wake)
+    permits = Permits(4, memory.mailbox.wake)
     ready_queue, run_turn = memory.ready_queue(), EchoRunner(memory, day).run
     conversations = ConversationWorker(
         ready_queue, memory.turns, memory.histories, permits, run_turn

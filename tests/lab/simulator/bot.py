@@ -27,7 +27,7 @@ from bot.turn.answer import CommandStep, QuotaStep
 from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
-from bot.turn.permits import Permits, PersonLimits
+from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import AfterTurn, TurnRunner
@@ -167,7 +167,7 @@ class SimulatedBot:
         )
         named = NamingRunner(self._turn, connections.auditor.records, chance)
         # So low that turns are deferred in most schedules.
-        permits = Permits(PersonLimits(max_turns=1), memory.mailbox.wake)
+        permits = Permits(1, memory.mailbox.wake)
         self._ready_queue = memory.ready_queue()
         self._conversations = ConversationWorker(
             self._ready_queue, memory.turns, memory.histories, permits, named.run

@@ -28,7 +28,7 @@ class HastyBot(SimulatedBot):
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
         memory = self.memory
-        self._worker._ready_queue = _HastyReadyQueue(
+        self._worker.ready_queue = _HastyReadyQueue(
             memory.client, memory.scripts, memory.keys.ready_queue
         )
 
@@ -48,7 +48,7 @@ class ForgetfulBot(SimulatedBot):
         super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
         queue = _ForgetfulTurns(self.memory.store, turns._times, turns._tail, usage)
-        self._turn._queue = self._conversations._queue = queue
+        self._turn.queue = self._conversations.queue = queue
 
 
 class _ForgetfulTurns(TurnStore):
@@ -63,7 +63,7 @@ class ClumsyBot(SimulatedBot):
         super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
         queue = _ClumsyTurns(self.memory.store, turns._times, turns._tail, usage)
-        self._turn._queue = self._conversations._queue = queue
+        self._turn.queue = self._conversations.queue = queue
 
 
 class _ClumsyTurns(TurnStore):
@@ -76,12 +76,12 @@ class DespairingBot(SimulatedBot):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
-        run_turn = self._conversations._run_turn
+        run_turn = self._conversations.run_turn
 
         async def give_up(opened: OpenTurn) -> Committed:
             return await run_turn(replace(opened, failures=MAX_FAILURES))
 
-        self._conversations._run_turn = give_up
+        self._conversations.run_turn = give_up
 
 
 class SilentBot(SimulatedBot):
@@ -91,7 +91,7 @@ class SilentBot(SimulatedBot):
         super().__init__(connections)
         memory = self.memory
         silent = _SilentGiveUp(memory.dead_letters, connections.auditor)
-        self._turn._answerer.give_up = silent.give_up
+        self._turn.answerer.give_up = silent.give_up
 
 
 class _SilentGiveUp(NamingGiveUp):
@@ -104,8 +104,8 @@ class DiscouragedBot(SimulatedBot):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
-        chat, timeout_s = connections.telegram, self._turn._deliverer._timeout_s
-        self._turn._deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, ignore)
+        chat, timeout_s = connections.telegram, self._turn.deliverer.timeout_s
+        self._turn.deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, ignore)
 
 
 class _DiscouragedDeliverer(Deliverer):
@@ -137,9 +137,9 @@ class AppendingBot(SimulatedBot):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
-        chat, timeout_s = connections.telegram, self._turn._deliverer._timeout_s
+        chat, timeout_s = connections.telegram, self._turn.deliverer.timeout_s
         records = connections.auditor.records
-        self._turn._deliverer = _AppendingDeliverer(chat, timeout_s, records)
+        self._turn.deliverer = _AppendingDeliverer(chat, timeout_s, records)
 
 
 class _AppendingDeliverer(NamingDeliverer):
@@ -153,7 +153,7 @@ class NeverLearningBot(SimulatedBot):
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
         idle = _IdleLearner(self.memory.learn)
-        self._turn._after._learn = idle.learn
+        self._turn.after.learn = idle.learn
         self._maintenance._learner = idle
 
 

@@ -9,7 +9,7 @@ from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile, to_bytes
 from bot.turn.answer import FileSteps
-from bot.turn.permits import MAX_UPLOADS, SHORT_SOUND_BYTES, Permits, PersonLimits
+from bot.turn.permits import MAX_UPLOADS, SHORT_SOUND_BYTES, Permits
 from bot.turn.request import Request, unpack
 from memory.memory import Memory
 from memory.message import ImageDetail
@@ -102,7 +102,7 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
     async def wake(conversation: Scope) -> None:
         woken.append(conversation)
 
-    permits, album = Permits(PersonLimits(), wake), photos(*[1] * 10)
+    permits, album = Permits(4, wake), photos(*[1] * 10)
     words = raw.inbound(raw.message("a photo"))
     first = turn(1, 1, *album)
     assert permits.take(first)
@@ -121,7 +121,7 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
 async def test_a_run_that_has_lost_its_lease_gives_its_permit_back() -> None:
     """It may end after the next run of its turn has begun here; until November 2026 it lost it."""
     words = raw.inbound(raw.message("a photo"))
-    permits, lost = Permits(PersonLimits(max_turns=1), no_wake), turn(1, 1, words)
+    permits, lost = Permits(1, no_wake), turn(1, 1, words)
     for each in (lost, replace(lost, outbox=b"a reply", run=Run())):
         assert permits.take(each)
     await permits.end(lost.run)
@@ -137,7 +137,7 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
     memory: Memory, tokens: TokenCounter
 ) -> None:
     """Before the fix, twenty sounds of 20 MB were in memory at once."""
-    permits, steps = Permits(PersonLimits(), no_wake), list[str]()
+    permits, steps = Permits(4, no_wake), list[str]()
     opened = turn(1, 1, sound(SHORT_SOUND_BYTES + 1))
     request = unpack(opened, tokens)
 
