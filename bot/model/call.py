@@ -13,7 +13,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from time import monotonic
 from types import TracebackType
-from typing import Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -231,3 +231,40 @@ def _estimated_tokens(body: bytes) -> int:
     text, pictures = _DATA_URL.subn(b"", body)
     chars = len(text.decode(errors="replace"))
     return chars // CHARS_PER_TOKEN + pictures * _PICTURE_TOKENS
+
+
+class Posts(Protocol):
+    """What asks a model with an API of its own, such as one that hears or draws."""
+
+    which: WhichModel
+
+    def to(
+        self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
+    ) -> "Posts":
+        """Return the same for another server."""
+        ...
+
+    async def post_whole(
+        self,
+        path: str,
+        body: dict[str, Any],
+        max_bytes: int,
+        silence_s: float | None = None,
+        file: tuple[str, bytes, str] | None = None,
+    ) -> bytes:
+        """Return the whole body of an answer; raise `ModelError`."""
+        ...
+
+
+@dataclass(slots=True)
+class MediaModel:
+    """A model with an API of its own, that hears, speaks or draws; takes at most `timeout_s`."""
+
+    client: Posts
+    model: str
+    timeout_s: float
+    observers: Sequence[ModelObserver] = ()
+
+    def _call(self, kind: CallKind, unanswered: Usage) -> ObservedCall:
+        """Return a call; `unanswered` is billed for a request without an answer."""
+        return ObservedCall(kind, self.model, self.client.which, self.observers, unanswered)

@@ -159,7 +159,9 @@ class OpenAIChatModel:
         messages = request.messages if accepted.sees else _without_pictures(request.messages)
         prompt = {"model": self._served.name, **dialect.prompt(messages), "stream": True}
         if request.tools:
-            prompt |= dialect.tools(request.tools, request.tool_choice)
+            prompt["tools"] = [dialect.tool(each) for each in request.tools]
+            if request.tool_choice != "auto":
+                prompt["tool_choice"] = request.tool_choice
         groups: list[Options] = [{PROMPT: {**dialect.fixed, **prompt}}]
         for name, value in (
             ("prompt_cache_key", labels.conversation),
@@ -263,12 +265,12 @@ async def read_answer(response: httpx2.Response, events: EventReader, answer: Ac
         async with aclosing(response):
             await _read_events(response, events, answer)
     except (AnswerIncomplete, NotAModel):
-        if not answer.is_complete:
+        if not answer.finish_reason:
             raise
     except (*UNREADABLE, httpx2.HTTPError) as error:
-        if not answer.is_complete:
+        if not answer.finish_reason:
             raise AnswerIncomplete(type(error).__name__) from error
-    if not answer.is_complete:
+    if not answer.finish_reason:
         kind = response.headers.get("content-type", "").partition(";")[0]
         if answer.is_empty and kind != "text/event-stream":
             # A page, for example, behind a wrong base URL.

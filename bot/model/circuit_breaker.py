@@ -9,14 +9,12 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, TypeAlias
 
 from bot.model.call import CallReport
 from bot.model.model_errors import ModelError, ModelRefused, account_fault
 
-_FIRST_REST_S = 2.0
-_MAX_REST_S = 40.0
 _MAX_DOUBLINGS = 100
 """Half a day of failures would reach 1,024, where a float overflows."""
 
@@ -29,23 +27,18 @@ class Attempt:
     is_probe: bool
 
 
+@dataclass(slots=True, eq=False)
 class CircuitBreaker:
-    """The circuit of one model. `silence` is set while the model does not answer in time."""
+    """The circuit of one model; a rest takes `first_s` to `max_s` seconds."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        first_s: float = _FIRST_REST_S,
-        max_s: float = _MAX_REST_S,
-    ) -> None:
-        self._clock = clock
-        self._first_s = first_s
-        self._max_s = max_s
-        self._failures = 0
-        self._until = 0.0
-        self._probe: Attempt | None = None
-        self.silence = asyncio.Event()
+    clock: Callable[[], float] = time.monotonic
+    _: KW_ONLY
+    first_s: float = 2.0
+    max_s: float = 40.0
+    silence: asyncio.Event = field(default_factory=asyncio.Event)  # it does not answer in time
+    _failures: int = 0
+    _until: float = 0.0
+    _probe: Attempt | None = None
 
     @property
     def is_open(self) -> bool:
@@ -55,11 +48,11 @@ class CircuitBreaker:
     @property
     def rests_s(self) -> float:
         """In how many seconds to ask again; more than 0 also while a probe runs."""
-        return max(self._until - self._clock(), self._first_s / 10)
+        return max(self._until - self.clock(), self.first_s / 10)
 
     def begin(self) -> Attempt | None:
         """Return an attempt, or None if the model must not be asked now."""
-        now = self._clock()
+        now = self.clock()
         if not self.is_open:
             return Attempt(now, is_probe=False)
         if self._probe is not None or now < self._until:
@@ -84,7 +77,7 @@ class CircuitBreaker:
         if not self.is_open or attempt is self._probe:
             self._failures += 1
         doublings = min(self._failures - 1, _MAX_DOUBLINGS)
-        rest_s = min(self._first_s * 2.0**doublings, max_s or self._max_s)
+        rest_s = min(self.first_s * 2.0**doublings, max_s or self.max_s)
         self._until = max(self._until, attempt.began + rest_s)
         self.abandoned(attempt)
         if in_silence:
@@ -106,24 +99,19 @@ _FAULT_AFTER_S = 3
 _CERTAIN_FAILURES = 2
 
 
+@dataclass(slots=True, eq=False)
 class ModelCondition:
-    """How one model works, as far as this process knows.
+    """How one model works, as far as this process knows. Times are Unix seconds, 0 for never."""
 
-    `setting` names the model in the environment. Times are Unix seconds, 0 for never. `breaker`
-    decides when the model is asked, if any does. `tell` is called when a call fails by a fault of
-    the operator's account.
-    """
-
-    def __init__(self, part: Part, setting: str, clock: Callable[[], float] = time.time) -> None:
-        self.part: Part = part
-        self.setting = setting
-        self.answered_at = 0.0
-        self.failing_since = 0.0
-        self.error = ModelError()
-        self.breaker: CircuitBreaker | None = None
-        self.tell: Callable[[], None] | None = None
-        self._failures = 0
-        self._clock = clock
+    part: Part
+    setting: str  # names the model in the environment
+    clock: Callable[[], float] = time.time
+    answered_at: float = 0.0
+    failing_since: float = 0.0
+    error: ModelError = field(default_factory=ModelError)
+    breaker: CircuitBreaker | None = None  # decides when the model is asked, if any does
+    tell: Callable[[], None] | None = None  # called when a fault of the account fails a call
+    _failures: int = 0
 
     def observe(self, report: CallReport) -> None:
         """Note how a call ended; one that was cancelled says nothing."""
@@ -134,12 +122,12 @@ class ModelCondition:
 
     def answered(self) -> None:
         """Note an answer: earlier failures no longer count."""
-        self.answered_at = self._clock()
+        self.answered_at = self.clock()
         self.failing_since, self._failures = 0.0, 0
 
     def failed(self, error: ModelError) -> None:
         """Note a call without an answer."""
-        self.failing_since = self.failing_since or self._clock()
+        self.failing_since = self.failing_since or self.clock()
         self._failures += 1
         self.error = error
         if account_fault(error) and self.tell:
@@ -154,7 +142,7 @@ class ModelCondition:
         if not self.failing_since:
             return math.inf
         after_s = _FAULT_AFTER_S if account_fault(self.error) else _FOR_ALL_AFTER_S
-        return max(0.0, self.failing_since + after_s - self._clock())
+        return max(0.0, self.failing_since + after_s - self.clock())
 
     @property
     def fails_for_all(self) -> bool:

@@ -5,19 +5,12 @@ calls under one index, arguments in pieces, usage last or never. Reading allows 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from bot.model.call import ModelReply, PromptMessage
-from bot.model.dialects import (
-    Accumulator,
-    Effort,
-    Options,
-    Verbosity,
-    WrittenAnswer,
-    usage_of,
-)
+from bot.model.dialects import Accumulator, Dialect, WrittenAnswer, usage_of
 from bot.model.model_errors import CONTENT_FILTER, ContentRefused
 from bot.model.wire import (
     MAX_CALLS,
@@ -37,71 +30,6 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARS = 64
 
 
-class ChatCompletions:
-    """Writes requests to `/chat/completions` and reads their answers."""
-
-    name: Literal["chat", "Responses"] = "chat"
-    path = "/chat/completions"
-    fixed: Mapping[str, Any] = {}
-
-    def prompt(self, messages: Sequence[PromptMessage]) -> Mapping[str, Any]:
-        """Return the messages; this API has no field for reasoning items."""
-        return {"messages": [_wire_message(message) for message in messages]}
-
-    def streaming(
-        self,
-        messages: Sequence[PromptMessage],  # noqa: ARG002 - only Responses takes reasoning back
-        origin: str,  # noqa: ARG002
-    ) -> Options:
-        """Ask for the usage at the end of a stream."""
-        return {"stream_options": {"stream_options": {"include_usage": True}}}
-
-    def tools(self, tools: Sequence[ToolDefinition], choice: str) -> Mapping[str, Any]:
-        """Return the tools that a model may call."""
-        wire: dict[str, Any] = {"tools": [_wire_tool(tool) for tool in tools]}
-        return wire if choice == "auto" else {**wire, "tool_choice": choice}
-
-    def max_tokens(self, count: int) -> Options:
-        """Return the limit, first by its new name, which api.openai.com takes for every model."""
-        return {name: {name: count} for name in ("max_completion_tokens", "max_tokens")}
-
-    def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much the model should reason."""
-        return {"reasoning_effort": effort}
-
-    def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much the model should say."""
-        return {"verbosity": verbosity}
-
-    def json(self, shape: AnswerShape | None) -> Mapping[str, Any]:
-        """Return that the answer must be JSON of a strict shape, or any JSON object."""
-        if shape is None:
-            return {"response_format": {"type": "json_object"}}
-        named = {"name": "answer", "strict": True, "schema": shape.schema}
-        return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-    def accumulator(
-        self,
-        max_chars: int | None,
-        origin: str,  # noqa: ARG002
-    ) -> "ChunkAccumulator":
-        """Return an empty accumulator for a streamed answer."""
-        return ChunkAccumulator(max_chars)
-
-    def read(self, body: Mapping[str, object]) -> WrittenAnswer:
-        """Return an answer that was not streamed; raise `ContentRefused`."""
-        choice = object_of(list_of(body["choices"])[0])
-        message, reason = object_of(choice["message"]), choice.get("finish_reason")
-        if message.get("refusal") or reason == CONTENT_FILTER:
-            raise ContentRefused("the model declined")
-        usage = usage_of(body.get("usage"), "prompt", "completion")
-        text = joined([text_of(message.get("content"))]).strip()
-        return WrittenAnswer(text, reason == "length", usage)
-
-
-CHAT = ChatCompletions()
-
-
 def wire_name(name: str) -> str:
     """Return a tool's name as servers accept it, because a model may call a tool by any name."""
     return _NOT_IN_NAMES.sub("_", name)[:_MAX_NAME_CHARS] or "_"
@@ -110,14 +38,7 @@ def wire_name(name: str) -> str:
 def _wire_message(message: PromptMessage) -> dict[str, Any]:
     wire: dict[str, Any] = {"role": message.role, "content": _content(message)}
     if message.tool_calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": wire_name(call.name), "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
+        wire["tool_calls"] = [wire_call(call) for call in message.tool_calls]
     if message.role == "tool":
         wire["tool_call_id"] = message.tool_call_id
     return wire
@@ -134,13 +55,37 @@ def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
     return [{"type": "text", "text": message.content}, *pictures]
 
 
-def _wire_tool(tool: ToolDefinition) -> dict[str, Any]:
+def wire_call(call: ToolCall) -> dict[str, Any]:
+    """Return a call that a model has made as a part of the prompt."""
+    function = {"name": wire_name(call.name), "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def wire_tool(tool: ToolDefinition) -> dict[str, Any]:
+    """Return a tool that a model may call."""
     function = {
         "name": tool.name,
         "description": tool.description,
         "parameters": dict(tool.parameters),
     }
     return {"type": "function", "function": function}
+
+
+def _json(shape: AnswerShape | None) -> Mapping[str, Any]:
+    if shape is None:
+        return {"response_format": {"type": "json_object"}}
+    named = {"name": "answer", "strict": True, "schema": shape.schema}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
+def _read(body: Mapping[str, object]) -> WrittenAnswer:
+    choice = object_of(list_of(body["choices"])[0])
+    message, reason = object_of(choice["message"]), choice.get("finish_reason")
+    if message.get("refusal") or reason == CONTENT_FILTER:
+        raise ContentRefused("the model declined")
+    usage = usage_of(body.get("usage"), "prompt", "completion")
+    text = joined([text_of(message.get("content"))]).strip()
+    return WrittenAnswer(text, reason == "length", usage)
 
 
 @dataclass(slots=True)
@@ -151,12 +96,11 @@ class _PartialCall:
     arguments: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
 class ChunkAccumulator(Accumulator):
     """Joins the chunks of a streamed chat completion."""
 
-    def __init__(self, max_chars: int | None = None) -> None:
-        super().__init__(max_chars)
-        self._calls: list[_PartialCall] = []
+    _calls: list[_PartialCall] = field(default_factory=list)
 
     def add(self, event: object) -> None:
         """Take one chunk."""
@@ -165,18 +109,16 @@ class ChunkAccumulator(Accumulator):
         if chunk.get("error"):
             raise reported_error(chunk)
         if usage := object_of(chunk.get("usage")):
-            self._usage = usage_of(usage, "prompt", "completion")
+            self.usage = usage_of(usage, "prompt", "completion")
         for choice in map(object_of, list_of(chunk.get("choices"))):
             delta = object_of(choice.get("delta"))
-            self._text.add(text_of(delta.get("content")))
+            self._add_text(text_of(delta.get("content")))
             for call in map(object_of, list_of(delta.get("tool_calls"))):
                 self._add_call(call)
-            if self._text.is_full:
-                self._end("length")
             if self.is_over:
                 return
-            self._finish_reason = text_of(choice.get("finish_reason")) or self._finish_reason
-            if self._finish_reason == CONTENT_FILTER:
+            self.finish_reason = text_of(choice.get("finish_reason")) or self.finish_reason
+            if self.finish_reason == CONTENT_FILTER:
                 raise ContentRefused
 
     def reply(self) -> ModelReply:
@@ -186,7 +128,7 @@ class ChunkAccumulator(Accumulator):
             for call in self._calls
             if call.name
         )
-        return ModelReply(self._text.joined(), calls, self._finish_reason, self._usage)
+        return ModelReply(joined(self._pieces), calls, self.finish_reason, self.usage)
 
     def _add_call(self, piece: Mapping[str, object]) -> None:
         if self.is_over:
@@ -223,3 +165,20 @@ class ChunkAccumulator(Accumulator):
             return None
         self._calls.append(_PartialCall(index))
         return self._calls[-1]
+
+
+CHAT = Dialect(
+    name="chat",
+    path="/chat/completions",
+    fixed={},
+    # The first one is the new name, which api.openai.com takes for every model.
+    limits=("max_completion_tokens", "max_tokens"),
+    prompt=lambda messages: {"messages": [_wire_message(message) for message in messages]},
+    streaming=lambda *_: {"stream_options": {"stream_options": {"include_usage": True}}},
+    tool=wire_tool,
+    effort=lambda effort: {"reasoning_effort": effort},
+    verbosity=lambda verbosity: {"verbosity": verbosity},
+    json=_json,
+    accumulator=ChunkAccumulator,
+    read=_read,
+)

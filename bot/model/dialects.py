@@ -4,13 +4,13 @@ A request has optional parts. Each has a name, and some have a second best form,
 can leave out what a server refuses.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from bot.model.call import ModelReply, PromptMessage, Usage
 from bot.model.model_errors import AnswerIncomplete
-from bot.model.wire import MAX_CALL_CHARS, BoundedText, count_of, object_of
+from bot.model.wire import MAX_CALL_CHARS, count_of, object_of
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import AnswerShape
 
@@ -61,27 +61,24 @@ class WrittenAnswer:
     mode: str = ""
 
 
+@dataclass(slots=True)
 class Accumulator:
     """Joins the events of one streamed answer; each API has its own subclass.
 
     An answer counts as complete, and nothing more is read, when its text exceeds `max_chars` or
-    when it has more than `MAX_CALLS` tool calls.
+    when it has more than `MAX_CALLS` tool calls. `origin` names the server and the model that can
+    read the reasoning items.
     """
 
-    def __init__(self, max_chars: int | None = None) -> None:
-        self._text = BoundedText(max_chars)
-        self._call_chars_left = MAX_CALL_CHARS
-        self._finish_reason = ""
-        self._usage = Usage()
-        self.is_empty = True
-        """Whether no event has come yet."""
-        self.is_over = False
-        """Whether nothing more has to be read."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the server said that the answer is finished."""
-        return bool(self._finish_reason)
+    max_chars: int | None = None
+    origin: str = ""
+    finish_reason: str = ""  # as soon as the server said that the answer is finished
+    usage: Usage = field(default_factory=Usage)
+    is_empty: bool = True  # no event has come yet
+    is_over: bool = False  # nothing more has to be read
+    _pieces: list[str] = field(default_factory=list)
+    _chars: int = 0
+    _call_chars: int = 0
 
     def add(self, event: object) -> None:
         """Take one event as parsed JSON.
@@ -92,59 +89,45 @@ class Accumulator:
         raise NotImplementedError
 
     def reply(self) -> ModelReply:
-        """Return the answer so far; it is whole only if `is_complete`."""
+        """Return the answer so far; it is whole only if it has a `finish_reason`."""
         raise NotImplementedError
 
+    def _add_text(self, piece: str) -> None:
+        if self.max_chars is not None and self._chars + len(piece) > self.max_chars:
+            piece = piece[: self.max_chars - self._chars]
+            self._end("length")
+        self._chars += len(piece)
+        self._pieces.append(piece)
+
     def _end(self, finish_reason: str) -> None:
-        self.is_over = True
-        self._finish_reason = finish_reason
+        self.is_over, self.finish_reason = True, finish_reason
 
     def _count_call(self, *pieces: str) -> None:
-        self._call_chars_left -= sum(map(len, pieces))
-        if self._call_chars_left < 0:
+        self._call_chars += sum(map(len, pieces))
+        if self._call_chars > MAX_CALL_CHARS:
             raise AnswerIncomplete("the tool calls are too long")
 
 
-class Dialect(Protocol):
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
     """One API: the path of its requests, how their parts are written, how answers are read."""
 
     name: Literal["chat", "Responses"]
     path: str
-    fixed: Mapping[str, Any]
-    """Fields of every request."""
-
-    def prompt(self, messages: Sequence[PromptMessage]) -> Mapping[str, Any]:
-        """Return the field of the prompt, without reasoning items."""
-        ...
-
-    def streaming(self, messages: Sequence[PromptMessage], origin: str) -> Options:
-        """Return what to ask of a stream, with the reasoning items that `origin` can read."""
-        ...
-
-    def tools(self, tools: Sequence[ToolDefinition], choice: str) -> Mapping[str, Any]:
-        """Return the tools that a model may call."""
-        ...
+    fixed: Mapping[str, Any]  # of every request
+    limits: tuple[str, ...]  # names of the token limit of an answer, reasoning included; best first
+    prompt: Callable[[Sequence[PromptMessage]], Mapping[str, Any]]  # without reasoning items
+    streaming: Callable[[Sequence[PromptMessage], str], Options]
+    """What to ask of a stream, with the reasoning items that an origin can read."""
+    tool: Callable[[ToolDefinition], Mapping[str, Any]]
+    effort: Callable[[Effort], Mapping[str, Any]]
+    verbosity: Callable[[Verbosity], Mapping[str, Any]]
+    json: Callable[[AnswerShape | None], Mapping[str, Any]]
+    """That the answer must be JSON of a strict shape, or any JSON object (None)."""
+    accumulator: type[Accumulator]
+    read: Callable[[Mapping[str, object]], WrittenAnswer]
+    """An answer that was not streamed; raises `ContentRefused` or `AnswerIncomplete`."""
 
     def max_tokens(self, count: int) -> Options:
-        """Return the token limit of an answer, reasoning included."""
-        ...
-
-    def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much the model should reason."""
-        ...
-
-    def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much the model should say."""
-        ...
-
-    def json(self, shape: AnswerShape | None) -> Mapping[str, Any]:
-        """Return that the answer must be JSON of a strict shape, or any JSON object (None)."""
-        ...
-
-    def accumulator(self, max_chars: int | None, origin: str) -> Accumulator:
-        """Return an empty accumulator for a streamed answer."""
-        ...
-
-    def read(self, body: Mapping[str, object]) -> WrittenAnswer:
-        """Return an answer that was not streamed; raise `ContentRefused`, `AnswerIncomplete`."""
-        ...
+        """Return the token limit of an answer."""
+        return {name: {name: count} for name in self.limits}

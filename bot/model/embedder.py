@@ -81,26 +81,25 @@ class OpenAIEmbedder:
 
     async def _embed(self, texts: Sequence[str], call: ObservedCall) -> Vectors:
         """Return the unit rows of one batch; the time limit is for one batch."""
+        dimensions = self._dimensions if self._sends_dimensions else None
         async with time_limit(self._timeout_s):
-            rows = await self._ask(texts, call)
+            try:
+                rows = await self._rows(texts, dimensions, call)
+            except ModelRefused as error:
+                if dimensions is None or not error.objects_to("dimensions"):
+                    raise
+                log.info("parameter dropped", parameter="dimensions")
+                self._sends_dimensions = False
+                rows = await self._rows(texts, None, call)
         if rows.ndim != 2 or len(rows) != len(texts):
             raise ModelError("not one vector for each text")
         if self._dimensions is not None and rows.shape[1] < self._dimensions:
             raise ModelError(f"{rows.shape[1]} dimensions, {self._dimensions} asked for")
         # A server that ignores `dimensions` sends more; the first of them are good vectors too.
-        return _unit(rows[:, : self._dimensions])
-
-    async def _ask(self, texts: Sequence[str], call: ObservedCall) -> Vectors:
-        """Return the server's rows; `dimensions` is left out once the server has refused it."""
-        dimensions = self._dimensions if self._sends_dimensions else None
-        try:
-            return await self._rows(texts, dimensions, call)
-        except ModelRefused as error:
-            if dimensions is None or not error.objects_to("dimensions"):
-                raise
-            log.info("parameter dropped", parameter="dimensions")
-            self._sends_dimensions = False
-            return await self._rows(texts, None, call)
+        rows = rows[:, : self._dimensions]
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+        return unit
 
     async def _rows(
         self, texts: Sequence[str], dimensions: int | None, call: ObservedCall
@@ -134,12 +133,6 @@ def _row(given: object) -> Vectors:
     if isinstance(given, str):
         return np.frombuffer(b64decode(given, validate=True), np.dtype("<f4")).astype(np.float32)
     return np.asarray(given, np.float32)
-
-
-def _unit(rows: Vectors) -> Vectors:
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-    return unit
 
 
 def _clean(text: str) -> str:

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from bot.model.call import ChatModel, ModelObserver
+from bot.model.call import ChatModel, ModelObserver, Posts
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.media import Posts
 from bot.model.openai_client import RETRIES, ModelClient, load_sdk, open_client
 from bot.model.resilience import (
     Guard,
@@ -97,7 +96,7 @@ async def open_models(
             second = OpenAIChatModel(other, fallback, limit_s, parameters, observers)
             second_internal = StructuredModel(other, fallback, limit_s, observers=observers)
             chats = Resilient[ChatModel](chat, second, breaker, limit_s)
-            internals = Resilient(internal, second_internal, None, limit_s, guard)
+            internals = Resilient(internal, second_internal, limit_s=limit_s, guard=guard)
             stack.push_async_callback(chats.close)
             stack.push_async_callback(internals.close)
             chat = ResilientChatModel(chats, [answers.observe])

@@ -180,15 +180,19 @@ class ModelClient:
         """
         broken: Exception | None = None
         for _ in range(1 + self._server.retries):
-            response = await self.post(path, body, silence_s, file)
+            response, whole = await self.post(path, body, silence_s, file), bytearray()
             try:
-                whole = await read_whole(response, max_bytes)
+                async with aclosing(response):
+                    async for piece in response.aiter_raw():
+                        whole += piece
+                        if len(whole) > max_bytes:
+                            raise NotAModel("the answer is too long")
             except httpx2.HTTPError as error:
                 broken = error
                 continue
             if call := current_call.get():
                 call.answered()
-            return whole
+            return bytes(whole)
         raise ModelUnavailable(type(broken).__name__, code="connection_failed") from broken
 
     async def __aenter__(self) -> Self:
@@ -251,7 +255,8 @@ def translate(error: BaseException) -> ModelError:
     """Return our error for one of the SDK, or one with which it fails if fields are left out."""
     name, openai = type(error).__name__, _sdk().openai
     unavailable = (openai.ConflictError, openai.InternalServerError, openai.RateLimitError)
-    if isinstance(error, openai.APIConnectionError) and not _is_compressed(error):
+    is_compressed = any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
+    if isinstance(error, openai.APIConnectionError) and not is_compressed:
         return ModelUnavailable(name, code=_connection_code(error))
     if not isinstance(error, openai.APIStatusError) or error.response.is_redirect:
         return NotAModel(name)
@@ -283,10 +288,6 @@ def _connection_code(error: BaseException) -> str:
     return "connection_failed"
 
 
-def _is_compressed(error: BaseException) -> bool:
-    return any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
-
-
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error and its causes, also those inside exception groups."""
     while error is not None:
@@ -299,17 +300,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 _MAX_ERROR_BYTES = 64 * 1024
 """The SDK reads the whole body of an error; a server needs less to say what it refuses."""
 _UNCOMPRESSED = ("", "identity")
-
-
-async def read_whole(response: httpx2.Response, max_bytes: int) -> bytes:
-    """Return the body of an answer and close it; raise `NotAModel` when it is longer."""
-    body = bytearray()
-    async with aclosing(response):
-        async for piece in response.aiter_raw():
-            body += piece
-            if len(body) > max_bytes:
-                raise NotAModel("the answer is too long")
-    return bytes(body)
 
 
 async def bound(response: httpx2.Response) -> None:

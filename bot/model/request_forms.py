@@ -108,7 +108,10 @@ class ServedModel:
         """
         accepted = self.accepted
         while True:
-            chosen = _chosen(groups_of(accepted), accepted.refused)
+            chosen = {}
+            for group in groups_of(accepted):
+                if name := next((each for each in group if each not in accepted.refused), ""):
+                    chosen[name] = group[name]
             try:
                 answer = await send(accepted.dialect, chosen)
             except ModelRefused as error:
@@ -170,12 +173,6 @@ class ServedModel:
 def merged(options: Options) -> dict[str, Any]:
     """Return the fields that the options add to a request."""
     return {key: value for option in options.values() for key, value in option.items()}
-
-
-def _chosen(groups: Sequence[Options], refused: frozenset[str]) -> Options:
-    """Return the first option of each group that is not refused."""
-    left = ([name for name in group if name not in refused] for group in groups)
-    return {names[0]: group[names[0]] for names, group in zip(left, groups, strict=True) if names}
 
 
 def _blamed(error: ModelRefused, chosen: Options) -> frozenset[str]:

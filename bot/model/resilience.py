@@ -8,9 +8,10 @@ is asked too, and the first answer counts.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import structlog
 
@@ -71,6 +72,7 @@ _ACCOUNT_CODES = frozenset({*NO_CREDIT_CODES, "model_not_found"})
 
 _Model = TypeVar("_Model")
 _Answer = TypeVar("_Answer")
+_Call: TypeAlias = Callable[[_Model], Coroutine[Any, Any, _Answer]]
 
 
 class Resting(Exception):
@@ -107,7 +109,10 @@ class Guard:
                 raise Resting(type(error).__name__, self._breaker.rests_s) from error
             raise
         else:
-            self._note_answer(attempt)
+            self._condition.answered()
+            self._doubts = 0
+            if self._breaker.answered(attempt):
+                log.info("model on again", part=self._condition.part)
         finally:
             self._breaker.abandoned(attempt)
 
@@ -131,58 +136,43 @@ class Guard:
         # We do not know whether the model can write JSON at all, so the conversation waits too.
         return not isinstance(cause, AnswerUnreadable)
 
-    def _note_answer(self, attempt: Attempt) -> None:
-        self._condition.answered()
-        self._doubts = 0
-        if self._breaker.answered(attempt):
-            log.info("model on again", part=self._condition.part)
 
-
+@dataclass(slots=True)
 class Resilient(Generic[_Model]):
     """Asks the first of two models, or the second; `limit_s` is the time for both together.
 
     Without a second model it only asks the first. A `guard` lets both rest.
     """
 
-    def __init__(
-        self,
-        first: _Model,
-        second: _Model | None = None,
-        breaker: CircuitBreaker | None = None,
-        limit_s: float = 0,
-        guard: Guard | None = None,
-    ) -> None:
-        self._first = first
-        self._second = second
-        self._breaker = breaker or CircuitBreaker()
-        self._limit_s = limit_s
-        self._guard = guard
-        self._probes: set[asyncio.Task[object]] = set()
+    first: _Model
+    second: _Model | None = None
+    breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
+    limit_s: float = 0
+    guard: Guard | None = None
+    _probes: set[asyncio.Task[object]] = field(default_factory=set, init=False)
 
-    async def ask(self, call: Callable[[_Model], Awaitable[_Answer]]) -> _Answer:
+    async def ask(self, call: _Call[_Model, _Answer]) -> _Answer:
         """Return an answer of either model.
 
         Raise the error of the last model asked, and with a guard also `Resting`.
         """
-        with self._guard.attempt() if self._guard else nullcontext():
-            if self._second is None:
-                return await call(self._first)
-            return await self._ask_either(call, self._second)
+        with self.guard.attempt() if self.guard else nullcontext():
+            if self.second is None:
+                return await call(self.first)
+            return await self._ask_either(call, self.second)
 
-    async def _ask_either(
-        self, call: Callable[[_Model], Awaitable[_Answer]], spare: _Model
-    ) -> _Answer:
-        attempt = self._breaker.begin()
+    async def _ask_either(self, call: _Call[_Model, _Answer], spare: _Model) -> _Answer:
+        attempt = self.breaker.begin()
         if attempt is None:
             return await call(spare)
-        async with time_limit(self._limit_s):
+        async with time_limit(self.limit_s):
             first = asyncio.create_task(self._ask_first(call, attempt))
             second: asyncio.Task[_Answer] | None = None
             try:
                 await self._wait_for(first, attempt)
                 if first.done() and not _is_away(first.exception()):
                     return first.result()
-                second = asyncio.create_task(_asked(call, spare))
+                second = asyncio.create_task(call(spare))
                 return await _earlier(first, second)
             finally:
                 is_answered = second is not None and second.done()
@@ -198,32 +188,30 @@ class Resilient(Generic[_Model]):
         for probe in list(self._probes):
             await end_tasks([probe])
 
-    async def _ask_first(
-        self, call: Callable[[_Model], Awaitable[_Answer]], attempt: Attempt
-    ) -> _Answer:
+    async def _ask_first(self, call: _Call[_Model, _Answer], attempt: Attempt) -> _Answer:
         try:
-            async with time_limit(_PROBE_S if attempt.is_probe else self._limit_s):
-                answer = await call(self._first)
+            async with time_limit(_PROBE_S if attempt.is_probe else self.limit_s):
+                answer = await call(self.first)
         except ModelError as error:
             if _is_away(error):
-                rest_s = self._breaker.failed(attempt, in_silence=error.code == "timeout")
+                rest_s = self.breaker.failed(attempt, in_silence=error.code == "timeout")
                 log.warning("first model rests", reason=str(error), seconds=rest_s)
             else:
                 self._note_answer(attempt)
             raise
         finally:
-            self._breaker.abandoned(attempt)
+            self.breaker.abandoned(attempt)
         self._note_answer(attempt)
         return answer
 
     def _note_answer(self, attempt: Attempt) -> None:
-        if self._breaker.answered(attempt):
+        if self.breaker.answered(attempt):
             log.info("first model answered again")
 
     async def _wait_for(self, first: "asyncio.Task[_Answer]", attempt: Attempt) -> None:
         """Wait until the first model is done, or until it will probably not be done soon."""
         if not attempt.is_probe:
-            silence = asyncio.create_task(self._breaker.silence.wait())
+            silence = asyncio.create_task(self.breaker.silence.wait())
             try:
                 await asyncio.wait({first, silence}, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -242,14 +230,12 @@ class Resilient(Generic[_Model]):
         probe.add_done_callback(forget)
 
 
+@dataclass(frozen=True, slots=True)
 class ResilientChatModel:
     """Answers people by two models; `observers` see both as one model without a name."""
 
-    def __init__(
-        self, models: Resilient[ChatModel], observers: Sequence[ModelObserver] = ()
-    ) -> None:
-        self._models = models
-        self._observers = observers
+    models: Resilient[ChatModel]
+    observers: Sequence[ModelObserver] = ()
 
     async def complete(
         self,
@@ -260,31 +246,31 @@ class ResilientChatModel:
         labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError`."""
-        with ObservedCall("answer", "", "first", self._observers):
-            return await self._models.ask(
+        with ObservedCall("answer", "", "first", self.observers):
+            return await self.models.ask(
                 lambda model: model.complete(
                     messages, tools, tool_choice=tool_choice, labels=labels
                 )
             )
 
 
+@dataclass(frozen=True, slots=True)
 class InternalCalls:
     """Makes internal calls, as `memory` knows them."""
 
-    def __init__(self, models: Resilient[StructuredModel]) -> None:
-        self._models = models
+    models: Resilient[StructuredModel]
 
     async def fill(
         self, instructions: str, content: str, shape: AnswerShape
     ) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
         with _as_memory_knows():
-            return await self._models.ask(lambda model: model.fill(instructions, content, shape))
+            return await self.models.ask(lambda model: model.fill(instructions, content, shape))
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
         with _as_memory_knows():
-            return await self._models.ask(
+            return await self.models.ask(
                 lambda model: model.write(instructions, content, max_tokens)
             )
 
@@ -331,10 +317,6 @@ def _is_away(error: BaseException | None) -> bool:
     if isinstance(error, ModelRefused):
         return error.code in _ACCOUNT_CODES or not error.may_concern_messages
     return isinstance(error, ModelUnavailable | NotAModel)
-
-
-async def _asked(call: Callable[[_Model], Awaitable[_Answer]], model: _Model) -> _Answer:
-    return await call(model)
 
 
 async def _earlier(first: "asyncio.Task[_Answer]", second: "asyncio.Task[_Answer]") -> _Answer:

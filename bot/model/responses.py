@@ -9,11 +9,12 @@ which repeats the whole response.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 from bot.model.call import ModelReply, PromptMessage, ReasoningItem
-from bot.model.completions import wire_name
-from bot.model.dialects import Accumulator, Effort, Options, Verbosity, WrittenAnswer, usage_of
+from bot.model.completions import wire_name, wire_tool
+from bot.model.dialects import Accumulator, Dialect, Options, WrittenAnswer, usage_of
 from bot.model.model_errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
 from bot.model.wire import (
     MAX_CALLS,
@@ -26,7 +27,6 @@ from bot.model.wire import (
     text_of,
 )
 from memory.behaviors.steps import ToolCall
-from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import AnswerShape
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
@@ -36,18 +36,13 @@ _SENT_BACK = ("type", "id", "summary", "encrypted_content")
 _BETWEEN_MESSAGES = "\n\n"
 
 
+@dataclass(slots=True)
 class ResponseAccumulator(Accumulator):
-    """Joins the events of one response.
+    """Joins the events of one response."""
 
-    `origin` names the server and the model that can read the reasoning items.
-    """
-
-    def __init__(self, max_chars: int | None = None, origin: str = "") -> None:
-        super().__init__(max_chars)
-        self._origin = origin
-        self._current_message: object = None
-        self._items: list[Mapping[str, object]] = []
-        self._calls = 0
+    _current_message: object = None
+    _items: list[Mapping[str, object]] = field(default_factory=list)
+    _calls: int = 0
 
     def add(self, event: object) -> None:
         """Take one event."""
@@ -55,7 +50,10 @@ class ResponseAccumulator(Accumulator):
         given = object_of(event)
         kind = given.get("type")
         if kind in _TEXT:
-            self._add_text(given.get("output_index"), text_of(given.get("delta")))
+            message, piece = given.get("output_index"), text_of(given.get("delta"))
+            is_further = piece and self._current_message not in (None, message)
+            self._add_text(_BETWEEN_MESSAGES + piece if is_further else piece)
+            self._current_message = message
         elif kind == "response.output_item.done":
             self._add_item(object_of(given.get("item")))
         elif kind in _END:
@@ -72,21 +70,13 @@ class ResponseAccumulator(Accumulator):
                 calls.append(_call(item))
             elif item.get("type") == "reasoning" and item.get("encrypted_content"):
                 reasoning.append((len(calls), item))
-        return ModelReply(
-            self._text.joined(),
-            tuple(calls),
-            self._finish_reason,
-            self._usage,
-            self._reasoning_items(reasoning),
+        tokens = self.usage.reasoning_tokens // max(1, len(reasoning))
+        items = tuple(
+            ReasoningItem(self.origin, before_call, _sendable(item), tokens)
+            for before_call, item in reasoning
         )
-
-    def _add_text(self, message: object, piece: str) -> None:
-        if self._current_message not in (None, message) and piece:
-            piece = _BETWEEN_MESSAGES + piece
-        self._current_message = message
-        self._text.add(piece)
-        if self._text.is_full:
-            self._end("length")
+        text = joined(self._pieces)
+        return ModelReply(text, tuple(calls), self.finish_reason, self.usage, items)
 
     def _add_item(self, item: Mapping[str, object]) -> None:
         if item.get("type") == "function_call":
@@ -103,26 +93,17 @@ class ResponseAccumulator(Accumulator):
     def _add_end(self, response: Mapping[str, object]) -> None:
         if error := object_of(response.get("error")):
             raise reported_error({"error": error})
-        self._usage = usage_of(response.get("usage"), "input", "output")
+        self.usage = usage_of(response.get("usage"), "input", "output")
         output = [object_of(item) for item in list_of(response.get("output"))]
         if not self._items:
             for item in output[: 2 * MAX_CALLS]:
                 self._add_item(item)
         if self._current_message is None:
-            self._text.add(text_of_output(output))
-        self._end(finish_reason_of(response, has_calls=self._calls > 0))
-
-    def _reasoning_items(
-        self, items: Sequence[tuple[int, Mapping[str, object]]]
-    ) -> tuple[ReasoningItem, ...]:
-        tokens = self._usage.reasoning_tokens // max(1, len(items))
-        return tuple(
-            ReasoningItem(self._origin, before_call, _sendable(item), tokens)
-            for before_call, item in items
-        )
+            self._add_text(_text_of_output(output))
+        self._end(_finish_reason_of(response, has_calls=self._calls > 0))
 
 
-def finish_reason_of(response: Mapping[str, object], *, has_calls: bool) -> str:
+def _finish_reason_of(response: Mapping[str, object], *, has_calls: bool) -> str:
     """Return the finish reason by which chat completions would call the end of this response.
 
     Raise `ContentRefused` when a filter ended it, `AnswerIncomplete` when it is not finished.
@@ -139,12 +120,16 @@ def finish_reason_of(response: Mapping[str, object], *, has_calls: bool) -> str:
             raise AnswerIncomplete("not finished")
 
 
-def text_of_output(output: Sequence[Mapping[str, object]]) -> str:
+def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
     """Return the text of all messages of a response, refusals included."""
-    texts = [
-        joined([_part(part) for part in map(object_of, list_of(item.get("content")))])
+    messages = [
+        [object_of(part) for part in list_of(item.get("content"))]
         for item in output
         if item.get("type") == "message"
+    ]
+    texts = [
+        joined([text_of(part.get("text")) or text_of(part.get("refusal")) for part in parts])
+        for parts in messages
     ]
     return _BETWEEN_MESSAGES.join(filter(None, texts))
 
@@ -154,77 +139,9 @@ def _sendable(item: Mapping[str, object]) -> Mapping[str, object]:
     return {"summary": [], **kept}
 
 
-def _part(part: Mapping[str, object]) -> str:
-    return text_of(part.get("text")) or text_of(part.get("refusal"))
-
-
 def _call(item: Mapping[str, object]) -> ToolCall:
     call_id = text_of(item.get("call_id")) or new_call_id()
     return ToolCall(call_id, text_of(item["name"]), joined([text_of(item.get("arguments"))]))
-
-
-_ENCRYPTED = ["reasoning.encrypted_content"]
-
-
-class ResponsesApi:
-    """Writes requests to `/responses` and reads their answers."""
-
-    name: Literal["chat", "Responses"] = "Responses"
-    path = "/responses"
-    fixed: Mapping[str, Any] = {"store": False}
-
-    def prompt(self, messages: Sequence[PromptMessage]) -> Mapping[str, Any]:
-        """Return messages, tool calls and tool results as entries of one list."""
-        return {"input": list(_entries(messages, ""))}
-
-    def streaming(self, messages: Sequence[PromptMessage], origin: str) -> Options:
-        """Ask for encrypted reasoning items, and add those of earlier steps."""
-        option: dict[str, Any] = {"include": _ENCRYPTED}
-        if any(message.reasoning for message in messages):
-            option["input"] = list(_entries(messages, origin))
-        return {"include": option}
-
-    def tools(self, tools: Sequence[ToolDefinition], choice: str) -> Mapping[str, Any]:
-        """Return the tools that a model may call, not strict: we validate arguments ourselves."""
-        wire: dict[str, Any] = {"tools": [_wire_tool(tool) for tool in tools]}
-        return wire if choice == "auto" else {**wire, "tool_choice": choice}
-
-    def max_tokens(self, count: int) -> Options:
-        """Return the token limit of an answer, reasoning included."""
-        return {"max_output_tokens": {"max_output_tokens": count}}
-
-    def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much the model should reason."""
-        return {"reasoning": {"effort": effort}}
-
-    def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much the model should say."""
-        return {"text": {"verbosity": verbosity}}
-
-    def json(self, shape: AnswerShape | None) -> Mapping[str, Any]:
-        """Return that the answer must be JSON of a strict shape, or any JSON object."""
-        if shape is None:
-            return {"text": {"format": {"type": "json_object"}}}
-        named = {"name": "answer", "strict": True, "schema": shape.schema}
-        return {"text": {"format": {"type": "json_schema", **named}}}
-
-    def accumulator(self, max_chars: int | None, origin: str) -> ResponseAccumulator:
-        """Return an empty accumulator for a streamed answer."""
-        return ResponseAccumulator(max_chars, origin)
-
-    def read(self, body: Mapping[str, object]) -> WrittenAnswer:
-        """Return an answer that was not streamed; raise `ContentRefused`, `AnswerIncomplete`."""
-        if body.get("error"):
-            raise reported_error(body)
-        output = [object_of(entry) for entry in list_of(body["output"])]
-        if any(_is_refused(entry) for entry in output):
-            raise ContentRefused("the model declined")
-        reason = finish_reason_of(body, has_calls=False)
-        usage = usage_of(body.get("usage"), "input", "output")
-        return WrittenAnswer(text_of_output(output).strip(), reason == "length", usage)
-
-
-RESPONSES = ResponsesApi()
 
 
 def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping[str, Any]]:
@@ -274,11 +191,44 @@ def _is_refused(entry: Mapping[str, object]) -> bool:
     return entry.get("type") == "message" and any(part.get("refusal") for part in parts)
 
 
-def _wire_tool(tool: ToolDefinition) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-        "strict": False,
-    }
+def _streaming(messages: Sequence[PromptMessage], origin: str) -> Options:
+    """Ask for encrypted reasoning items, and add those of earlier steps."""
+    option: dict[str, Any] = {"include": ["reasoning.encrypted_content"]}
+    if any(message.reasoning for message in messages):
+        option["input"] = list(_entries(messages, origin))
+    return {"include": option}
+
+
+def _json(shape: AnswerShape | None) -> Mapping[str, Any]:
+    if shape is None:
+        return {"text": {"format": {"type": "json_object"}}}
+    named = {"name": "answer", "strict": True, "schema": shape.schema}
+    return {"text": {"format": {"type": "json_schema", **named}}}
+
+
+def _read(body: Mapping[str, object]) -> WrittenAnswer:
+    if body.get("error"):
+        raise reported_error(body)
+    output = [object_of(entry) for entry in list_of(body["output"])]
+    if any(_is_refused(entry) for entry in output):
+        raise ContentRefused("the model declined")
+    reason = _finish_reason_of(body, has_calls=False)
+    usage = usage_of(body.get("usage"), "input", "output")
+    return WrittenAnswer(_text_of_output(output).strip(), reason == "length", usage)
+
+
+RESPONSES = Dialect(
+    name="Responses",
+    path="/responses",
+    fixed={"store": False},
+    limits=("max_output_tokens",),
+    prompt=lambda messages: {"input": list(_entries(messages, ""))},
+    streaming=_streaming,
+    # Not strict: we validate arguments ourselves.
+    tool=lambda tool: {"type": "function", **wire_tool(tool)["function"], "strict": False},
+    effort=lambda effort: {"reasoning": {"effort": effort}},
+    verbosity=lambda verbosity: {"text": {"verbosity": verbosity}},
+    json=_json,
+    accumulator=ResponseAccumulator,
+    read=_read,
+)

@@ -9,14 +9,14 @@ mode cannot say (free keys, tuples, recursion); api.openai.com would then refuse
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from time import monotonic
 
 import structlog
 
-from bot.model.call import ModelObserver, ObservedCall, PromptMessage, Usage
+from bot.model.call import ModelObserver, ObservedCall, PromptMessage
 from bot.model.dialects import PROMPT, Dialect, Effort, Options, WrittenAnswer, less
 from bot.model.model_errors import (
     CUT_SHORT,
@@ -42,26 +42,6 @@ _DECODER = json.JSONDecoder(strict=False)
 """Accepts line breaks inside strings, which cheap models write unescaped."""
 _MAX_BRACES = 1_000
 """Each brace that opens no object costs up to a walk through the text, so they are bounded."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How one call is asked: its formats by dialect, the model's effort, its token limit."""
-
-    formats: Callable[[Dialect], Options]
-    effort: Effort | None
-    max_tokens: int | None = None
-
-    def groups(self, accepted: Accepted) -> Sequence[Options]:
-        """Return the parts of the request, the least needed first."""
-        dialect = accepted.dialect
-        parts = [self.formats(dialect)]
-        if self.max_tokens:
-            parts.append(dialect.max_tokens(self.max_tokens))
-        parts.append(_TEMPERATURE)
-        if self.effort:
-            parts.append({f"OPENAI_MEMORY_REASONING={self.effort}": dialect.effort(self.effort)})
-        return parts
 
 
 class StructuredModel:
@@ -95,7 +75,8 @@ class StructuredModel:
         The caller validates them with `AnswerShape.validate`. An answer of another shape is asked
         for again, once; the time limit covers both. Raise `ModelError`.
         """
-        with self._call() as call:
+        which = self._client.which
+        with ObservedCall("internal", self._served.name, which, self._observers) as call:
             async with time_limit(self._timeout_s):
                 fill = partial(self._fill, instructions, content, shape, call)
                 try:
@@ -110,18 +91,16 @@ class StructuredModel:
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
         prompt = _messages(instructions, content)
-        limit = max_tokens if self._limits_tokens else None
-        form = _Form(lambda dialect: {PROMPT: dialect.prompt(prompt)}, self._reasoning, limit)
-        with self._call() as call:
-            send = partial(self._send, call)
+        effort, which = self._reasoning, self._client.which
+        with ObservedCall("internal", self._served.name, which, self._observers) as call:
+            ask = partial(self._ask, call, lambda dialect: {PROMPT: dialect.prompt(prompt)})
             async with time_limit(self._timeout_s):
                 for _ in range(_TRIES):
-                    answer = await self._served.ask(form.groups, send)
+                    answer = await ask(effort, max_tokens if self._limits_tokens else None)
                     if answer.text:
                         return _whole(answer)
                     if answer.is_cut:  # the model spent all tokens on reasoning
-                        self._limits_tokens = False
-                        form = replace(form, effort=less(form.effort), max_tokens=None)
+                        self._limits_tokens, effort = False, less(effort)
             raise AnswerUnreadable("no text")
 
     async def _fill(
@@ -150,32 +129,50 @@ class StructuredModel:
                 del options[_STRICT]
             return options
 
-        form, send = _Form(formats, self._reasoning), partial(self._send, call)
-        answer = await self._served.ask(form.groups, send)
+        answer = await self._ask(call, formats, self._reasoning)
         if answer.is_cut and not answer.text:
-            plainer = replace(form, effort=less(form.effort))
-            answer = await self._served.ask(plainer.groups, send)
+            answer = await self._ask(call, formats, less(self._reasoning))
         found = read_object(_whole(answer), shape.parts)
         if answer.mode == _STRICT and not shows_schema and not shape.is_met_by(found):
             raise AnswerUnreadable("the server ignored the schema")
         return shape.raw_parts(found)
 
-    async def _send(self, call: ObservedCall, dialect: Dialect, chosen: Options) -> WrittenAnswer:
-        """Make one request; its first option is its mode."""
-        mode = next(iter(chosen))
-        request = {"model": self._served.name, **dialect.fixed, **merged(chosen)}
-        began = monotonic()
-        body = await self._client.post_whole(dialect.path, request, _MAX_BYTES, self._timeout_s)
-        try:
-            answer = dialect.read(object_of(json.loads(body)))
-        except (*UNREADABLE, KeyError) as error:
-            raise NotAModel(type(error).__name__) from error
-        _log_usage(answer.usage, mode, monotonic() - began)
-        call.usage += answer.usage
-        return replace(answer, mode=mode)
+    def _ask(
+        self,
+        call: ObservedCall,
+        formats: Callable[[Dialect], Options],
+        effort: Effort | None,
+        max_tokens: int | None = None,
+    ) -> Awaitable[WrittenAnswer]:
+        """Return the answer to a request whose first option, its mode, is one of the formats."""
 
-    def _call(self) -> ObservedCall:
-        return ObservedCall("internal", self._served.name, self._client.which, self._observers)
+        def groups(accepted: Accepted) -> Sequence[Options]:
+            dialect = accepted.dialect
+            limit = [dialect.max_tokens(max_tokens)] if max_tokens else []
+            reasoning = f"OPENAI_MEMORY_REASONING={effort}"
+            efforts = [{reasoning: dialect.effort(effort)}] if effort else []
+            return [formats(dialect), *limit, _TEMPERATURE, *efforts]
+
+        async def send(dialect: Dialect, chosen: Options) -> WrittenAnswer:
+            mode, began = next(iter(chosen)), monotonic()
+            request = {"model": self._served.name, **dialect.fixed, **merged(chosen)}
+            body = await self._client.post_whole(dialect.path, request, _MAX_BYTES, self._timeout_s)
+            try:
+                answer = dialect.read(object_of(json.loads(body)))
+            except (*UNREADABLE, KeyError) as error:
+                raise NotAModel(type(error).__name__) from error
+            call.usage += answer.usage
+            log.info(
+                "internal call answered",
+                mode=mode,
+                prompt_tokens=answer.usage.prompt_tokens,
+                cached_tokens=answer.usage.cached_tokens,
+                completion_tokens=answer.usage.completion_tokens,
+                seconds=round(monotonic() - began, 3),
+            )
+            return replace(answer, mode=mode)
+
+        return self._served.ask(groups, send)
 
 
 def read_object(text: str, names: Collection[str]) -> dict[str, object]:
@@ -212,17 +209,6 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
 
 def _messages(instructions: str, content: str) -> Sequence[PromptMessage]:
     return (PromptMessage("system", instructions), PromptMessage("user", content))
-
-
-def _log_usage(usage: Usage, mode: str, seconds: float) -> None:
-    log.info(
-        "internal call answered",
-        mode=mode,
-        prompt_tokens=usage.prompt_tokens,
-        cached_tokens=usage.cached_tokens,
-        completion_tokens=usage.completion_tokens,
-        seconds=round(seconds, 3),
-    )
 
 
 def _whole(answer: WrittenAnswer) -> str:

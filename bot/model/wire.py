@@ -7,6 +7,7 @@ CPU. All input is bounded: the body, one event, the number of calls and their te
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from secrets import token_hex
 
 from bot.model.model_errors import AnswerIncomplete, ContentRefused, ModelError, NotAModel
@@ -46,28 +47,39 @@ _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,49}")
 """An identifier; anything else might be a sentence that quotes a person."""
 
 
+@dataclass(slots=True)
 class EventReader:
     """Takes a body in pieces as they arrive; `is_done` is set by the event that ends the stream."""
 
-    def __init__(self, max_bytes: int) -> None:
-        self.is_done = False
-        self._bytes_left = max_bytes
-        self._begun: list[bytes] = []
-        self._begun_bytes = 0
-        self._data: list[bytes] = []
-        self._data_bytes = 0
+    bytes_left: int
+    is_done: bool = False
+    _begun: list[bytes] = field(default_factory=list)
+    _begun_bytes: int = 0
+    _data: list[bytes] = field(default_factory=list)
+    _data_bytes: int = 0
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the data of each event that this piece completes, up to the end of the stream.
 
         Raise `NotAModel` when the body or an event is too long.
         """
-        self._bytes_left -= len(piece)
+        self.bytes_left -= len(piece)
         for line in self._lines(piece):
             if self.is_done:
                 return
-            yield from self._line(line.rstrip(b"\r\n"))
-        if self._bytes_left < 0:
+            if line:
+                name, _, value = line.partition(b":")
+                if name == b"data":
+                    self._data.append(value.removeprefix(b" "))
+                    self._data_bytes += len(line)
+            elif self._data:  # an empty line ends an event
+                data = b"\n".join(self._data)
+                self._data.clear()
+                self._data_bytes = 0
+                self.is_done = data.startswith(_DONE)
+                if not self.is_done:
+                    yield data
+        if self.bytes_left < 0:
             raise NotAModel("the body is too long")
         if self._begun_bytes + self._data_bytes > MAX_EVENT_BYTES:
             raise NotAModel("an event is too long")
@@ -82,44 +94,7 @@ class EventReader:
         # A CR at the end may be the first half of a line's end.
         self._begun = [lines.pop()] if not lines[-1].endswith(b"\n") else []
         self._begun_bytes = sum(map(len, self._begun))
-        return lines
-
-    def _line(self, line: bytes) -> Iterator[bytes]:
-        """Keep a line of data; an empty line ends an event and yields its data, if it has any."""
-        if line:
-            name, _, value = line.partition(b":")
-            if name == b"data":
-                self._data.append(value.removeprefix(b" "))
-                self._data_bytes += len(line)
-        elif self._data:
-            data = b"\n".join(self._data)
-            self._data.clear()
-            self._data_bytes = 0
-            self.is_done = data.startswith(_DONE)
-            if not self.is_done:
-                yield data
-
-
-class BoundedText:
-    """Text that comes in pieces. It is cut at `max_chars`, and `is_full` says that it was cut."""
-
-    def __init__(self, max_chars: int | None) -> None:
-        self._chars_left = max_chars
-        self._pieces: list[str] = []
-        self.is_full = False
-
-    def add(self, piece: str) -> None:
-        """Take a piece."""
-        if self._chars_left is not None:
-            self.is_full = len(piece) > self._chars_left
-            piece = piece[: self._chars_left]
-            self._chars_left -= len(piece)
-        if piece:
-            self._pieces.append(piece)
-
-    def joined(self) -> str:
-        """Return the text so far."""
-        return joined(self._pieces)
+        return [line.rstrip(b"\r\n") for line in lines]
 
 
 def joined(pieces: Sequence[str]) -> str:

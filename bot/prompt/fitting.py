@@ -4,10 +4,12 @@ Estimates are high on purpose. Servers count differently, and no server may coun
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from bot.model.call import PromptMessage
+from bot.model.completions import wire_call, wire_tool
 from memory.behaviors.steps import CompletedStep, ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
@@ -23,7 +25,7 @@ def messages_tokens(counter: TokenCounter, messages: Iterable[PromptMessage]) ->
     """Count messages as they are sent: text, calls as JSON, reasoning, and one overhead each."""
     return sum(
         counter.count(message.content)
-        + sum(counter.count(_call_json(call)) for call in message.tool_calls)
+        + sum(counter.count(_json(wire_call(call))) for call in message.tool_calls)
         + counter.count(message.tool_call_id)
         + sum(item.tokens for item in message.reasoning)
         + MESSAGE_OVERHEAD
@@ -56,7 +58,7 @@ def fitting_pictures(pictures: Sequence[Picture], limit: int) -> tuple[tuple[Pic
 
 def tools_tokens(counter: TokenCounter, tools: Iterable[ToolDefinition]) -> int:
     """Count the definitions of tools as JSON."""
-    return sum(counter.count(_definition_json(tool)) for tool in tools)
+    return sum(counter.count(_json(wire_tool(tool))) for tool in tools)
 
 
 def step_messages(
@@ -130,15 +132,5 @@ def _spare(counter: TokenCounter, message: PromptMessage) -> int:
     )
 
 
-def _call_json(call: ToolCall) -> str:
-    function = {"name": call.name, "arguments": call.arguments}
-    return json.dumps({"id": call.id, "type": "function", "function": function}, ensure_ascii=False)
-
-
-def _definition_json(tool: ToolDefinition) -> str:
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
-    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)
+def _json(sent: Mapping[str, Any]) -> str:
+    return json.dumps(sent, ensure_ascii=False)

@@ -13,8 +13,7 @@ from pydantic import Field
 from bot.agent.tool_files import MAX_FILE_BYTES, MAX_FILES
 from bot.feature import Feature, Services
 from bot.features.drawing.settings import DrawingSettings
-from bot.model.call import Usage
-from bot.model.media import MediaModel
+from bot.model.call import MediaModel, Usage
 from bot.model.model_errors import (
     UNREADABLE,
     AnswerIncomplete,
@@ -66,7 +65,7 @@ class Drawer(MediaModel):
 
     async def picture(self, prompt: str) -> bytes:
         """Return the bytes of one picture, as the server sent them; raise `ModelError`."""
-        body: dict[str, object] = {"model": self._model, "prompt": prompt}
+        body: dict[str, object] = {"model": self.model, "prompt": prompt}
         with self._call("drawing", Usage(drawn_images=1)) as call:
             async with time_limit(self.timeout_s):
                 answer = await self._posted(body)
@@ -99,7 +98,7 @@ class Drawer(MediaModel):
 
     async def _post(self, body: dict[str, object]) -> bytes:
         # The time limit ends a call before its silence does, so nothing is drawn twice.
-        return await self._client.post_whole(_PATH, body, _MAX_BYTES, silence_s=2 * self.timeout_s)
+        return await self.client.post_whole(_PATH, body, _MAX_BYTES, silence_s=2 * self.timeout_s)
 
 
 def draw_picture_tool(drawer: Drawer) -> Tool[DrawPictureArguments]:

@@ -11,8 +11,7 @@ from math import ceil
 
 import orjson
 
-from bot.model.call import ModelObserver, Usage
-from bot.model.media import MediaModel, Posts
+from bot.model.call import MediaModel, ModelObserver, Posts, Usage
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
 from bot.model.wire import count_of, object_of
 from bot.reply.utf16 import well_formed
@@ -80,11 +79,11 @@ class Transcriber(MediaModel):
         `ending` is one that `ending_of` returns. `seconds` is how long the sound is said to be.
         """
         length = Usage(heard_s=_length_s(sound, seconds))
-        fields = {"model": self._model, "response_format": "json"}
+        fields = {"model": self.model, "response_format": "json"}
         file = (f"voice.{ending}", sound, _TYPES[ending])
         with self._call("transcription", length) as call:
             async with time_limit(self.timeout_s):
-                body = await self._client.post_whole(_PATH, fields, _MAX_BYTES, file=file)
+                body = await self.client.post_whole(_PATH, fields, _MAX_BYTES, file=file)
             try:
                 answer = object_of(orjson.loads(body))
                 text = str(answer["text"])
@@ -134,11 +133,11 @@ class Speaker(MediaModel):
 
     async def sound(self, text: str) -> bytes:
         """Return a text spoken, as OGG with Opus, within `SPEECH_TIMEOUT_S`; raise `ModelError`."""
-        body = {"model": self._model, "voice": self._voice, "input": text}
+        body = {"model": self.model, "voice": self._voice, "input": text}
         spoken = Usage(spoken_chars=len(text))
         with self._call("speech", spoken) as call:
             async with time_limit(self.timeout_s):
-                sound = await self._client.post_whole(
+                sound = await self.client.post_whole(
                     _SPEECH_PATH, body | {"response_format": "opus"}, _MAX_SOUND_BYTES
                 )
             if not is_opus(sound):

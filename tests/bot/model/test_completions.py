@@ -70,17 +70,17 @@ def test_a_choice_may_lack_its_delta_or_be_missing() -> None:
     answer.add({})
     answer.add({"choices": [{"delta": {"content": "All."}}]})
     answer.add({"choices": [{"finish_reason": "stop"}]})
-    assert (answer.reply().text, answer.is_complete) == ("All.", True)
+    assert (answer.reply().text, answer.finish_reason) == ("All.", "stop")
 
 
 def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
     answer = ChunkAccumulator()
-    assert (answer.is_empty, answer.is_complete) == (True, False)
+    assert (answer.is_empty, answer.finish_reason) == (True, "")
     answer.add({"choices": [{"delta": {"content": "All."}, "finish_reason": None}]})
-    assert (answer.is_empty, answer.is_complete) == (False, False)
+    assert (answer.is_empty, answer.finish_reason) == (False, "")
     answer.add({"choices": [{"delta": {}, "finish_reason": "stop"}]})
     answer.add({"choices": [], "usage": None})
-    assert answer.is_complete
+    assert answer.finish_reason
 
 
 @pytest.mark.parametrize(
