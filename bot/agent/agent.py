@@ -6,7 +6,7 @@ message is sent alone. It counts as refused only if the server accepts a harmles
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import structlog
@@ -35,34 +35,27 @@ class Agent(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class FunctionsBasedAgent:
     """Asks the model, always with the same tools; after `max_steps` steps the model must answer."""
 
-    def __init__(
-        self,
-        model: ChatModel,
-        assemble: Assemble,
-        tools: Sequence[ToolDefinition],
-        max_steps: int,
-        labels: Callable[[AgentContext], CallLabels] = lambda _: NO_LABELS,
-    ) -> None:
-        self._model = model
-        self._assemble = assemble
-        self._tools = tools
-        self._max_steps = max_steps
-        self._labels = labels
+    model: ChatModel
+    assemble: Assemble
+    tools: Sequence[ToolDefinition]
+    max_steps: int
+    labels: Callable[[AgentContext], CallLabels] = lambda _: NO_LABELS
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the tool calls that the model asks for, or its answer; raise `ModelError`.
 
         Calls are read only from their own field. A text that looks like a call is an answer.
         """
-        must_answer = len(context.completed_steps) >= self._max_steps
-        reply = await self._model.complete(
-            await beside_others(self._assemble, context),
-            self._tools,
+        must_answer = len(context.completed_steps) >= self.max_steps
+        reply = await self.model.complete(
+            await beside_others(self.assemble, context),
+            self.tools,
             tool_choice="none" if must_answer else "auto",
-            labels=self._labels(context),
+            labels=self.labels(context),
         )
         context.is_blind = reply.is_blind
         if reply.tool_calls and not must_answer:

@@ -12,12 +12,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 
 import structlog
 
-from bot.model.call import CallReport, Usage
+from bot.model.call import CallReport
 from memory.limits.usage import (
     DRAWN,
     HEARD,
@@ -45,21 +45,17 @@ NOTED_S = 300.0
 _NOTED = "embedding"
 
 
-@dataclass(frozen=True, slots=True)
-class _Payer:
-    person: int = NO_PERSON
-    conversation: str = ""
+_payer: ContextVar[tuple[int, str]] = ContextVar("payer", default=(NO_PERSON, ""))
+"""The person and the conversation that pay.
 
-
-_UNKNOWN = _Payer()
-_payer: ContextVar[_Payer] = ContextVar("payer", default=_UNKNOWN)
-"""Passed by context, like the fields of log lines, because models know no persons."""
+Passed by context, like the fields of log lines, because models know no persons.
+"""
 
 
 @contextmanager
 def billed_to(conversation: Scope, person: int = NO_PERSON) -> Iterator[None]:
     """Bill calls to models in this block, and in tasks started in it, to these."""
-    token = _payer.set(_Payer(person, conversation.tag))
+    token = _payer.set((person, conversation.tag))
     try:
         yield
     finally:
@@ -73,39 +69,30 @@ class UsageRecorder:
         self._waiting: asyncio.Queue[BilledCall] = asyncio.Queue()
         self._store: UsageStore | None = None
 
-    def note(self, source: BillingSource, usage: Usage, *, is_last: bool = False) -> None:
-        """Count a call if the server billed anything for it.
+    def model_called(self, report: CallReport) -> None:
+        """Count a call for `billed_to`, if the server billed anything for it.
 
-        With `is_last` the reply is stored right after this, and the same write counts the call.
+        A reply is stored right after its call, and the same write counts the call.
         """
+        source = BillingSource(report.kind, report.model, report.which == "second")
+        usage, payer = report.usage, _payer.get()
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         tokens = Tokens(
             usage.prompt_tokens - cached, cached, usage.completion_tokens, usage.reasoning_tokens
         )
-        payer = _payer.get()
-        amounts = {
-            HEARD: usage.heard_s,
-            SPOKEN: usage.spoken_chars,
-            DRAWN: usage.drawn_images,
-        }
+        amounts = {HEARD: usage.heard_s, SPOKEN: usage.spoken_chars, DRAWN: usage.drawn_images}
         for kind, amount in amounts.items():
             if amount:
                 unit, billed = replace(source, kind=kind), Tokens(reasoning=amount)
-                call = BilledCall.now(unit, billed, payer.person, payer.conversation)
-                self._waiting.put_nowait(call)
+                self._waiting.put_nowait(BilledCall.now(unit, billed, *payer))
         if not tokens.total:
             return
-        call = BilledCall.now(source, tokens, payer.person, payer.conversation)
-        if is_last and self._store is not None:
+        call = BilledCall.now(source, tokens, *payer)
+        if report.is_reply and self._store is not None:
             self._store.hold(call)
             asyncio.get_running_loop().call_later(_HELD_S, self._release, call)
         else:
             self._waiting.put_nowait(call)
-
-    def model_called(self, report: CallReport) -> None:
-        """Count a call for the person and conversation of `billed_to`."""
-        source = BillingSource(report.kind, report.model, report.which == "second")
-        self.note(source, report.usage, is_last=report.is_reply)
 
     @asynccontextmanager
     async def writing(self, store: UsageStore) -> AsyncIterator[None]:

@@ -235,8 +235,7 @@ class PromptAssembler:
         learned, recalled = fit_memory_context(self._counter, offer, asked, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
-        codes = [*_noted(context, learned), *codes_of(context.recalled, recalled)]
-        return section, tuple(dict.fromkeys((*codes, *_later_codes(context, recalled))))
+        return section, tuple(dict.fromkeys(_codes(context, learned, recalled)))
 
 
 def _told(context: AgentContext) -> dict[int, list[str]]:
@@ -253,21 +252,15 @@ def _told(context: AgentContext) -> dict[int, list[str]]:
 
 def _beginnings(text: str) -> set[str]:
     """Return numbers and the beginnings of longer words, which forms of one word share."""
-    words = words_of(text)
-    return {word if word.isdigit() else word[:_BEGINNING] for word in words if _says(word)}
+    words = (each for each in words_of(text) if each.isdigit() or len(each) >= _BEGINNING)
+    return {word if word.isdigit() else word[:_BEGINNING] for word in words}
 
 
-def _says(word: str) -> bool:
-    return word.isdigit() or len(word) >= _BEGINNING
-
-
-def _noted(context: AgentContext, learned: str) -> Iterator[str]:
-    """Yield the codes of what behaviors and tools showed, without what was cut off."""
+def _codes(context: AgentContext, learned: str, shown: Container[int]) -> Iterator[str]:
+    """Yield the codes of what stands in the memory section, without what was cut off."""
     noted = context.call_context.used if context.call_context else {}
-    return (code for code, line in noted.items() if escaped(line) in learned)
-
-
-def _later_codes(context: AgentContext, shown: Container[int]) -> Iterator[str]:
+    yield from (code for code, line in noted.items() if escaped(line) in learned)
+    yield from codes_of(context.recalled, shown)
     for result in context.recalled:
         for seq, later in result.later.items():
             if seq in shown:

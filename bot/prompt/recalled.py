@@ -5,7 +5,7 @@ that many fit. The memory section of a prompt and `search_memory` both use it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, tzinfo
 from typing import Final
 
@@ -71,35 +71,24 @@ def _terms(text: str) -> set[str]:
     return {form for forms in asked_terms(asked_words_of(text), {}) for form in forms}
 
 
-def _says_enough(text: str, min_words: int) -> bool:
-    """Return whether the beginning of a text has enough content words."""
-    return len(asked_terms(words_of(text)[:_MAX_READ_WORDS], {})) >= min_words
-
-
 def _mark(later: Later, zone: tzinfo) -> str:
     """Return the words behind a statement that does not hold any more."""
     until = f" [until {calendar_day(datetime.fromtimestamp(later.ended_at, zone).date())}"
     return f"{until}, then: {escaped(one_line(later.text))}]" if later.text else f"{until}]"
 
 
+@dataclass(slots=True)
 class RecallPacker:
     """Packs messages as dated lines; `zone` is the time zone of the dates.
 
     With `is_numbered`, each line has the message's number, so that a tool can be asked about it.
     """
 
-    def __init__(
-        self,
-        counter: TokenCounter,
-        zone: tzinfo,
-        *,
-        is_numbered: bool = False,
-        packing: Packing = PACKING,
-    ) -> None:
-        self._counter = counter
-        self._zone = zone
-        self._is_numbered = is_numbered
-        self._packing = packing
+    counter: TokenCounter
+    zone: tzinfo
+    _: KW_ONLY
+    is_numbered: bool = False
+    packing: Packing = PACKING
 
     def pack(
         self,
@@ -125,7 +114,7 @@ class RecallPacker:
         `found` is sorted, the best first. Messages with a sequence in `exclude` are left out, and
         so is what repeats a better one.
         """
-        packing = self._packing
+        packing = self.packing
         longs = packing.long_in_list if asks_for_all(query) else packing.long
         left, misses, lines, dates = limit, 0, dict[int, RecalledLine](), set[str]()
         later = {seq: each for result in found for seq, each in result.later.items()}
@@ -133,11 +122,11 @@ class RecallPacker:
             tokens = packing.long_tokens if len(lines) < longs else packing.short_tokens
             line, cost = self._line(context, message, query, min(tokens, limit // 2))
             if message.seq in later:
-                mark = "".join(_mark(each, self._zone) for each in later[message.seq])
+                mark = "".join(_mark(each, self.zone) for each in later[message.seq])
                 line = RecalledLine(line.date, f"{line.text}{mark}")
-                cost += self._counter.count(mark)
+                cost += self.counter.count(mark)
             if line.date not in dates:
-                cost += self._counter.count(line.date)
+                cost += self.counter.count(line.date)
             if cost <= left:
                 dates.add(line.date)
                 left -= cost
@@ -150,12 +139,12 @@ class RecallPacker:
         self, context: AgentContext, message: Message, query: str, tokens: int
     ) -> tuple[RecalledLine, int]:
         """Return the line of a message, whose words get this many tokens, and its own tokens."""
-        excerpt = relevant_excerpt(escaped(message.text), query, tokens, self._counter.count)
-        number = f"#{message.seq} " if self._is_numbered else ""
-        line = memory_line(message, excerpt, self._zone, context.speakers)
+        excerpt = relevant_excerpt(escaped(message.text), query, tokens, self.counter.count)
+        number = f"#{message.seq} " if self.is_numbered else ""
+        line = memory_line(message, excerpt, self.zone, context.speakers)
         text = f"{_SAME_DATE} {number}{line}"
-        date = f"[{dated(message.sent_at, context.now, self._zone)}]"
-        return RecalledLine(date, text), self._counter.count(f"{text}\n")
+        date = f"[{dated(message.sent_at, context.now, self.zone)}]"
+        return RecalledLine(date, text), self.counter.count(f"{text}\n")
 
     def _unrepeated(
         self, found: Sequence[SearchResult], query: str, exclude: Collection[int]
@@ -179,7 +168,8 @@ class RecallPacker:
             if message.seq in seen or not words or any(self._is_alike(words, t) for t in told):
                 continue
             is_reply = message.role == "user" or message.seq in replies
-            if not is_reply and self._only_acknowledges(message.text, asked):
+            says_something = is_reply or self._says_enough(message.text)
+            if not says_something and asked.isdisjoint(_terms(message.text)):
                 continue
             seen.add(message.seq)
             told.append(words)
@@ -189,20 +179,16 @@ class RecallPacker:
         """Yield the hits, then the rest of the exchanges of those hits that cannot stand alone."""
         yield from (result.hit for result in found)
         for result in found:
-            if not self._stands_alone(result.hit.text):
+            if is_question(result.hit.text) or not self._says_enough(result.hit.text):
                 yield from result.messages
 
-    def _stands_alone(self, text: str) -> bool:
-        """Return whether a text is no question and says something by itself."""
-        return not is_question(text) and _says_enough(text, self._packing.min_words)
-
-    def _only_acknowledges(self, text: str, asked: set[str]) -> bool:
-        """Return whether an answer says next to nothing, and nothing of what is asked."""
-        says_enough = _says_enough(text, self._packing.min_words)
-        return not says_enough and asked.isdisjoint(_terms(text))
+    def _says_enough(self, text: str) -> bool:
+        """Return whether the beginning of a text has enough content words."""
+        beginning = words_of(text)[:_MAX_READ_WORDS]
+        return len(asked_terms(beginning, {})) >= self.packing.min_words
 
     def _is_alike(self, words: frozenset[str], others: frozenset[str]) -> bool:
         fewer, more = sorted((len(words), len(others)))
-        if fewer <= self._packing.alike * more:  # most texts, and this is cheap to see
+        if fewer <= self.packing.alike * more:  # most texts, and this is cheap to see
             return False
-        return len(words & others) > self._packing.alike * len(words | others)
+        return len(words & others) > self.packing.alike * len(words | others)

@@ -63,7 +63,7 @@ class _KeepingPacker(RecallPacker):
 
     def use(self, packing: Packing) -> None:
         """Pack by other constants from now on."""
-        self._packing = packing
+        self.packing = packing
 
     def _line(
         self, context: AgentContext, message: Message, query: str, tokens: int

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterable
 from time import time
+from typing import cast
 
 import pytest
 
 from bot.costs.usage_counter import UsageRecorder, billed_to
-from bot.model.call import Usage
+from bot.model.call import CallKind, CallReport, Usage
 from memory.limits.usage import (
     DRAWN,
     HEARD,
@@ -29,18 +30,25 @@ ANSWER, EMBEDDING = BillingSource("answer", "m"), BillingSource("embedding", "e"
 CHAT = Scope("c:7:0")
 
 
+def note(
+    recorder: UsageRecorder, source: BillingSource, usage: Usage, *, is_last: bool = False
+) -> None:
+    kind = cast("CallKind", source.kind)
+    recorder.model_called(CallReport(kind, source.model, "first", 1.0, usage, is_reply=is_last))
+
+
 async def test_a_call_is_counted_for_the_person_it_is_billed_to(memory: Memory) -> None:
     recorder = UsageRecorder()
 
     async def learn() -> None:
-        recorder.note(ANSWER, Usage(10, 1))
+        note(recorder, ANSWER, Usage(10, 1))
 
     async with recorder.writing(memory.usage):
         with billed_to(CHAT, 7):
-            recorder.note(ANSWER, Usage(100, 7, 60, 3))
+            note(recorder, ANSWER, Usage(100, 7, 60, 3))
             begun = asyncio.create_task(learn())
         await begun
-        recorder.note(ANSWER, Usage(5))
+        note(recorder, ANSWER, Usage(5))
     month = await memory.usage.of_bot(time(), 10)
     assert month.sums == {ANSWER: Tokens(55, 60, 8, 3)}
     assert month.people == ((7, 118), (NO_PERSON, 5))
@@ -52,11 +60,11 @@ async def test_sounds_are_counted_in_units_of_their_own_and_in_no_sum_of_tokens(
     ear, recorder = BillingSource("transcription", "ear"), UsageRecorder()
     async with recorder.writing(memory.usage):
         with billed_to(CHAT, 7):
-            recorder.note(ear, Usage(14, 3, heard_s=20))
-            recorder.note(ear, Usage(heard_s=40))
-            recorder.note(BillingSource("speech", "mouth"), Usage(spoken_chars=500))
-            recorder.note(BillingSource("drawing", "pen"), Usage(drawn_images=2))
-            recorder.note(ANSWER, Usage())  # it was billed nothing
+            note(recorder, ear, Usage(14, 3, heard_s=20))
+            note(recorder, ear, Usage(heard_s=40))
+            note(recorder, BillingSource("speech", "mouth"), Usage(spoken_chars=500))
+            note(recorder, BillingSource("drawing", "pen"), Usage(drawn_images=2))
+            note(recorder, ANSWER, Usage())  # it was billed nothing
     month = await memory.usage.of_bot(time(), 10)
     assert month.sums == {
         ear: Tokens(14, 0, 3),
@@ -73,7 +81,7 @@ async def test_the_call_of_a_reply_that_was_never_stored_is_counted_at_the_end(
     recorder, trips = UsageRecorder(), memory.client.round_trips
     async with recorder.writing(memory.usage):
         with billed_to(CHAT, 7):
-            recorder.note(ANSWER, Usage(5), is_last=True)
+            note(recorder, ANSWER, Usage(5), is_last=True)
         assert memory.client.round_trips == trips
     assert together(await memory.usage.sums(time())).total == 5
 
@@ -90,7 +98,7 @@ async def test_a_write_whose_answer_was_lost_counts_only_once(
 
     monkeypatch.setattr(memory.usage, "count", lossy)
     async with (recorder := UsageRecorder()).writing(memory.usage):
-        recorder.note(ANSWER, Usage(5))
+        note(recorder, ANSWER, Usage(5))
     assert not list(losses)
     assert together(await memory.usage.sums(time())).total == 5
 
@@ -101,7 +109,7 @@ async def test_an_embedding_is_noted_and_counted_once_later(memory: Memory) -> N
     async with (recorder := UsageRecorder()).writing(memory.usage):
         with billed_to(CHAT, 7):
             for source, noted in ((EMBEDDING, 1), (ANSWER, 0), (EMBEDDING, 1)):
-                recorder.note(source, Usage(3))
+                note(recorder, source, Usage(3))
                 await recorder._waiting.join()
                 await memory.usage.count_noted(60)
                 assert await memory.client.call("EXISTS", key) == noted
@@ -117,8 +125,8 @@ async def test_a_full_redis_still_counts(memory: Memory) -> None:
     await memory.client.call("CONFIG SET", "maxmemory", 1)
     try:
         async with (recorder := UsageRecorder()).writing(memory.usage):
-            recorder.note(ANSWER, Usage(5))
-            recorder.note(EMBEDDING, Usage(3))
+            note(recorder, ANSWER, Usage(5))
+            note(recorder, EMBEDDING, Usage(3))
     finally:
         await memory.client.call("CONFIG SET", "maxmemory", 0)
     assert await memory.usage.sums(time()) == {EMBEDDING: Tokens(3), ANSWER: Tokens(5)}
