@@ -27,7 +27,8 @@ from bot.costs.usage_counter import UsageRecorder
 from bot.feature import Services
 from bot.features import check_commands, open_features
 from bot.language.catalogue import Catalogue
-from bot.metrics.metrics import ConversationNames, Metrics, Watchers, metrics_route
+from bot.metrics.metrics import ConversationNames, Metrics, metrics_route
+from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models, secret_of
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.false_claims import FalseClaims
@@ -152,9 +153,10 @@ class App:
             await refuse_unfit(store, self._redis)
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
-            watchers = Watchers(self._metrics)
-            self._observe = watchers.observe
-            observers = [watchers.model_called, recorder.model_called]
+            steps: list[Observer] = [self._metrics.observe]
+            calls: list[ModelObserver] = [self._metrics.model_called]
+            self._observe = all_of(steps)
+            observers = [all_of(calls), recorder.model_called]
             models = await stack.enter_async_context(self._outside.models(settings, observers))
             memory = Memory(store, bot_id, tokens, models.embedder, memory_options(settings))
             await memory.take_layout()
@@ -177,7 +179,9 @@ class App:
             memory.exporter.parts += [part for each in features for part in each.exports]
             memory.jobs.forgets += [forget for each in features for forget in each.forgets]
             learned += [after for each in features for after in each.learned]
-            watchers.join([watcher for each in features for watcher in each.watchers])
+            watchers = [watcher for each in features for watcher in each.watchers]
+            steps += [each.observe for each in watchers]
+            calls += [each.model_called for each in watchers]
             behaviors = behaviors_of(
                 settings, memory, models.internal, features, self._metrics.domain_refused
             )
@@ -231,7 +235,7 @@ class App:
         running = replace(running, reload_all=reloading.reload_all)
         commands = build_commands(services, running)
         check_commands(commands.listed)
-        observe = all_of(filter(None, [self._observe, self._observer]))
+        observe = all_of([self._observe, *([self._observer] if self._observer else [])])
         observe(BotServing(memory, assistant.prompt))
         turns = TurnBuilder(services, observe, running.features)
         worker = turns.worker(assistant, commands.answer)

@@ -26,8 +26,7 @@ from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import AnswerStep, FileFetcher
 from bot.turn.draft import TypingIndicator
-from bot.turn.notes import Finish, Note
-from bot.turn.outbox import Outbox
+from bot.turn.outbox import Finish, Note, Outbox
 from bot.turn.permits import Permits
 from bot.turn.save_claims import RunAgent
 from config.settings import Settings

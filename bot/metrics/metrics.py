@@ -9,7 +9,7 @@ platform every call comes through a router, so without a token every call is ref
 import hashlib
 import hmac
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
@@ -203,27 +203,6 @@ class Watcher(Protocol):
 
     def model_called(self, report: CallReport, /) -> None:
         """Note one call to a model that has ended."""
-
-
-class Watchers:
-    """Tells all watchers; more may join until the bot serves."""
-
-    def __init__(self, *watchers: Watcher) -> None:
-        self._watchers = list(watchers)
-
-    def join(self, watchers: Iterable[Watcher]) -> None:
-        """Add watchers behind the others."""
-        self._watchers += watchers
-
-    def observe(self, event: Event) -> None:
-        """Tell of one step."""
-        for each in self._watchers:
-            each.observe(event)
-
-    def model_called(self, report: CallReport) -> None:
-        """Tell of one call to a model that has ended."""
-        for each in self._watchers:
-            each.model_called(report)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import Literal
@@ -37,7 +37,7 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.openai_client import ModelClient
-from bot.model.request_forms import Accepted, merged
+from bot.model.request_forms import Accepted, ServedModel, merged
 from bot.model.wire import EventReader
 from memory.behaviors.tool import ToolDefinition
 
@@ -81,22 +81,19 @@ class _Request:
     token_factor: int = 1
 
 
+@dataclass(slots=True)
 class OpenAIChatModel:
     """One model of one server; `observers` are told of each call."""
 
-    def __init__(
-        self,
-        client: ModelClient,
-        model: str,
-        timeout_s: float,
-        parameters: ChatParameters = ChatParameters(),
-        observers: Sequence[ModelObserver] = (),
-    ) -> None:
-        self._client = client
-        self._served = client.model(model)
-        self._timeout_s = timeout_s
-        self._parameters = parameters
-        self._observers = observers
+    client: ModelClient
+    model: str
+    timeout_s: float
+    parameters: ChatParameters = ChatParameters()
+    observers: Sequence[ModelObserver] = ()
+    _served: ServedModel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._served = self.client.model(self.model)
 
     @property
     def api(self) -> str:
@@ -116,12 +113,11 @@ class OpenAIChatModel:
         If the answer breaks off, ask again once. If reasoning took the tokens of the answer, ask
         again once with less reasoning and more tokens. The time limit covers all of this.
         """
-        request = _Request(messages, tools, tool_choice, labels, self._parameters.reasoning)
-        which = self._client.which
-        with ObservedCall("answer", self._served.name, which, self._observers) as call:
+        request = _Request(messages, tools, tool_choice, labels, self.parameters.reasoning)
+        with ObservedCall("answer", self.model, self.client.which, self.observers) as call:
             first: ModelReply | None = None
             try:
-                async with time_limit(self._timeout_s):
+                async with time_limit(self.timeout_s):
                     groups = partial(self._groups, request)
                     stream = partial(self._stream, call)
                     first = reply = await self._served.ask(groups, stream)
@@ -142,7 +138,7 @@ class OpenAIChatModel:
     async def _reason_less(
         self, request: _Request, first: ModelReply, call: ObservedCall
     ) -> ModelReply:
-        log.warning("reasoning took the answer's tokens", model=self._served.name)
+        log.warning("reasoning took the answer's tokens", model=self.model)
         request = replace(request, effort=less(request.effort), token_factor=_REASONING_FACTOR)
         stream = partial(self._stream, call)
         second = await self._served.ask(partial(self._groups, request), stream)
@@ -155,9 +151,9 @@ class OpenAIChatModel:
 
     def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
         """Return the parts of a request, the least needed first."""
-        dialect, parameters, labels = accepted.dialect, self._parameters, request.labels
+        dialect, parameters, labels = accepted.dialect, self.parameters, request.labels
         messages = request.messages if accepted.sees else _without_pictures(request.messages)
-        prompt = {"model": self._served.name, **dialect.prompt(messages), "stream": True}
+        prompt = {"model": self.model, **dialect.prompt(messages), "stream": True}
         if request.tools:
             prompt["tools"] = [dialect.tool(each) for each in request.tools]
             if request.tool_choice != "auto":
@@ -189,16 +185,16 @@ class OpenAIChatModel:
         Servers report the tokens at the end. If the end does not come, the tokens are estimated.
         Otherwise a person could stop each answer shortly before its end for free.
         """
-        max_tokens = _READ_FACTOR * (self._parameters.reply_tokens or 0)
-        is_quick = self._parameters.reasoning in (None, "none", "minimal", "low")
-        silence_s = None if is_quick else self._timeout_s  # who reasons a lot is silent at first
+        max_tokens = _READ_FACTOR * (self.parameters.reply_tokens or 0)
+        is_quick = self.parameters.reasoning in (None, "none", "minimal", "low")
+        silence_s = None if is_quick else self.timeout_s  # who reasons a lot is silent at first
         is_second_try = False
         while True:
             answer = dialect.accumulator(max_tokens * CHARS_PER_TOKEN or None, self._served.origin)
             events = EventReader(_MAX_BYTES + max_tokens * _BYTES_PER_TOKEN)
             began = monotonic()
             try:
-                response = await self._client.post(dialect.path, merged(chosen), silence_s)
+                response = await self.client.post(dialect.path, merged(chosen), silence_s)
                 await read_answer(response, events, answer)
                 call.answered()
                 return answer.reply()

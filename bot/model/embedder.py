@@ -5,6 +5,7 @@ Trouble becomes `EmbeddingsUnavailable`: recall then uses words alone and the tu
 
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,28 +37,21 @@ _MAX_TEXT_BYTES = 8_000
 for a text, 300,000 for a request. A longer text says little more."""
 
 
+@dataclass(slots=True)
 class OpenAIEmbedder:
     """One embedding model; `dimensions` is sent only if it is given."""
 
-    def __init__(
-        self,
-        client: ModelClient,
-        model: str,
-        dimensions: int | None,
-        timeout_s: float,
-        observers: Sequence[ModelObserver] = (),
-    ) -> None:
-        self._client = client
-        self._model = model
-        self._dimensions = dimensions
-        self._sends_dimensions = dimensions is not None
-        self._timeout_s = timeout_s
-        self._observers = observers
+    client: ModelClient
+    model: str
+    dimensions: int | None
+    timeout_s: float
+    observers: Sequence[ModelObserver] = ()
+    _sends_dimensions: bool = True
 
     @property
     def fingerprint(self) -> str:
         """The model and the dimensions that we ask for."""
-        return f"{self._model}:{self._dimensions or 'default'}"
+        return f"{self.model}:{self.dimensions or 'default'}"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return `(len(texts), dimensions)` float32, unit rows; zeros for a blank text.
@@ -69,9 +63,9 @@ class OpenAIEmbedder:
         if not wanted:
             raise EmbeddingsUnavailable("all texts are blank")
         batches = _batches([text for _, text in wanted])
-        which = self._client.which
+        which = self.client.which
         try:
-            with ObservedCall("embedding", self._model, which, self._observers) as call:
+            with ObservedCall("embedding", self.model, which, self.observers) as call:
                 found = np.concatenate([await self._embed(batch, call) for batch in batches])
         except ModelError as error:
             raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
@@ -81,8 +75,8 @@ class OpenAIEmbedder:
 
     async def _embed(self, texts: Sequence[str], call: ObservedCall) -> Vectors:
         """Return the unit rows of one batch; the time limit is for one batch."""
-        dimensions = self._dimensions if self._sends_dimensions else None
-        async with time_limit(self._timeout_s):
+        dimensions = self.dimensions if self._sends_dimensions else None
+        async with time_limit(self.timeout_s):
             try:
                 rows = await self._rows(texts, dimensions, call)
             except ModelRefused as error:
@@ -93,10 +87,10 @@ class OpenAIEmbedder:
                 rows = await self._rows(texts, None, call)
         if rows.ndim != 2 or len(rows) != len(texts):
             raise ModelError("not one vector for each text")
-        if self._dimensions is not None and rows.shape[1] < self._dimensions:
-            raise ModelError(f"{rows.shape[1]} dimensions, {self._dimensions} asked for")
+        if self.dimensions is not None and rows.shape[1] < self.dimensions:
+            raise ModelError(f"{rows.shape[1]} dimensions, {self.dimensions} asked for")
         # A server that ignores `dimensions` sends more; the first of them are good vectors too.
-        rows = rows[:, : self._dimensions]
+        rows = rows[:, : self.dimensions]
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
         return unit
@@ -105,14 +99,14 @@ class OpenAIEmbedder:
         self, texts: Sequence[str], dimensions: int | None, call: ObservedCall
     ) -> Vectors:
         request: dict[str, Any] = {
-            "model": self._model,
+            "model": self.model,
             "input": list(texts),
             "encoding_format": "base64",
         }
         if dimensions is not None:
             request["dimensions"] = dimensions
         max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_PER_TEXT
-        body = await self._client.post_whole("/embeddings", request, max_bytes)
+        body = await self.client.post_whole("/embeddings", request, max_bytes)
         try:
             answer = object_of(orjson.loads(body))
             call.usage += Usage(count_of(object_of(answer.get("usage")).get("prompt_tokens")))

@@ -69,7 +69,7 @@ async def open_models(
     # A silence ends early enough to ask once more, or to ask the second model.
     silence_s = min(_SILENCE_S, limit_s / 2)
     first_limit_s = limit_s if fallback is None else limit_s / 2
-    client = open_client(
+    opening = open_client(
         settings.openai_base_url,
         secret_of(settings.openai_api_key),
         silence_s,
@@ -80,7 +80,7 @@ async def open_models(
     learning = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
     vectors = ModelCondition("vectors", "OPENAI_EMBEDDING_MODEL")
     breaker = answers.breaker = CircuitBreaker()
-    async with client, AsyncExitStack() as stack:
+    async with opening as client, AsyncExitStack() as stack:
         watching = [*observers, answers.observe] if fallback is None else observers
         chat: ChatModel = OpenAIChatModel(
             client, settings.openai_model, first_limit_s, chat_parameters(settings), watching

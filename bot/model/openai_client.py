@@ -12,11 +12,11 @@ The bodies of answers are bounded: a server may send too much, or little that un
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import httpcore2
 import httpx2
@@ -195,34 +195,29 @@ class ModelClient:
             return bytes(whole)
         raise ModelUnavailable(type(broken).__name__, code="connection_failed") from broken
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._http.aclose()
-
-
-def open_client(
+@asynccontextmanager
+async def open_client(
     base_url: str,
     key: str | None,
     timeout_s: float,
     *,
     retries: int = RETRIES,
     api: Api = "auto",
-) -> ModelClient:
-    """Return a client to be shared and closed; `Server` describes the arguments.
+) -> AsyncIterator[ModelClient]:
+    """Yield a client to be shared; `Server` describes the arguments.
 
     Redirects are not followed, because the prompt would go to any host that the server names.
     """
-    http = httpx2.AsyncClient(
+    async with httpx2.AsyncClient(
         verify=trusted(),
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
         event_hooks={"request": [_watch], "response": [bound]},
         limits=_LIMITS,
         timeout=timeouts(timeout_s),
-    )
-    return ModelClient(http, Server(base_url, key, timeout_s, retries), api)
+    ) as http:
+        yield ModelClient(http, Server(base_url, key, timeout_s, retries), api)
 
 
 def timeouts(silence_s: float) -> httpx2.Timeout:

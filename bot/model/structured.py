@@ -10,7 +10,7 @@ mode cannot say (free keys, tuples, recursion); api.openai.com would then refuse
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 
@@ -27,7 +27,7 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.openai_client import ModelClient
-from bot.model.request_forms import Accepted, merged
+from bot.model.request_forms import Accepted, ServedModel, merged
 from bot.model.wire import object_of
 from memory.text.shape import AnswerShape
 
@@ -44,24 +44,21 @@ _MAX_BRACES = 1_000
 """Each brace that opens no object costs up to a walk through the text, so they are bounded."""
 
 
+@dataclass(slots=True)
 class StructuredModel:
     """One model of one server, for internal calls; `observers` are told of each call."""
 
-    def __init__(
-        self,
-        client: ModelClient,
-        model: str,
-        timeout_s: float,
-        reasoning: Effort | None = None,
-        observers: Sequence[ModelObserver] = (),
-    ) -> None:
-        self._client = client
-        self._served = client.model(model)
-        self._timeout_s = timeout_s
-        self._reasoning = reasoning
-        self._observers = observers
-        self._always_shows_schema = False
-        self._limits_tokens = True
+    client: ModelClient
+    model: str
+    timeout_s: float
+    reasoning: Effort | None = None
+    observers: Sequence[ModelObserver] = ()
+    _served: ServedModel = field(init=False)
+    _always_shows_schema: bool = False
+    _limits_tokens: bool = True
+
+    def __post_init__(self) -> None:
+        self._served = self.client.model(self.model)
 
     @property
     def mode(self) -> str:
@@ -75,9 +72,8 @@ class StructuredModel:
         The caller validates them with `AnswerShape.validate`. An answer of another shape is asked
         for again, once; the time limit covers both. Raise `ModelError`.
         """
-        which = self._client.which
-        with ObservedCall("internal", self._served.name, which, self._observers) as call:
-            async with time_limit(self._timeout_s):
+        with ObservedCall("internal", self.model, self.client.which, self.observers) as call:
+            async with time_limit(self.timeout_s):
                 fill = partial(self._fill, instructions, content, shape, call)
                 try:
                     return await fill(shows_schema=self._always_shows_schema)
@@ -91,10 +87,10 @@ class StructuredModel:
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
         prompt = _messages(instructions, content)
-        effort, which = self._reasoning, self._client.which
-        with ObservedCall("internal", self._served.name, which, self._observers) as call:
+        effort = self.reasoning
+        with ObservedCall("internal", self.model, self.client.which, self.observers) as call:
             ask = partial(self._ask, call, lambda dialect: {PROMPT: dialect.prompt(prompt)})
-            async with time_limit(self._timeout_s):
+            async with time_limit(self.timeout_s):
                 for _ in range(_TRIES):
                     answer = await ask(effort, max_tokens if self._limits_tokens else None)
                     if answer.text:
@@ -129,9 +125,9 @@ class StructuredModel:
                 del options[_STRICT]
             return options
 
-        answer = await self._ask(call, formats, self._reasoning)
+        answer = await self._ask(call, formats, self.reasoning)
         if answer.is_cut and not answer.text:
-            answer = await self._ask(call, formats, less(self._reasoning))
+            answer = await self._ask(call, formats, less(self.reasoning))
         found = read_object(_whole(answer), shape.parts)
         if answer.mode == _STRICT and not shows_schema and not shape.is_met_by(found):
             raise AnswerUnreadable("the server ignored the schema")
@@ -155,8 +151,8 @@ class StructuredModel:
 
         async def send(dialect: Dialect, chosen: Options) -> WrittenAnswer:
             mode, began = next(iter(chosen)), monotonic()
-            request = {"model": self._served.name, **dialect.fixed, **merged(chosen)}
-            body = await self._client.post_whole(dialect.path, request, _MAX_BYTES, self._timeout_s)
+            request = {"model": self.model, **dialect.fixed, **merged(chosen)}
+            body = await self.client.post_whole(dialect.path, request, _MAX_BYTES, self.timeout_s)
             try:
                 answer = dialect.read(object_of(json.loads(body)))
             except (*UNREADABLE, KeyError) as error:

@@ -190,7 +190,7 @@ class PromptAssembler:
         """Return the recalled results of which a prompt may show something."""
         window = {message.seq for message in context.window}
         limit = recall_tokens(self._room, is_idle=True)
-        lines = self._recall.pack(context, context.recalled, _asked(context), limit, window)
+        lines = self._recall.ranked(context, context.recalled, _asked(context), limit, window)
         return tuple(
             result
             for result in context.recalled

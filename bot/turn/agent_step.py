@@ -16,9 +16,8 @@ from bot.reply.render import render
 from bot.reply.split import said_with, with_attached, with_line
 from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
-from bot.turn.notes import QUESTION_ALONE
 from bot.turn.observers import AgentRan, Observer, StepBegan
-from bot.turn.outbox import Outbox
+from bot.turn.outbox import QUESTION_ALONE, Outbox
 from bot.turn.request import Request
 from bot.turn.save_claims import NOTHING_KEPT, CheckedAgent
 from bot.turn.tool_questions import question_text, with_question

@@ -4,9 +4,9 @@ An observer is a callable. It returns at once and changes nothing; it may hand t
 of its own. Observers hear of the steps in their order.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from bot.prompt.assemble import Prompt
 from memory.behaviors.context import AgentContext
@@ -140,11 +140,13 @@ Event = (
 Observer = Callable[[Event], None]
 
 
-def all_of(observers: Iterable[Observer]) -> Observer:
-    """Return one observer that tells all of them, in their order."""
-    observers = tuple(observers)
+T = TypeVar("T")
 
-    def observe(event: Event) -> None:
+
+def all_of(observers: Sequence[Callable[[T], None]]) -> Callable[[T], None]:
+    """Return one observer that tells all of them in their order, also those added later."""
+
+    def observe(event: T) -> None:
         for each in observers:
             each(event)
 

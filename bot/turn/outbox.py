@@ -1,8 +1,10 @@
 """The outbox of a turn: its reply as stored in Redis before the first part is sent.
 
-From then on the model is never asked again for this turn, whichever worker finishes it.
+From then on the model is never asked again for this turn, whichever worker finishes it. Before,
+features may add something below an answer: lines, questions with buttons, and corrections.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -11,6 +13,8 @@ import orjson
 from bot.reply.parts import Part, contents_of, from_json, to_json
 from bot.reply.split import without_file
 from bot.telegram.chat import Destination
+from bot.turn.request import Request
+from memory.behaviors.context import AgentContext
 from memory.queue.stored_version import stamped, unstamped
 
 _END = b"\n"
@@ -77,16 +81,35 @@ class Outbox:
         asked = (part.question for part in self.parts if part.question)
         return {each.nonce: each.stored for each in asked}
 
-    @property
-    def has_contents(self) -> bool:
-        """Whether it carries bytes of files that are no text."""
-        files = (part.file for part in self.parts if part.file)
-        return any(file.kind != "text" and file.content for file in files)
-
     def without_contents(self) -> "Outbox":
-        """Return it with a sentence in place of each file that is no text."""
+        """Return it with a sentence in place of each file whose bytes it carries, texts apart."""
         parts = (
-            without_file(part) if part.file and part.file.kind != "text" else (part,)
+            without_file(part)
+            if part.file and part.file.kind != "text" and part.file.content
+            else (part,)
             for part in self.parts
         )
         return replace(self, parts=tuple(chain.from_iterable(parts)))
+
+
+QUESTION_ALONE = "…"
+"""What a model answers if it has nothing to add to a question by buttons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What one note adds to an answer."""
+
+    lines: tuple[Part, ...] = ()  # joined to the last part of the answer
+    questions: tuple[Part, ...] = ()  # messages of their own, behind it
+    correction: Part | None = None  # says that a claim of the answer is not so; one is shown
+
+
+Note = Callable[[Request, AgentContext, str], Awaitable[Below]]
+"""Looks at a run and at the text of its answer; raises `StoreError`.
+
+Where a note asks something, the person may decline, so nothing that tools did is learned then.
+"""
+
+Finish = Callable[[Request, Outbox], Awaitable[Outbox]]
+"""Changes an answer of the agent before it is stored; raises nothing."""

@@ -89,7 +89,7 @@ class RevisionStep:
         if is_due and not await self.quota.answer(request, history):
             stored = _exchange_of(question, history)
             exchange = [edited if each.seq == question.seq else each for each in stored]
-            await self._answer_again(request, here, exchange, _shown(exchange))
+            await self._answer_again(request, here, exchange)
             # It comes back only if the message is being erased: its old words go at once.
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
@@ -119,8 +119,7 @@ class RevisionStep:
         if notice := await self.quota.answer(request, history):
             return notice
         exchange = _exchange_of(question, history)
-        here = history.conversation
-        await self._answer_again(request, here, exchange, _shown(exchange))
+        await self._answer_again(request, history.conversation, exchange)
         return None
 
     async def _ask_again(self, request: Request, history: ChatHistory) -> Outbox | None:
@@ -137,23 +136,21 @@ class RevisionStep:
         exchange = _exchange_of(found[0], history)
         if notice := await self.quota.answer(request, history):
             return notice
-        answer_ids = (pressed.message_id,)
-        await self._answer_again(request, here, exchange, answer_ids, pressed.text)
+        await self._answer_again(request, here, exchange)
         return _nothing_said(request)
 
     async def _answer_again(
-        self,
-        request: Request,
-        here: Scope,
-        exchange: Sequence[Message],
-        answer_ids: tuple[int, ...],
-        nonce: str = "",
+        self, request: Request, here: Scope, exchange: Sequence[Message]
     ) -> None:
         """Turn the waiting entry into the question, and raise `LeaseLost`: its turn begins again.
 
         Do nothing if the question is being erased.
         """
-        last = request.last
+        last, nonce = request.last, ""
+        answers = (each for each in exchange if each.role == "assistant")
+        answer_ids = tuple(id_ for each in answers for id_ in each.message_ids)
+        if last.kind == "again":  # the notice with the button takes the place of the answer
+            answer_ids, nonce = (last.message_id,), last.text
         question = tuple(
             replace(message, seq=0, exchange=0, is_refused=False)
             for message in exchange
@@ -207,11 +204,6 @@ def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHi
 def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:
     """Return all messages of a turn: a question may have several."""
     return [each for each in history.messages if each.exchange == message.exchange]
-
-
-def _shown(exchange: Sequence[Message]) -> tuple[int, ...]:
-    """Return the messages in the chat that show the answer."""
-    return tuple(id_ for each in exchange if each.role == "assistant" for id_ in each.message_ids)
 
 
 def _change(request: Request, sender_id: int, asked: IncomingMessage) -> tuple[bytes, bytes]:

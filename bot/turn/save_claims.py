@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.turn.notes import Finish, Note
+from bot.turn.outbox import Finish, Note
 from bot.turn.tool_questions import AgreedRun
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_mode import Mode

@@ -144,16 +144,16 @@ class TurnRunner:
 
     async def _stored(self, opened: OpenTurn, outbox: Outbox) -> Outbox:
         """Store the reply; without the bytes of files if Redis has no room for them."""
-        if outbox.has_contents:
-            stored = outbox.to_bytes()
+        stored, smaller = outbox.to_bytes(), outbox.without_contents()
+        if smaller != outbox:
             with suppress(StoreFull):
                 if len(stored) <= self.queue.room():
                     await self.queue.write_outbox(opened, stored, outbox.questions)
                     return outbox
             log.warning("no room for files of an answer", bytes=len(stored))
-            outbox = outbox.without_contents()
-        await self.queue.write_outbox(opened, outbox.to_bytes(), outbox.questions)
-        return outbox
+            stored = smaller.to_bytes()
+        await self.queue.write_outbox(opened, stored, smaller.questions)
+        return smaller
 
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
         conversation = opened.lease.conversation

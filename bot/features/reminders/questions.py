@@ -18,7 +18,7 @@ from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_m
 from bot.reply.parts import Button, Part
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress
-from bot.turn.notes import Below
+from bot.turn.outbox import Below
 from bot.turn.request import Request
 from bot.turn.save_claims import called
 from memory.behaviors.context import AgentContext

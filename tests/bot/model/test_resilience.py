@@ -83,10 +83,10 @@ async def scene() -> AsyncIterator[Scene]:
     async with AsyncExitStack() as stack:
         for server in (scene.first, scene.second):
             await stack.enter_async_context(server)
-        client = open_client(scene.first.base_url, None, LIMIT_S / 2, retries=0)
-        other = open_client(scene.second.base_url, None, LIMIT_S / 2)
-        await stack.enter_async_context(client)
-        await stack.enter_async_context(other)
+        opening = open_client(scene.first.base_url, None, LIMIT_S / 2, retries=0)
+        client = await stack.enter_async_context(opening)
+        opening = open_client(scene.second.base_url, None, LIMIT_S / 2)
+        other = await stack.enter_async_context(opening)
         scene.connect(client, other)
         stack.push_async_callback(scene.pair.close)
         yield scene
