@@ -131,10 +131,6 @@ class Metrics:
                 self.turns.labels(event.outcome).inc()
                 self.phase_seconds.labels("turn").observe(event.seconds)
 
-    def exposition(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
-
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 _FORWARDED = ("forwarded", "via", "x-real-ip", "true-client-ip", "cf-connecting-ip")
@@ -154,7 +150,7 @@ def metrics_route(
             metrics.wake_ups.set(await memory.client.call("XLEN", memory.keys.ready_queue))
         except StoreError:
             metrics.wake_ups.set(float("nan"))
-        return Response(metrics.exposition(), media_type=_FORMAT)
+        return Response(generate_latest(metrics.registry), media_type=_FORMAT)
 
     return Route("/metrics", page)
 

@@ -203,7 +203,8 @@ class OpenAIChatModel:
                 raise
             except (asyncio.CancelledError, ModelError) as error:
                 if call.unanswered:
-                    reasons = self._served.reasons or _asks_to_reason(chosen)
+                    efforts = {each for each in chosen if each.startswith(_REASONING)}
+                    reasons = self._served.reasons or efforts - {f"{_REASONING}none"}
                     call.usage += _written(answer.reply(), monotonic() - began if reasons else 0)
                 if is_second_try or not isinstance(error, AnswerIncomplete):
                     raise
@@ -230,10 +231,6 @@ def _is_lost(reply: ModelReply) -> bool:
     if reply.finish_reason == "length":
         return not reply.text.strip() or 2 * reasoning > written
     return not reply.text.strip() and reasoning > 0
-
-
-def _asks_to_reason(chosen: Options) -> bool:
-    return any(each.startswith(_REASONING) for each in chosen if each != f"{_REASONING}none")
 
 
 def _written(reply: ModelReply, reasoned_s: float) -> Usage:

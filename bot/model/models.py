@@ -87,8 +87,7 @@ async def open_models(
         )
         name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
         internal = StructuredModel(client, name, first_limit_s, reasoning, observers)
-        guard = Guard(learning)
-        internals = Resilient(internal, guard=guard)
+        internals = Resilient(internal)
         if fallback is not None:
             key = secret_of(settings.fallback_api_key)
             other = client.to(settings.fallback_base_url, key, silence_s, "second")
@@ -96,7 +95,7 @@ async def open_models(
             second = OpenAIChatModel(other, fallback, limit_s, parameters, observers)
             second_internal = StructuredModel(other, fallback, limit_s, observers=observers)
             chats = Resilient[ChatModel](chat, second, breaker, limit_s)
-            internals = Resilient(internal, second_internal, limit_s=limit_s, guard=guard)
+            internals = Resilient(internal, second_internal, limit_s=limit_s)
             stack.push_async_callback(chats.close)
             stack.push_async_callback(internals.close)
             chat = ResilientChatModel(chats, [answers.observe])
@@ -107,7 +106,7 @@ async def open_models(
         embedder = _embedder(settings, client, observers)
         yield Models(
             (chat, *describing),
-            InternalCalls(internals),
+            InternalCalls(internals, Guard(learning)),
             ResilientEmbedder(embedder, Guard(vectors)) if embedder else None,
             breaker,
             (answers, learning, vectors),

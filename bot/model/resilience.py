@@ -9,7 +9,7 @@ is asked too, and the first answer counts.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -141,30 +141,22 @@ class Guard:
 class Resilient(Generic[_Model]):
     """Asks the first of two models, or the second; `limit_s` is the time for both together.
 
-    Without a second model it only asks the first. A `guard` lets both rest.
+    Without a second model it only asks the first.
     """
 
     first: _Model
     second: _Model | None = None
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     limit_s: float = 0
-    guard: Guard | None = None
     _probes: set[asyncio.Task[object]] = field(default_factory=set, init=False)
 
     async def ask(self, call: _Call[_Model, _Answer]) -> _Answer:
-        """Return an answer of either model.
-
-        Raise the error of the last model asked, and with a guard also `Resting`.
-        """
-        with self.guard.attempt() if self.guard else nullcontext():
-            if self.second is None:
-                return await call(self.first)
-            return await self._ask_either(call, self.second)
-
-    async def _ask_either(self, call: _Call[_Model, _Answer], spare: _Model) -> _Answer:
+        """Return an answer of either model; raise the error of the last model asked."""
+        if self.second is None:
+            return await call(self.first)
         attempt = self.breaker.begin()
         if attempt is None:
-            return await call(spare)
+            return await call(self.second)
         async with time_limit(self.limit_s):
             first = asyncio.create_task(self._ask_first(call, attempt))
             second: asyncio.Task[_Answer] | None = None
@@ -172,7 +164,7 @@ class Resilient(Generic[_Model]):
                 await self._wait_for(first, attempt)
                 if first.done() and not _is_away(first.exception()):
                     return first.result()
-                second = asyncio.create_task(call(spare))
+                second = asyncio.create_task(call(self.second))
                 return await _earlier(first, second)
             finally:
                 is_answered = second is not None and second.done()
@@ -256,36 +248,37 @@ class ResilientChatModel:
 
 @dataclass(frozen=True, slots=True)
 class InternalCalls:
-    """Makes internal calls, as `memory` knows them."""
+    """Makes internal calls, as `memory` knows them, unless the models rest."""
 
     models: Resilient[StructuredModel]
+    guard: Guard
 
     async def fill(
         self, instructions: str, content: str, shape: AnswerShape
     ) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
-        with _as_memory_knows():
+        with self._guarded():
             return await self.models.ask(lambda model: model.fill(instructions, content, shape))
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
-        with _as_memory_knows():
+        with self._guarded():
             return await self.models.ask(
                 lambda model: model.write(instructions, content, max_tokens)
             )
 
-
-@contextmanager
-def _as_memory_knows() -> Iterator[None]:
-    """Turn errors of models into those of internal calls."""
-    try:
-        yield
-    except (ContentRefused, ContextTooLong) as error:
-        raise InputRefused(type(error).__name__) from error
-    except Resting as error:
-        raise InternalModelUnavailable(str(error), rests_s=error.rests_s) from error
-    except ModelError as error:
-        raise InternalModelUnavailable(type(error).__name__) from error
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Turn errors of models into those of internal calls."""
+        try:
+            with self.guard.attempt():
+                yield
+        except (ContentRefused, ContextTooLong) as error:
+            raise InputRefused(type(error).__name__) from error
+        except Resting as error:
+            raise InternalModelUnavailable(str(error), rests_s=error.rests_s) from error
+        except ModelError as error:
+            raise InternalModelUnavailable(type(error).__name__) from error
 
 
 class ResilientEmbedder:
@@ -293,12 +286,14 @@ class ResilientEmbedder:
 
     def __init__(self, embedder: Embedder, guard: Guard) -> None:
         self.fingerprint = embedder.fingerprint
-        self._models = Resilient(embedder, guard=guard)
+        self._embedder = embedder
+        self._guard = guard
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return `(len(texts), dimensions)` float32, unit rows; raise `EmbeddingsUnavailable`."""
         try:
-            return await self._models.ask(lambda embedder: embedder.embed(texts))
+            with self._guard.attempt():
+                return await self._embedder.embed(texts)
         except Resting as error:
             raise EmbeddingsUnavailable(str(error), rests_s=error.rests_s) from error
 

@@ -69,10 +69,11 @@ class ResponseAccumulator(Accumulator):
             if item.get("type") == "function_call" and item.get("name"):
                 calls.append(_call(item))
             elif item.get("type") == "reasoning" and item.get("encrypted_content"):
-                reasoning.append((len(calls), item))
+                kept = {name: item[name] for name in _SENT_BACK if item.get(name) is not None}
+                reasoning.append((len(calls), kept))
         tokens = self.usage.reasoning_tokens // max(1, len(reasoning))
         items = tuple(
-            ReasoningItem(self.origin, before_call, _sendable(item), tokens)
+            ReasoningItem(self.origin, before_call, {"summary": [], **item}, tokens)
             for before_call, item in reasoning
         )
         text = joined(self._pieces)
@@ -132,11 +133,6 @@ def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
         for parts in messages
     ]
     return _BETWEEN_MESSAGES.join(filter(None, texts))
-
-
-def _sendable(item: Mapping[str, object]) -> Mapping[str, object]:
-    kept = {name: item[name] for name in _SENT_BACK if item.get(name) is not None}
-    return {"summary": [], **kept}
 
 
 def _call(item: Mapping[str, object]) -> ToolCall:

@@ -31,7 +31,7 @@ from bot.telegram.errors import Refused, TelegramError
 from bot.telegram.updates import SentFile
 from bot.turn.draft import TypingIndicator
 from bot.turn.observers import Answered, NotAnswered, Observer
-from bot.turn.outbox import Outbox
+from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import Permits
 from bot.turn.request import Fetched, Request
 from config.settings import Settings
@@ -134,12 +134,12 @@ class Answerer:
             raise
         except PicturesDeclined as error:
             log.warning("pictures refused", **reason_of(error))
-            notice = self._notice(request, "pictures.refused")
+            refused = notice(request, self.sentences, "pictures.refused")
             has_words = any(each.is_first_party for each in request.messages)
-            return self._with_again(notice, request) if has_words else notice
+            return self._with_again(refused, request) if has_words else refused
         except MessageRefused as error:
             log.warning("message refused", **reason_of(error))
-            return self._notice(request, "error.refused", is_refused=True)
+            return replace(notice(request, self.sentences, "error.refused"), is_refused=True)
         except (ModelError, TelegramError, TimeoutError) as error:
             return self._failed(request, log.warning, error)
         except Exception as error:  # noqa: BLE001 - the outer fence; the traceback is logged
@@ -160,7 +160,7 @@ class Answerer:
         shown = request.run.shown or ""
         parts = await rendered(request.run.before + shown) if shown else ()
         if not parts:
-            return self._notice(request, "stop.before")
+            return notice(request, self.sentences, "stop.before")
         [mark] = self.sentences.say(request.language, "stop.mark")
         # What the reply rests on is not known any more.
         return Outbox(request.to, with_line(parts, mark), said=shown, is_untrusted=True)
@@ -171,25 +171,19 @@ class Answerer:
         report("no answer", reference=reference, **reason_of(error))
         self.observe(NotAnswered(reference, type(error).__name__))
         if account_fault(error):
-            return self._notice(request, "error.account", reference=reference)
-        apology = self._notice(request, "error.turn", reference=reference)
+            return notice(request, self.sentences, "error.account", reference=reference)
+        apology = notice(request, self.sentences, "error.turn", reference=reference)
         return self._with_again(apology, request)
 
-    def _with_again(self, notice: Outbox, request: Request) -> Outbox:
+    def _with_again(self, apology: Outbox, request: Request) -> Outbox:
         """Return a notice; under a question it has a button that asks again, without pictures."""
         said = request.message
         if not said.text or request.is_off_record:
-            return notice
+            return apology
         asker = said.sender_id
         question = Question("again", asker, f"{said.message_ids[-1]},{asker}")
-        asking = self.sentences.ask(request.language, notice.parts, question, "again")
-        return replace(notice, parts=asking)
-
-    def _notice(
-        self, request: Request, key: str, *, is_refused: bool = False, **values: object
-    ) -> Outbox:
-        parts = self.sentences.say(request.language, key, **values)
-        return Outbox(request.to, parts, is_refused=is_refused)
+        asking = self.sentences.ask(request.language, apology.parts, question, "again")
+        return replace(apology, parts=asking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,17 +205,16 @@ class CommandStep:
         last = request.last
         if not (is_own_right(last) or await self.admission.admits(last)):
             log.info("message of a stranger refused", user=last.sender.id)
-            return replace(self._notice(request, "error.not_served"), is_unread=True)
+            refusal = notice(request, self.sentences, "error.not_served")
+            return replace(refusal, is_unread=True)
         if last.kind == "command":
             answer = await self.answer_command(last, history.conversation)
             return Outbox(request.to, answer.parts, ends_session=answer.ends_session)
         has_media = any(each.kind in MEDIA for each in request.updates)
         if not (has_media or request.message.text):
-            return self._notice(request, self.sentences.known(f"unsupported.{last.text}"))
+            known = self.sentences.known(f"unsupported.{last.text}")
+            return notice(request, self.sentences, known)
         return None
-
-    def _notice(self, request: Request, key: str, **values: object) -> Outbox:
-        return Outbox(request.to, self.sentences.say(request.language, key, **values))
 
 
 async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
@@ -273,7 +266,7 @@ class FileSteps:
         has_media = any(each.kind in MEDIA for each in request.updates)
         try:
             if request.is_off_record and request.last.kind == "document":
-                return Outbox(request.to, self.sentences.say(request.language, "off.no_files"))
+                return notice(request, self.sentences, "off.no_files")
             async with self.at_work.shown(request) if has_media else nullcontext():
                 for step in self.steps:
                     match await step(request, history):
@@ -291,11 +284,11 @@ class FileSteps:
         if request.run.notes:
             return Outbox(request.to, render("\n\n".join(request.run.notes)))
         key = self.sentences.known(f"unsupported.{request.last.kind}")
-        return Outbox(request.to, self.sentences.say(request.language, key))
+        return notice(request, self.sentences, key)
 
     def _refused(self, request: Request, reason: str) -> Outbox:
         key, file = f"documents.refused_{reason}", request.last.file
         if not self.sentences.has(key):
             key = "documents.refused_damaged"
         values = {"name": file.name if file else "", "mb": f"{self.files.max_bytes / 2**20:.3g}"}
-        return Outbox(request.to, self.sentences.say(request.language, key, **values))
+        return notice(request, self.sentences, key, **values)

@@ -10,6 +10,7 @@ from itertools import chain
 
 import orjson
 
+from bot.commands.sentences import Sentences
 from bot.reply.parts import Part, contents_of, from_json, to_json
 from bot.reply.split import without_file
 from bot.telegram.chat import Destination
@@ -90,6 +91,11 @@ class Outbox:
             for part in self.parts
         )
         return replace(self, parts=tuple(chain.from_iterable(parts)))
+
+
+def notice(request: Request, sentences: Sentences, key: str, **values: object) -> Outbox:
+    """Return an outbox that says a sentence instead of an answer."""
+    return Outbox(request.to, sentences.say(request.language, key, **values))
 
 
 QUESTION_ALONE = "…"

@@ -17,7 +17,7 @@ from bot.telegram.chat import Chat
 from bot.telegram.edits import with_edit
 from bot.telegram.updates import RETRY, IncomingMessage, Replaced, Sender, to_bytes
 from bot.turn.answer import QuotaStep
-from bot.turn.outbox import Outbox
+from bot.turn.outbox import Outbox, notice
 from bot.turn.request import Request
 from memory.behaviors.context import may_change
 from memory.erasure.questions import NotConfirmed
@@ -115,9 +115,9 @@ class RevisionStep:
         if not await may_change(asker, [question.sender_id]):
             is_anonymous = request.last.is_anonymous_admin
             key = "error.anonymous_admin" if is_anonymous else "retry.not_yours"
-            return Outbox(request.to, self.sentences.say(request.language, key))
-        if notice := await self.quota.answer(request, history):
-            return notice
+            return notice(request, self.sentences, key)
+        if refusal := await self.quota.answer(request, history):
+            return refusal
         exchange = _exchange_of(question, history)
         await self._answer_again(request, history.conversation, exchange)
         return None
@@ -134,8 +134,8 @@ class RevisionStep:
             return _nothing_said(request)
         await history.fill()
         exchange = _exchange_of(found[0], history)
-        if notice := await self.quota.answer(request, history):
-            return notice
+        if refusal := await self.quota.answer(request, history):
+            return refusal
         await self._answer_again(request, here, exchange)
         return _nothing_said(request)
 

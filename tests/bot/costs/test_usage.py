@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterable
 from time import time
-from typing import cast
+from typing import Any
 
 import pytest
 
 from bot.costs.usage_counter import UsageRecorder, billed_to
-from bot.model.call import CallKind, CallReport, Usage
+from bot.model.call import CallReport, Usage
 from memory.limits.usage import (
     DRAWN,
     HEARD,
@@ -30,11 +30,9 @@ ANSWER, EMBEDDING = BillingSource("answer", "m"), BillingSource("embedding", "e"
 CHAT = Scope("c:7:0")
 
 
-def note(
-    recorder: UsageRecorder, source: BillingSource, usage: Usage, *, is_last: bool = False
-) -> None:
-    kind = cast("CallKind", source.kind)
-    recorder.model_called(CallReport(kind, source.model, "first", 1.0, usage, is_reply=is_last))
+def note(recorder: UsageRecorder, source: BillingSource, usage: Usage, **said: Any) -> None:
+    kind: Any = source.kind
+    recorder.model_called(CallReport(kind, source.model, "first", 1.0, usage, **said))
 
 
 async def test_a_call_is_counted_for_the_person_it_is_billed_to(memory: Memory) -> None:
@@ -81,7 +79,7 @@ async def test_the_call_of_a_reply_that_was_never_stored_is_counted_at_the_end(
     recorder, trips = UsageRecorder(), memory.client.round_trips
     async with recorder.writing(memory.usage):
         with billed_to(CHAT, 7):
-            note(recorder, ANSWER, Usage(5), is_last=True)
+            note(recorder, ANSWER, Usage(5), is_reply=True)
         assert memory.client.round_trips == trips
     assert together(await memory.usage.sums(time())).total == 5
 

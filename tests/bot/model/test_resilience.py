@@ -64,9 +64,9 @@ class Scene:
             StructuredModel(other, "second", LIMIT_S),
             self.breaker,
             LIMIT_S,
-            Guard(ModelCondition("learning", "OPENAI_MEMORY_MODEL")),
         )
-        self.internal = InternalCalls(internal)
+        guard = Guard(ModelCondition("learning", "OPENAI_MEMORY_MODEL"))
+        self.internal = InternalCalls(internal, guard)
         self.chat = ResilientChatModel(self.pair)
 
     async def ask(self) -> str:

@@ -125,15 +125,11 @@ class SimulatedBot:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        telegram, chance, sentences = (
-            connections.telegram,
-            connections.chance,
-            connections.sentences,
-        )
+        telegram, chance = connections.telegram, connections.chance
+        sentences = connections.sentences
         embedder = SimulatedEmbedder(connections.process, chance)
-        self.memory = memory = Memory(
-            connections.client, BOT_ID, connections.tokens, embedder, OPTIONS
-        )
+        client, tokens = connections.client, connections.tokens
+        self.memory = memory = Memory(client, BOT_ID, tokens, embedder, OPTIONS)
         behaviors = AIContextBehaviorManager([], time_limit_s=1)
         deleting = behaviors.on_conversation_deleting
         running = Running(_ME, CircuitBreaker(), deleting)
@@ -146,9 +142,8 @@ class SimulatedBot:
         self._learner = BackgroundLearner(memory.learn)
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
         at_work = TypingIndicator(telegram, timeout_s=20)
-        model = SimulatedModel(
-            connections.process, chance, connections.reminds, connections.has_edits
-        )
+        reminds, has_edits = connections.reminds, connections.has_edits
+        model = SimulatedModel(connections.process, chance, reminds, has_edits)
         # Nobody has a quota.
         budget = Budget(_SETTINGS, memory.usage)
         quota = QuotaStep(memory.quotas, _SETTINGS, budget, sentences)
@@ -173,8 +168,7 @@ class SimulatedBot:
             self._ready_queue, memory.turns, memory.histories, permits, named.run
         )
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
-        kinds = [ReminderWork(sentences)]
-        self._work = NamingWorkLoop(memory.work, kinds, deliverer, LEASE_S)
+        self._work = NamingWorkLoop(memory.work, [ReminderWork(sentences)], deliverer, LEASE_S)
         self._work.auditor = connections.auditor
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)

@@ -57,7 +57,7 @@ class Day:
     def start(self, client: ModelClient, *, embeds: bool = False, model: str = "m") -> None:
         """Begin a process: it knows nothing of what failed before."""
         model_ = StructuredModel(client, "m", timeout_s=60)
-        internal = InternalCalls(Resilient(model_, guard=self._guard("learning")))
+        internal = InternalCalls(Resilient(model_), self._guard("learning"))
         embedder = ResilientEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
