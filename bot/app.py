@@ -23,7 +23,7 @@ from bot.commands.general import descriptions, menus
 from bot.commands.immediate import ImmediateActions
 from bot.commands.operators import cannot_reload
 from bot.commands.sentences import Sentences
-from bot.costs.usage_counter import UsageRecorder
+from bot.costs import UsageRecorder
 from bot.feature import Services
 from bot.features import check_commands, open_features
 from bot.language.catalogue import Catalogue

@@ -17,7 +17,7 @@ from bot.commands.memory_settings import MemoryWords
 from bot.commands.notices import AdminNotices
 from bot.commands.privacy import PrivacyPart
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget
+from bot.costs import Budget
 from bot.metrics.metrics import Watcher
 from bot.model.models import Models
 from bot.telegram.admission import Admission

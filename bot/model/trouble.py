@@ -30,79 +30,75 @@ _TIMEOUT_S = 5
 _MAX_BYTES = 64 * 1024
 """OpenRouter's list of models is ten times as long; its first entries are enough."""
 
-_ANYWHERE = re.IGNORECASE | re.MULTILINE
-_SIGNS = {
-    "LiteLLM": re.compile(r'^x-litellm-|"no_db_connection"|"created": ?1677610602\b', _ANYWHERE),
-    "OpenRouter": re.compile(r'//openrouter\.ai/|"canonical_slug"', _ANYWHERE),
-    "Azure OpenAI": re.compile(r"\.azure\.com/|^apim-request-id:|^x-ms-region:", _ANYWHERE),
-    "Groq": re.compile(r"//api\.groq\.com/|^x-groq-|console\.groq\.com", _ANYWHERE),
-    "llama.cpp": re.compile(r'^server: llama\.cpp|"owned_by": ?"llamacpp"', _ANYWHERE),
-    "LM Studio": re.compile(
-        r'"owned_by": ?"organization_owner"|Unexpected endpoint or method', _ANYWHERE
-    ),
-    "vLLM": re.compile(r'"owned_by": ?"vllm"', _ANYWHERE),
-    "Ollama": re.compile(r'"owned_by": ?"library"', _ANYWHERE),
-    "OpenAI": re.compile(r"//api\.openai\.com/|^openai-(version|processing-ms):", _ANYWHERE),
-}
-"""What we find in the address, a header or a body of a server."""
-
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A server of docs/models.md.
-
-    `address` is the form of its base URL. `context` says how to make its context larger, `tools`
-    how its models may call tools, and `refusal` why it may have refused a request.
-    """
+    """A server of docs/models.md."""
 
     name: str
-    address: str
-    context: str = ""
-    tools: str = ""
-    refusal: str = ""
+    address: str  # the form of its base URL
+    sign: str = ""  # what is found in its address, a header or a body; any case, any line
+    context: str = ""  # how to make its context larger
+    tools: str = ""  # how its models may call tools
+    refusal: str = ""  # why it may have refused a request
 
 
 KNOWN = (
     KnownServer(
         "LiteLLM",
         "http://HOST:4000/v1",
+        r'^x-litellm-|"no_db_connection"|"created": ?1677610602\b',
         refusal="LiteLLM gives the same answer to a wrong OPENAI_API_KEY",
     ),
     KnownServer(
         "OpenRouter",
         "https://openrouter.ai/api/v1",
+        r'//openrouter\.ai/|"canonical_slug"',
         tools="OpenRouter lists which models take tools",
         refusal="OpenRouter needs OPENAI_MODEL in the form maker/model",
     ),
     KnownServer(
         "Azure OpenAI",
         "https://RESOURCE.openai.azure.com/openai/v1 (OPENAI_MODEL is the deployment's name)",
+        r"\.azure\.com/|^apim-request-id:|^x-ms-region:",
     ),
-    KnownServer("Groq", "https://api.groq.com/openai/v1"),
+    KnownServer(
+        "Groq",
+        "https://api.groq.com/openai/v1",
+        r"//api\.groq\.com/|^x-groq-|console\.groq\.com",
+    ),
     KnownServer(
         "llama.cpp",
         "http://HOST:8080/v1",
+        r'^server: llama\.cpp|"owned_by": ?"llamacpp"',
         context="the context of llama-server (-c)",
         tools="start llama-server with --jinja",
     ),
     KnownServer(
         "LM Studio",
         "http://HOST:1234/v1",
+        r'"owned_by": ?"organization_owner"|Unexpected endpoint or method',
         context="the context length with which LM Studio loads the model",
     ),
     KnownServer(
         "vLLM",
         "http://HOST:8000/v1",
+        r'"owned_by": ?"vllm"',
         context="vLLM's --max-model-len",
         tools="start vLLM with --enable-auto-tool-choice and --tool-call-parser",
     ),
     KnownServer(
         "Ollama",
         "http://HOST:11434/v1",
+        r'"owned_by": ?"library"',
         context="OLLAMA_CONTEXT_LENGTH at the server",
         tools="`ollama show MODEL` says whether it takes tools",
     ),
-    KnownServer("OpenAI", "https://api.openai.com/v1"),
+    KnownServer(
+        "OpenAI",
+        "https://api.openai.com/v1",
+        r"//api\.openai\.com/|^openai-(version|processing-ms):",
+    ),
 )
 """The first that fits counts: LiteLLM passes on what the servers behind it say."""
 
@@ -123,7 +119,7 @@ async def recognize(base_url: str, key: str | None) -> KnownServer:
         ):
             seen += await _answer(client, request)
             for server in KNOWN:
-                if _SIGNS[server.name].search(seen):
+                if re.search(server.sign, seen, re.IGNORECASE | re.MULTILINE):
                     return server
     return OTHER
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import structlog
 
-from bot.costs.usage_counter import billed_to
+from bot.costs import billed_to
 from bot.model.model_errors import reason_of
 from bot.turn.observers import LearningBegan, LearningEnded, Observer
 from memory.learning.learner import LearningRound

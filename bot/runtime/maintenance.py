@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import structlog
 
-from bot.costs.usage_counter import NOTED_S
+from bot.costs import NOTED_S
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.periodic import Step, repeat
 from bot.telegram.errors import FloodWait, TelegramError

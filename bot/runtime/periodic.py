@@ -13,7 +13,7 @@ from typing import Literal
 import structlog
 
 from bot.commands.notices import AdminNotices
-from bot.costs.budget import Budget, shown
+from bot.costs import Budget, shown
 from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import account_fault, setting_to_check
 from memory.limits.capacity import CapacityMonitor, Level

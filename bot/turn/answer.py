@@ -19,8 +19,7 @@ import structlog
 from bot.agent.agent import MessageRefused, PicturesDeclined
 from bot.commands.bot_command import Handler
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget
-from bot.costs.usage_counter import billed_to
+from bot.costs import Budget, billed_to
 from bot.model.model_errors import ModelError, account_fault, reason_of
 from bot.parsing.answers import NotRead
 from bot.reply.render import render, rendered

@@ -33,7 +33,7 @@ from bot.agent.agent import MessageRefused
 from bot.assistant import Assistant, assistant_of
 from bot.behaviors import behaviors_of, learning_config
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Prices, shown
+from bot.costs import Prices, shown
 from bot.feature import Services
 from bot.features import all_settings, open_features
 from bot.language.catalogue import Catalogue

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.costs.usage_counter import UsageRecorder, billed_to
+from bot.costs import UsageRecorder, billed_to
 from bot.feature import Subcommands
 from bot.model.models import open_models
 from bot.parsing.answers import NotRead

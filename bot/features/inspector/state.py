@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from bot.commands.memory_entries import MemoryEntries
 from bot.commands.sentences import Sentences
 from bot.commands.used_memories import UsedMemories
-from bot.costs.budget import Budget
+from bot.costs import Budget
 from bot.features.inspector.turn_log import (
     ProcessReport,
     ProcessReports,

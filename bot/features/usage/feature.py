@@ -8,7 +8,7 @@ from time import time
 
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget, shown
+from bot.costs import Budget, shown
 from bot.feature import Feature, Services
 from bot.reply.parts import Part
 from bot.reply.render import render

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot import app
-from bot.costs import usage_counter
+from bot import app, costs
 from bot.runtime import process, web, work
 from tests.settings import Settings
 
@@ -62,7 +61,7 @@ def test_every_platform_runs_the_same_command_after_a_check() -> None:
 
 def test_every_platform_waits_longer_than_a_stopping_process_needs() -> None:
     turns_and_learning = app._TURNS_GRACE_S + app._LEARNING_GRACE_S
-    graces = work._GRACE_S + turns_and_learning + web.GRACE_S + usage_counter._GRACE_S
+    graces = work._GRACE_S + turns_and_learning + web.GRACE_S + costs._GRACE_S
     assert graces <= STOPPING_S < process._STOP_WITHIN_S
     waits = [FLY["kill_timeout"], RAILWAY["deploy"]["drainingSeconds"]]
     waits += map(int, re.findall(r"maxShutdownDelaySeconds: (\d+)", RENDER))

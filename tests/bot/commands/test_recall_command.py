@@ -9,7 +9,7 @@ import pytest
 
 from bot.commands.recall import RecallCommand
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget
+from bot.costs import Budget
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part, Quote, from_json, to_json
 from bot.telegram.updates import IncomingMessage, Sender

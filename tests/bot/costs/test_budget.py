@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from bot.commands.notices import AdminNotices
-from bot.costs.budget import Budget
+from bot.costs import Budget
 from bot.runtime.periodic import BudgetWatch
 from config.values import Price
 from memory.limits.usage import BilledCall, BillingSource, Tokens

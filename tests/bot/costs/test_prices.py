@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from bot.costs.budget import Prices, shown
+from bot.costs import Prices, shown
 from config.values import Price
 from memory.limits.usage import DRAWN, HEARD, SPOKEN, BillingSource, Tokens
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.costs.usage_counter import UsageRecorder, billed_to
+from bot.costs import UsageRecorder, billed_to
 from bot.model.call import CallReport, Usage
 from memory.limits.usage import (
     DRAWN,

@@ -7,7 +7,7 @@ from time import time
 import pytest
 
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget
+from bot.costs import Budget
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.admission import Admission

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from bot.commands.sentences import Sentences
-from bot.costs.budget import Budget
+from bot.costs import Budget
 from bot.language.catalogue import Catalogue
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
 from bot.turn.answer import Answerer, QuotaStep

@@ -13,7 +13,7 @@ from bot.command_set import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.erasing import Receipts
 from bot.commands.immediate import ImmediateActions
-from bot.costs.budget import Budget
+from bot.costs import Budget
 from bot.feature import Services
 from bot.features.reminders.due import ReminderWork
 from bot.model.circuit_breaker import CircuitBreaker

@@ -1,1 +1,0 @@
-"""Tokens that model servers bill: counted, priced, and limited by a budget."""
