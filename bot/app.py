@@ -27,7 +27,7 @@ from bot.costs import UsageRecorder
 from bot.feature import Services
 from bot.features import check_commands, open_features
 from bot.language.catalogue import Catalogue
-from bot.metrics.metrics import ConversationNames, Metrics, metrics_route
+from bot.metrics.metrics import Metrics, metrics_route, short_name
 from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models, secret_of
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
@@ -132,7 +132,7 @@ class App:
         self._outside = outside
         self._metrics = Metrics()
         self._observe: Observer = self._metrics.observe
-        self._name_of = ConversationNames(self._token).name
+        self._name_of = partial(short_name, self._token)
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
         self._sentences = Sentences(self._catalogue, settings.timezone)

@@ -80,7 +80,7 @@ class TurnBuilder:
         if settings.stream == "drafts":
             drafts = partial(draft_of, chat, sentences)
             drafting = TypingIndicator(chat, settings.turn_timeout_s, drafts)
-        quota = QuotaStep(memory.quotas, settings, services.budget, sentences)
+        quota = QuotaStep(memory.quotas, services.budget, sentences)
         agent = CheckedAgent(
             assistant.run,
             LearningModes(memory.scopes).mode,

@@ -43,7 +43,8 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=registry)
-        counter = partial(Counter, registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, buckets=_SECONDS, registry=registry)
         self.updates = counter(
             "ricordo_updates",
             "Updates from Telegram by outcome; Telegram sends a refused one again.",
@@ -54,24 +55,20 @@ class Metrics:
             "Turns by outcome: how their reply was delivered, or that they ended with an apology.",
             ["outcome"],
         )
-        self.phase_seconds = Histogram(
+        self.phase_seconds = histogram(
             "ricordo_phase_seconds",
             "Seconds of a turn by phase; the phase turn is the whole turn.",
             ["phase"],
-            buckets=_SECONDS,
-            registry=registry,
         )
         self.model_calls = counter(
             "ricordo_model_calls",
             "Calls to models by kind (answer, internal, embedding), model and outcome.",
             ["kind", "model", "outcome"],
         )
-        self.model_seconds = Histogram(
+        self.model_seconds = histogram(
             "ricordo_model_seconds",
             "Seconds of calls to models by kind and model.",
             ["kind", "model"],
-            buckets=_SECONDS,
-            registry=registry,
         )
         self.tokens = counter(
             "ricordo_tokens",
@@ -89,15 +86,13 @@ class Metrics:
             "Refused updates of the fields of a `knowledge_base`, by what sent them.",
             ["source"],
         )
-        self.round_trips = Gauge(
+        self.round_trips = gauge(
             "ricordo_redis_round_trips",
             "Round trips to Redis since this process started; a pipeline counts once.",
-            registry=registry,
         )
-        self.wake_ups = Gauge(
+        self.wake_ups = gauge(
             "ricordo_ready_queue_wake_ups",
             "Wake-ups in the ready queue: conversations with work that is not finished.",
-            registry=registry,
         )
 
     def model_called(self, report: CallReport) -> None:
@@ -179,16 +174,10 @@ REPORTS_NEED = "sentry-sdk"
 """What `SENTRY_DSN` needs."""
 
 
-class ConversationNames:
-    """Short names of conversations, which nobody without the `secret` can compute from ids."""
-
-    def __init__(self, secret: str) -> None:
-        self._secret = secret.encode()
-
-    def name(self, conversation: Scope) -> str:
-        """Return eight hexadecimal digits."""
-        message = f"conversation {conversation.tag}".encode()
-        return hmac.new(self._secret, message, hashlib.sha256).hexdigest()[:8]
+def short_name(secret: str, conversation: Scope) -> str:
+    """Return eight hexadecimal digits, which nobody without the secret can compute from the id."""
+    message = f"conversation {conversation.tag}".encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()[:8]
 
 
 class Watcher(Protocol):

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
@@ -79,15 +80,7 @@ class Usage:
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of two requests."""
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.heard_s + other.heard_s,
-            self.spoken_chars + other.spoken_chars,
-            self.drawn_images + other.drawn_images,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +170,7 @@ class CallReport:
 ModelObserver: TypeAlias = Callable[[CallReport], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class ObservedCall:
     """A block that makes one call; when it ends, however it ends, the observers get a report.
 

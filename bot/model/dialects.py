@@ -61,7 +61,7 @@ class WrittenAnswer:
     mode: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Accumulator:
     """Joins the events of one streamed answer; each API has its own subclass.
 

@@ -13,7 +13,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -84,55 +84,45 @@ async def load_sdk() -> None:
         await asyncio.to_thread(_sdk)
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A server as the SDK knows it; `timeout_s` bounds the silence between chunks.
+@dataclass(eq=False, repr=False)
+class ModelClient:
+    """A client of one server, shared by all models of that server.
 
-    `retries` is how often the SDK asks again after a failure, after the pause that a server asks
-    for.
+    `timeout_s` bounds the silence between chunks. `retries` is how often the SDK asks again after a
+    failure, after the pause that a server asks for.
     """
 
+    http: httpx2.AsyncClient
     base_url: str
     key: str | None
     timeout_s: float
+    _: KW_ONLY
     retries: int = RETRIES
+    api: Api = "auto"
+    which: WhichModel = "first"
+    _models: dict[str, ServedModel] = field(default_factory=dict)
 
-
-class ModelClient:
-    """A client of one server, shared by all models of that server."""
-
-    def __init__(
-        self,
-        http: httpx2.AsyncClient,
-        server: Server,
-        api: Api = "auto",
-        which: WhichModel = "first",
-    ) -> None:
-        self._http = http
-        self._server = server
-        self._api = ServerApi.of(server.base_url, api)
-        self._models: dict[str, ServedModel] = {}
-        self.which: WhichModel = which
+    def __post_init__(self) -> None:
+        self._api = ServerApi.of(self.base_url, self.api)
 
     def model(self, name: str) -> ServedModel:
         """Return what is known about a model; the same object for the same name."""
-        origin = self._server.base_url
-        return self._models.setdefault(name, ServedModel(name, origin, self._api))
+        return self._models.setdefault(name, ServedModel(name, self.base_url, self._api))
 
     def to(
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
     ) -> "ModelClient":
         """Return a client of another server on the same connections; this one closes them."""
-        return ModelClient(self._http, Server(base_url, key, timeout_s), which=which)
+        return ModelClient(self.http, base_url, key, timeout_s, which=which)
 
     @cached_property
     def _client(self) -> "openai.AsyncOpenAI":
         client: openai.AsyncOpenAI = _sdk().openai.AsyncOpenAI(
-            api_key=(self._server.key or "").strip() or _NO_KEY,
-            base_url=self._server.base_url,
-            timeout=timeouts(self._server.timeout_s),
-            max_retries=self._server.retries,
-            http_client=self._http,
+            api_key=(self.key or "").strip() or _NO_KEY,
+            base_url=self.base_url,
+            timeout=timeouts(self.timeout_s),
+            max_retries=self.retries,
+            http_client=self.http,
         )
         return client
 
@@ -179,7 +169,7 @@ class ModelClient:
         Raise `NotAModel` when it is longer than `max_bytes`, or another `ModelError`.
         """
         broken: Exception | None = None
-        for _ in range(1 + self._server.retries):
+        for _ in range(1 + self.retries):
             response, whole = await self.post(path, body, silence_s, file), bytearray()
             try:
                 async with aclosing(response):
@@ -205,7 +195,7 @@ async def open_client(
     retries: int = RETRIES,
     api: Api = "auto",
 ) -> AsyncIterator[ModelClient]:
-    """Yield a client to be shared; `Server` describes the arguments.
+    """Yield a client to be shared.
 
     Redirects are not followed, because the prompt would go to any host that the server names.
     """
@@ -217,7 +207,7 @@ async def open_client(
         limits=_LIMITS,
         timeout=timeouts(timeout_s),
     ) as http:
-        yield ModelClient(http, Server(base_url, key, timeout_s, retries), api)
+        yield ModelClient(http, base_url, key, timeout_s, retries=retries, api=api)
 
 
 def timeouts(silence_s: float) -> httpx2.Timeout:

@@ -33,7 +33,6 @@ from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import Permits
 from bot.turn.request import Fetched, Request
-from config.settings import Settings
 from memory.erasure.questions import Question
 from memory.limits.quotas import Quotas, Verdict
 from memory.queue.open_turn import OpenTurn
@@ -50,7 +49,6 @@ class QuotaStep:
     """Answers with a notice once a person's quota or the budget is used up; counts in `quotas`."""
 
     quotas: Quotas
-    settings: Settings
     budget: Budget
     sentences: Sentences
 
@@ -79,8 +77,7 @@ class QuotaStep:
 
         A person is told once a day that the bot's budget is used up.
         """
-        settings = self.settings
-        if person in settings.admin_user_ids:
+        if person in self.budget.settings.admin_user_ids:
             return Verdict.ADMITTED
         if await self.budget.is_used_up():
             is_first = await self.quotas.is_first_today(person, turn, Verdict.BUDGET)

@@ -271,7 +271,16 @@ class TurnWorker:
 
     async def _serve(self, wake_up: WakeUp) -> None:
         """Serve one wake-up; if anything goes wrong, messages and wake-up stay."""
-        renewing = asyncio.create_task(self._keep_renewing(wake_up))
+
+        async def keep_renewing() -> None:
+            """Keep the wake-up from being reclaimed, over all the turns that it takes."""
+            is_ours = True
+            while is_ours:
+                await asyncio.sleep(self.conversations.queue.lease_s / RENEWALS)
+                with suppress(StoreError):
+                    is_ours = await self.ready_queue.renew(wake_up)
+
+        renewing = asyncio.create_task(keep_renewing())
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
                 ended = await self.conversations.serve(wake_up)
@@ -285,11 +294,3 @@ class TurnWorker:
                 log.exception("wake-up not served")
             finally:
                 await end_tasks([renewing])
-
-    async def _keep_renewing(self, wake_up: WakeUp) -> None:
-        """Keep a wake-up from being reclaimed while it is served, over all the turns it takes."""
-        is_ours = True
-        while is_ours:
-            await asyncio.sleep(self.conversations.queue.lease_s / RENEWALS)
-            with suppress(StoreError):
-                is_ours = await self.ready_queue.renew(wake_up)

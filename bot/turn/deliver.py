@@ -182,18 +182,19 @@ class Deliverer:
         show the reply of another worker. Losing the lease also cancels the turn, so the step is
         shielded: its refusal is seen in any case.
         """
-        return await shielded(self._guarded(chat_id, in_doubt, step, edited))
 
-    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int) -> T:
-        try:
-            return await step
-        except Superseded:
-            raise
-        except LeaseLost as lost:
-            late = edited if isinstance(lost, QuestionErased) and edited else in_doubt
-            if late:
-                await self._delete(chat_id, late)
-            raise
+        async def guarded() -> T:
+            try:
+                return await step
+            except Superseded:
+                raise
+            except LeaseLost as lost:
+                late = edited if isinstance(lost, QuestionErased) and edited else in_doubt
+                if late:
+                    await self._delete(chat_id, late)
+                raise
+
+        return await shielded(guarded())
 
     async def _delete(self, chat_id: int, message_id: int) -> None:
         try:

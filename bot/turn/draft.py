@@ -38,7 +38,7 @@ _MAX_CHARS = 3800
 _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Draft:
     """One draft; `doing` takes the names of called tools and returns the line that is shown.
 
@@ -193,20 +193,18 @@ class TypingIndicator:
         """Show "typing" until the block ends; raise `TimeoutError` at the turn's deadline."""
         run = request.run
         run.ends_at = run.ends_at or asyncio.get_running_loop().time() + self.timeout_s
-        to = None if request.last.is_task else request.to  # it may have nothing to say
-        task = asyncio.create_task(self._keep_typing(to, draft))
+
+        async def keep_typing() -> None:
+            """Give up at the first refusal: the reply matters, this does not."""
+            with suppress(TelegramError):
+                while not request.last.is_task:  # a task may have nothing to say
+                    if draft is None or not draft.is_shown:
+                        await self.chat.show_typing(request.to)
+                    await asyncio.sleep(_TYPING_EVERY_S)
+
+        task = asyncio.create_task(keep_typing())
         try:
             async with asyncio.timeout_at(run.ends_at):
                 yield
         finally:
             await end_tasks([task])
-
-    async def _keep_typing(self, to: Destination | None, draft: Draft | None) -> None:
-        """Give up at the first refusal: the reply matters, this does not."""
-        try:
-            while to:
-                if draft is None or not draft.is_shown:
-                    await self.chat.show_typing(to)
-                await asyncio.sleep(_TYPING_EVERY_S)
-        except TelegramError:
-            return

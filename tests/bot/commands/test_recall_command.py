@@ -101,14 +101,13 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
     budget = Budget(settings, memory.usage)
     assert await memory.quotas.admit(ANNA.id, "a turn", Quota(2, 0)) == "admitted"
     allows = partial(budget.allows, quotas=memory.quotas)
-    recall = RecallCommand(
-        memory.histories, memory.off_record, allows, memory.mailbox, Sentences(Catalogue())
-    )
+    says = Sentences(Catalogue())
+    recall = RecallCommand(memory.histories, memory.off_record, allows, memory.mailbox, says)
     answer = await recall.answer(replace(ASKED, text="boat"), HERE)
     assert "wrote" in answer.parts[0].text
     assert ("boat?" in embedder.texts) is not bool(used_up)
     # Nothing was counted: the next turn is told about the quota, or answered.
-    verdict = await QuotaStep(memory.quotas, settings, budget, Sentences(Catalogue())).admit(7, "b")
+    verdict = await QuotaStep(memory.quotas, budget, says).admit(7, "b")
     assert verdict == (used_up or "admitted")
 
 

@@ -20,7 +20,7 @@ from bot.model.model_errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.openai_client import ModelClient, Server, open_client
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.request_forms import Api
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
@@ -179,7 +179,7 @@ async def test_half_a_tool_call_is_never_returned(
 def served_by(handler: Callable[[httpx2.Request], httpx2.Response]) -> OpenAIChatModel:
     """Return a model whose server is a plain function."""
     transport = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
-    client = ModelClient(transport, Server("http://test", "any", 10))
+    client = ModelClient(transport, "http://test", "any", 10)
     return OpenAIChatModel(client, "gpt-test", timeout_s=60)
 
 

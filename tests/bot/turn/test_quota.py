@@ -58,7 +58,7 @@ def quota_step(memory: Memory, quota: Quota, exempt: frozenset[int] = frozenset(
         user_tokens_per_day=quota.tokens_per_day,
         admin_user_ids=exempt,
     )
-    return QuotaStep(memory.quotas, settings, Budget(settings, memory.usage), SENTENCES)
+    return QuotaStep(memory.quotas, Budget(settings, memory.usage), SENTENCES)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ async def test_beyond_the_budget_only_admins_are_answered_and_others_get_one_not
     settings = Settings(
         prices=prices, budget_per_month=Decimal("0.01"), admin_user_ids=frozenset({BEN})
     )
-    quota = QuotaStep(memory.quotas, settings, Budget(settings, memory.usage), SENTENCES)
+    quota = QuotaStep(memory.quotas, Budget(settings, memory.usage), SENTENCES)
     assert await quota.admit(ANNA, "a") == "admitted"
     call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])

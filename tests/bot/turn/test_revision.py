@@ -63,8 +63,7 @@ class Revising:
             prices=(Price("m", Decimal(2), Decimal(1), Decimal(8)),),
             budget_per_month=Decimal(budget_per_month),
         )
-        budget = Budget(settings, memory.usage)
-        counted = QuotaStep(memory.quotas, settings, budget, SENTENCES)
+        counted = QuotaStep(memory.quotas, Budget(settings, memory.usage), SENTENCES)
         self.step = RevisionStep(memory, QuietChat(), counted, SENTENCES, self.learned.append)
 
     async def __call__(self, update: IncomingMessage, number: int) -> Outbox | None:

@@ -145,8 +145,7 @@ class SimulatedBot:
         reminds, has_edits = connections.reminds, connections.has_edits
         model = SimulatedModel(connections.process, chance, reminds, has_edits)
         # Nobody has a quota.
-        budget = Budget(_SETTINGS, memory.usage)
-        quota = QuotaStep(memory.quotas, _SETTINGS, budget, sentences)
+        quota = QuotaStep(memory.quotas, Budget(_SETTINGS, memory.usage), sentences)
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
             CommandStep(commands.answer, sentences, services.admission).answer,

@@ -80,12 +80,15 @@ class NamingDeliverer(Deliverer):
         super().__init__(chat, timeout_s, no_export, ignore)
         self._records = records
 
-    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int) -> T:
-        try:
-            return await super()._guarded(chat_id, in_doubt, step, edited)
-        except StoreError:
-            self._records.unanswered.add(token_of_turn())
-            raise
+    async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T], edited: int = 0) -> T:
+        async def noted() -> T:
+            try:
+                return await step
+            except StoreError:
+                self._records.unanswered.add(token_of_turn())
+                raise
+
+        return await super().guard(chat_id, in_doubt, noted(), edited)
 
 
 class NamingAnswerer(Answerer):

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import orjson
 import pytest
 import structlog
 
 from bot.features.inspector.turn_log import TurnLog
-from bot.metrics.metrics import ConversationNames
+from bot.metrics.metrics import short_name
 from bot.model.call import CallReport
 from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import ModelUnavailable
@@ -34,7 +35,7 @@ class Process:
     def __init__(self, memory: Memory) -> None:
         self.now = 100.0
         self.memory = memory
-        self.name_of = ConversationNames("42:made_up").name
+        self.name_of = partial(short_name, "42:made_up")
         self.live = TurnLog(self.name_of, lambda: self.now)
         self.name = self.name_of(CHAT)
 
@@ -140,7 +141,7 @@ async def test_a_model_that_rests_is_shown_with_its_error(process: Process) -> N
 
 
 def test_a_conversation_has_one_name_that_only_its_bot_can_compute() -> None:
-    names = ConversationNames("42:made_up")
-    assert names.name(CHAT) == names.name(CHAT) != names.name(Scope.of_chat(1002))
-    assert names.name(CHAT) != ConversationNames("43:made_up").name(CHAT)
-    assert "1001" not in names.name(CHAT)
+    name = partial(short_name, "42:made_up")
+    assert name(CHAT) == name(CHAT) != name(Scope.of_chat(1002))
+    assert name(CHAT) != short_name("43:made_up", CHAT)
+    assert "1001" not in name(CHAT)
