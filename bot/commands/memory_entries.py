@@ -128,7 +128,7 @@ class MemoryEntries:
         return ListContent(
             "memory.learned",
             [*portrait, *_by_group(rest)],
-            above=self._states(language, stats),
+            above=self._states(language, stats, facts.zone),
             footer=[*lines, " ".join((*said, self._counts(language, stats, waits=waits)))],
             switches=_switches(mode, stats) if conversation.is_private else {},
             on_first=len(portrait),
@@ -155,13 +155,13 @@ class MemoryEntries:
         for scope in {conversation, conversation.facts_scope}:
             await self._histories.scopes.update(scope, decide)
 
-    def _states(self, language: str, stats: ConversationStats) -> list[str]:
+    def _states(self, language: str, stats: ConversationStats, zone: str) -> list[str]:
         """Return what one has to know first: that nothing is there, or that nothing is kept now."""
         text, found = self.sentences.text, []
         if not stats.messages:
             found.append(text(language, "memory.empty"))
         if stats.off_record_until > time.time():
-            moment = self.sentences.local(language, stats.off_record_until, "")
+            moment = self.sentences.local(language, stats.off_record_until, zone)
             found.append(text(language, "off.lasts", **moment))
         if stats.is_off:
             found.append(text(language, "memory.is_off"))

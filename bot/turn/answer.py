@@ -35,6 +35,7 @@ from bot.turn.permits import Permits
 from bot.turn.request import Fetched, Request
 from memory.erasure.questions import Question
 from memory.limits.quotas import Quotas, Verdict
+from memory.limits.usage import next_day
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Scopes
@@ -69,7 +70,7 @@ class QuotaStep:
         log.warning("quota used up", user=person, verdict=verdict.value)
         is_told = verdict is Verdict.SILENCED
         key = f"quota.{'edited_' if request.last.kind == 'edit' else ''}{verdict.value}"
-        said = () if is_told else self.sentences.say(request.language, key)
+        said = () if is_told else self.sentences.say(request.language, key, unix=next_day())
         return Outbox(request.to, said, is_unread=True)
 
     async def admit(self, person: int, turn: str) -> Verdict:

@@ -124,6 +124,11 @@ def day_number(at: float) -> int:
     return int(at) // 86_400
 
 
+def next_day() -> int:
+    """Return when the next day begins in UTC."""
+    return (day_number(time()) + 1) * 86_400
+
+
 def month_of(at: float) -> str:
     """Return the month in UTC, such as `2026-11`."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
@@ -202,7 +207,8 @@ class UsageStore:
     async def count_noted(self, older_s: float = 0) -> None:
         """Count noted calls that are at least so many seconds old: their process may be dead."""
         notes = await self._client.call("HVALS", self._keys.noted_calls)
-        await self.count(call for call in map(BilledCall.of_note, notes) if _age_s(call) >= older_s)
+        until = time() - older_s
+        await self.count(call for call in map(BilledCall.of_note, notes) if call.at <= until)
 
     async def of_bot(self, at: float, people: int) -> BotUsage:
         """Return the month of the whole bot, with the `people` who used the most tokens."""
@@ -333,10 +339,6 @@ def _living_months(at: float) -> list[str]:
     today = datetime.fromtimestamp(at, UTC)
     months = [today.year * 12 + today.month - 1 - back for back in range(MONTHS)]
     return [f"{number // 12}-{number % 12 + 1:02d}" for number in months]
-
-
-def _age_s(call: BilledCall) -> float:
-    return time() - call.at
 
 
 def _summed(several: Iterable[BySource]) -> BySource:

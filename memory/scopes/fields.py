@@ -180,6 +180,16 @@ class WaitingWrite(Field):
 
 
 @dataclass(frozen=True, slots=True)
+class PersonsZone(Field):
+    """In a person's scope: their time zone, as an IANA name."""
+
+    PREFIX = "zone"
+    zone: str
+
+    without = stays
+
+
+@dataclass(frozen=True, slots=True)
 class Looked(Field):
     """`newest` is the newest record of a scope when people last looked at it with `/memory`.
 

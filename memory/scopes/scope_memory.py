@@ -13,7 +13,7 @@ import numpy as np
 
 from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
 from memory.scopes.field import F, name_of
-from memory.scopes.fields import State, StateUntrusted, ToolWrites, Watermark
+from memory.scopes.fields import PersonsZone, State, StateUntrusted, ToolWrites, Watermark
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.passages import Chunk
@@ -93,6 +93,11 @@ class ScopeMemory(EmbeddedStream):
     def is_state_untrusted(self) -> bool:
         """Whether untrusted text has ever gone into the running state."""
         return bool(self.state and self.fields.get(StateUntrusted.PREFIX))
+
+    @property
+    def zone(self) -> str:
+        """The IANA name of a person's time zone; "" if it is not known, and in groups."""
+        return self.fields.get(PersonsZone.PREFIX, "")
 
     @property
     def epoch(self) -> int:

@@ -117,7 +117,10 @@ async def test_a_person_who_has_used_the_daily_tokens_is_told_once(webhook_rig: 
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     ada, adas = rig.person(ADMIN_ID, "Ada")
     await rig.ask(anna, annas, "One")
-    assert (await rig.ask(anna, annas, "Two")).text == sentence("quota.tokens")
+    told = await rig.ask(anna, annas, "Two")
+    assert told.text == sentence("quota.tokens", unix=0)
+    [midnight] = [each.unix_time for each in told.entities]
+    assert (midnight % 86_400, midnight > told.sent_at) == (0, True)
     await say_unanswered(rig, anna, annas, "Three")
     for person, chat, times in ((ben, bens, 1), (ada, adas, 3)):
         for _ in range(times):

@@ -1,7 +1,9 @@
 """Off the record no memory is read or written, and nothing of it is left at the end."""
 
+from datetime import datetime
 from pathlib import Path
 from time import time
+from zoneinfo import ZoneInfo
 
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -40,6 +42,14 @@ def embedded_in(call: Call) -> list[str]:
     return list(request.texts) if isinstance(request, EmbeddingsRequest) else []
 
 
+def end_in_tokyo(began: Message) -> str:
+    """Return how a message says the end of the session, whose time is that of Tokyo."""
+    [link] = [each for each in began.entities if each.unix_time]
+    moment = datetime.fromtimestamp(link.unix_time, ZoneInfo("Asia/Tokyo"))
+    assert f", {moment:%H:%M}." in began.text
+    return began.text.partition(". ")[0]
+
+
 async def no_memory_is_used(
     rig: Rig, anna: Person, chat: Chat, memory: Message, why: Message, question: Message
 ) -> None:
@@ -70,6 +80,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
     before_off = [await ask_first(rig, anna, chat, command) for command in ("/memory", "/why")]
     before_off.append(await ask_for_wording(rig, anna, before_off[0], f"{CHANGE} 1"))
+    await rig.ask(anna, chat, "/reminders Tokyo")
     began = await ask_first(rig, anna, chat, "/off 30m")
     before = len(rig.requests)
     assert began.text.startswith(f"{MARK} Off the record until /back, at the latest ")
@@ -83,7 +94,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     assert requests[1].messages[1].content == "I fly to Zanzibar"
     assert "off the record" in requests[-1].messages[-1].content
     assert (await rig.ask(anna, chat, "/recall Aurora")).text == sentence("recall.off_record")
-    assert "Off the record until /back" in (await rig.ask(anna, chat, "/memory")).text
+    assert end_in_tokyo(began) in (await rig.ask(anna, chat, "/memory")).text
     file = await anna.send(chat, "document")
     assert (await chat.wait_for_reply(after=file)).text == sentence("off.no_files")
     asked = len(rig.requests)

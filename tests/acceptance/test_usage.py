@@ -57,7 +57,7 @@ async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(
     left = math.ceil(100 * (5000 - mine) / 5000)
     assert 0 < left < 100
     reply = await rig.ask(anna, annas, "/usage")
-    assert reply.text == sentence("usage.left", percent=left)
+    assert reply.text == sentence("usage.left", percent=left, unix=0)
     ada, adas = the_admin(rig)
     reply = await rig.ask(ada, adas, f"/usage {anna.id}")
     assert totals(reply) == {"That chat, this month": mine}

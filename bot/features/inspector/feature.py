@@ -18,6 +18,7 @@ from bot.reply.render import render
 from bot.telegram.updates import ButtonPress
 from memory.erasure.operator_look import OperatorLook
 from memory.erasure.questions import NotConfirmed
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 
 
@@ -41,7 +42,7 @@ def feature(services: Services) -> Feature:
             secret_of(settings.inspector_token) or "", secret_of(settings.telegram_bot_token) or ""
         ),
     )
-    permission = LookPermission(memory.look, services.access, services.sentences)
+    permission = LookPermission(memory.look, memory.scopes, services.access, services.sentences)
     return Feature(
         name="inspector",
         buttons={permission.verb: permission.press},
@@ -62,8 +63,11 @@ class LookPermission:
 
     verb = "look"
 
-    def __init__(self, look: OperatorLook, access: Access, sentences: Sentences) -> None:
+    def __init__(
+        self, look: OperatorLook, scopes: Scopes, access: Access, sentences: Sentences
+    ) -> None:
         self._look = look
+        self._scopes = scopes
         self._access = access
         self._sentences = sentences
 
@@ -74,7 +78,8 @@ class LookPermission:
         values: dict[str, object] = {}
         if until:
             key, label, action = "privacy.looking", "buttons.end_look", _END
-            values = self._sentences.local(language, until, "")
+            zone = (await self._scopes.read(conversation.facts_scope)).zone
+            values = self._sentences.local(language, until, zone)
         button = Button(self._sentences.text(language, label), f"{self.verb}:{action}")
         return self._sentences.text(language, key, **values), button
 

@@ -10,6 +10,7 @@ from bot.feature import Feature, Services
 from bot.telegram.updates import IncomingMessage, to_bytes
 from memory.queue.mailbox import Entry
 from memory.queue.off_record import OffRecordSessions
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 
 _MAX_S = 86_400
@@ -19,7 +20,9 @@ _DURATION = re.compile(r"(\d{1,4}) ?([mhd])", re.ASCII | re.IGNORECASE)
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    commands = OffRecordCommands(services.memory.off_record, services.sentences)
+    commands = OffRecordCommands(
+        services.memory.off_record, services.memory.scopes, services.sentences
+    )
     return Feature(
         name="off_record",
         commands=(
@@ -37,8 +40,9 @@ class OffRecordCommands:
     A group has many people who may count on its memory, so its admins use `/memory off` there.
     """
 
-    def __init__(self, sessions: OffRecordSessions, sentences: Sentences) -> None:
+    def __init__(self, sessions: OffRecordSessions, scopes: Scopes, sentences: Sentences) -> None:
         self._sessions = sessions
+        self._scopes = scopes
         self._sentences = sentences
 
     async def is_open(self, _: IncomingMessage, conversation: Scope) -> bool:
@@ -58,7 +62,8 @@ class OffRecordCommands:
         back = replace(asked, update_id=-asked.update_id, command="back", text="", reply=None)
         end = Entry(back.update_id, asked.sender.id, is_command=True, body=to_bytes(back))
         await self._sessions.begin(conversation, asked.sent_at, until, end)
-        moment = self._sentences.local(language, until, "")
+        zone = (await self._scopes.read(conversation.facts_scope)).zone
+        moment = self._sentences.local(language, until, zone)
         return Answer(self._sentences.say(language, "off.begun", **moment))
 
     async def back(self, asked: IncomingMessage, conversation: Scope) -> Answer:

@@ -10,7 +10,7 @@ from bot.features.reminders.due import STOP, DueTasks, ReminderWork
 from bot.features.reminders.place_names import ask_for_zone
 from bot.features.reminders.questions import VERB as ANSWER
 from bot.features.reminders.questions import ReminderButtons
-from bot.features.reminders.time_zone import TimeZones, zone_in
+from bot.features.reminders.time_zone import TimeZones
 from bot.features.reminders.tools import KIND, ReminderTools
 from memory.erasure.export import moment
 from memory.scopes.scope_memory import ScopeMemory
@@ -40,7 +40,7 @@ def feature(services: Services) -> Feature:
             }
             for each in await reminders.list_open(conversation)
         ]
-        return {"reminders": found, "time_zone": zone_in(facts) or None}
+        return {"reminders": found, "time_zone": facts.zone or None}
 
     answers = ReminderButtons(reminders, zones, sentences)
     listed = RemindersCommand(reminders, zones, sentences, zone_of, answers)

@@ -1,20 +1,18 @@
-"""The time zone of a person: what they call it, where they are, and where it is stored.
+"""The time zone of a person: what they call it, and where they are.
 
 It is stored in the person's scope, so that /forget erases it. Groups use it too.
 """
 
 import asyncio
 import re
-from dataclasses import dataclass
 from functools import cache
 from zoneinfo import available_timezones
 
 from bot.features.reminders.place_names import AMBIGUOUS, folded, zone_of_name
 from memory.scopes.changes import Write
-from memory.scopes.field import Field
+from memory.scopes.fields import PersonsZone
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import stays
 from memory.store.keys import Scope
 
 MAX_CHARS = 64
@@ -24,16 +22,6 @@ _PLACE = re.compile(r"(-?\d{1,2}(?:\.\d{1,9})?) ?, ?(-?\d{1,3}(?:\.\d{1,9})?)", 
 _OFFSET = re.compile(r"(?:utc|gmt)? ?([-+−–]) ?(\d{1,2})(?::?00)?", re.IGNORECASE | re.ASCII)
 _SIGNS = str.maketrans("+-", "-+")
 _SHARED = re.compile(r"📍 (-?[\d.]+, -?[\d.]+)(?: \(±\d+ m\))?", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class PersonsZone(Field):
-    """In a person's scope: their time zone, as an IANA name."""
-
-    PREFIX = "zone"
-    zone: str
-
-    without = stays
 
 
 def find_zone(said: str) -> str:
@@ -68,12 +56,6 @@ def zone_of_shared(text: str) -> str:
     return find_zone(shared[1]) if shared else ""
 
 
-def zone_in(scope_memory: ScopeMemory) -> str:
-    """Return the zone in a person's scope, "" if there is none."""
-    found = scope_memory.get(PersonsZone)
-    return found.zone if found else ""
-
-
 class TimeZones:
     """Reads and stores the zones of people."""
 
@@ -82,18 +64,17 @@ class TimeZones:
 
     async def read_zone(self, person: int) -> str:
         """Return a person's zone, "" if it is not known; raise `StoreError`."""
-        return zone_in(await self._scopes.read(Scope.of_person(person)))
+        return (await self._scopes.read(Scope.of_person(person))).zone
 
     async def known_zone(self, person: int) -> str:
         """Return a person's zone as the turn in their private chat has read it."""
-        return zone_in(await self._scopes.current(Scope.of_person(person)))
+        return (await self._scopes.current(Scope.of_person(person))).zone
 
     async def store_zone(self, person: int, zone: str) -> None:
         """Store a zone that `find_zone` returned; raise `StoreError`."""
 
         async def decide(here: ScopeMemory) -> Write | None:
-            known = here.get(PersonsZone) == PersonsZone(zone)
-            return None if known else Write(fields=[PersonsZone(zone)])
+            return None if here.zone == zone else Write(fields=[PersonsZone(zone)])
 
         await self._scopes.update(Scope.of_person(person), decide)
 

@@ -25,6 +25,7 @@ from memory.limits.usage import (
     BySource,
     Tokens,
     UsageStore,
+    next_day,
     together,
 )
 from memory.queue.mailbox import Mailbox
@@ -110,7 +111,9 @@ class UsageCommand:
         if not limit:
             return self._sentences.say(language, "usage.unlimited")
         left = max(0, limit - await self._quotas.spent_today(person)) / limit
-        return self._sentences.say(language, "usage.left", percent=math.ceil(100 * left))
+        return self._sentences.say(
+            language, "usage.left", percent=math.ceil(100 * left), unix=next_day()
+        )
 
 
 class UsageReport:

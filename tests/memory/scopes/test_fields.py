@@ -30,6 +30,7 @@ from memory.scopes.fields import (
     Failures,
     LearningPause,
     Looked,
+    PersonsZone,
     State,
     StateUntrusted,
     ToolWrites,
@@ -68,6 +69,7 @@ NUMBERS_ONLY = [
     LearningPause("vectors", 1, 1_000, "a model"),
     Written(GROUP.tag, "31"),
     LearningMode("ask"),
+    PersonsZone("Europe/Berlin"),
 ]
 FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *NUMBERS_ONLY]
 ENTRIES = [
