@@ -99,7 +99,8 @@ class MemoryEntries:
             return ListContent("memory.found", [replace(each, group="") for each in found])
         history = await ChatHistory.read(self._histories, conversation)
         seqs = {s.seq for fact in facts.facts for s in fact.sources if s.tag == here.scope.tag}
-        names = names_of(facts.facts, (m.text for m in history.messages if m.seq in seqs))
+        said = (m.text for m in history.messages if m.seq in seqs)
+        names = names_of(facts.facts, said, language[:2].lower())
         listed = list(self._facts(language, facts, here, names))
         synopses = list(self._synopses(language, here))
         refused = [message for message in history.messages if message.is_refused]
@@ -123,13 +124,16 @@ class MemoryEntries:
         mode = mode_in(facts)
         settings = [switch.shown(conversation, facts) for switch in self._switches]
         settings += [f"memory.mode_{mode}"] * (mode != "auto" and not stats.is_off)
-        said = (self.sentences.text(language, key) for key in settings if key)
+        shown_settings = (self.sentences.text(language, key) for key in settings if key)
         lines = filter(None, (line(language, here, facts) for line in self._lines))
         return ListContent(
             "memory.learned",
             [*portrait, *_by_group(rest)],
             above=self._states(language, stats, facts.zone),
-            footer=[*lines, " ".join((*said, self._counts(language, stats, waits=waits)))],
+            footer=[
+                *lines,
+                " ".join((*shown_settings, self._counts(language, stats, waits=waits))),
+            ],
             switches=_switches(mode, stats) if conversation.is_private else {},
             on_first=len(portrait),
         )

@@ -31,6 +31,10 @@ _FIRST_WORDS = 4
 """Who a fact is about stands at its beginning."""
 
 _WORD = re.compile(r"[^\W\d_]\w+")
+_BESIDE = (
+    r"(?:\b((?:\w+ ){{0,2}})(\w+),? )?\b{name}\b"
+    r"(?:(?:,| [(–—-])((?: ?\w+){{1,2}})(?= ?[^\w\s]|$))?"
+)
 
 
 def is_of_kind(fact: Fact, kind: str) -> bool:
@@ -39,20 +43,26 @@ def is_of_kind(fact: Fact, kind: str) -> bool:
     return asked <= {*terms_of(words_of(f"{fact.kind} {fact.text}"), _ENGLISH)}
 
 
-def names_of(facts: Iterable[Fact], messages: Iterable[str]) -> set[str]:
-    """Return the first words of facts that are names, as far as can be seen.
+def names_of(facts: Sequence[Fact], messages: Iterable[str], spoken: str) -> set[str]:
+    """Return the first words of facts that are names of people, as far as can be seen.
 
-    They have a capital letter, are no function words, and are never written otherwise in the other
-    words of facts or in `messages`, of which the facts were learned.
+    They have a capital letter, are no function words, and a fact or a message of which facts were
+    learned has them beside a relation: "my brother Jonas", "a brother named Jonas", or "Jonas, my
+    brother". `spoken` is as in `is_about_people`.
     """
-    said = [_WORD.findall(each.text) for each in facts]
-    others = {
-        word
-        for words in (*(each[1:] for each in said), *map(_WORD.findall, messages))
-        for word in words
-    }
-    first = {word for words in said for word in words[:1] if word[0].isupper()} & others
-    return {word for word in first if word.lower() not in others and fold(word) not in CLAIMED_BY}
+    first = {word for each in facts for word in _WORD.findall(each.text)[:1]}
+    first = {word for word in first if word[0].isupper() and fold(word) not in CLAIMED_BY}
+    names: set[str] = set()
+    for text in (*(each.text for each in facts), *messages):
+        for name in first.intersection(_WORD.findall(text)) - names:
+            codes = _languages(words_of(text), spoken)
+            for found in re.findall(_BESIDE.format(name=name), text):
+                earlier, before, behind = map(words_of, found)
+                # German writes every noun with a capital letter: "my sister drinks tea".
+                is_named = "de" not in codes and CLAIMED_BY.keys().isdisjoint(before)
+                if _has_relation([*(earlier if is_named else ()), *before, *behind], codes):
+                    names.add(name)
+    return names
 
 
 def is_about_people(fact: Fact, spoken: str, names: Collection[str] = ()) -> bool:
@@ -63,14 +73,24 @@ def is_about_people(fact: Fact, spoken: str, names: Collection[str] = ()) -> boo
     """
     if any(word in names for word in _WORD.findall(fact.text)[:1]):
         return True
-    words = [*words_of(fact.kind), *words_of(fact.text)[:_FIRST_WORDS]]
+    words = words_of(fact.text)
+    near = [*words_of(fact.kind), *words[:_FIRST_WORDS]]
+    return _has_relation(near, _languages(words, spoken))
+
+
+def _languages(words: Sequence[str], spoken: str) -> set[str]:
     default = {LANGUAGES[spoken].script: spoken} if spoken in LANGUAGES else {}
-    codes = {*languages_of(words_of(fact.text), default).values()} & LANGUAGES.keys()
+    return {*languages_of(words, default).values()} & LANGUAGES.keys()
+
+
+def _has_relation(words: Sequence[str], codes: set[str]) -> bool:
+    """Return whether one of these words is a relation in these languages or in English."""
     claimed = frozenset().union(*(FUNCTION_WORDS[code] for code in codes))
-    names = [word for word in words if word not in claimed]  # "son" is "his" in French
-    scripts = {code: LANGUAGES[code].script for code in {*codes, "en"}}
-    stems = {code: terms_of(names, {script: code}) for code, script in scripts.items()}
-    return any(not _relations(code).isdisjoint(stems[code]) for code in scripts)
+    nouns = [word for word in words if word not in claimed]  # "son" is "his" in French
+    return any(
+        not _relations(code).isdisjoint(terms_of(nouns, {LANGUAGES[code].script: code}))
+        for code in {*codes, "en"}
+    )
 
 
 @cache

@@ -26,7 +26,7 @@ async def test_start_leads_to_one_page_of_what_is_known_with_its_sources(webhook
     anna, chat = rig.anna()
     here, keeps = Scope.of_chat(chat.id), f"Her sister Ida keeps a {CANARY}"
     started = await rig.ask(anna, chat, "/start")
-    said = await anna.say(chat, f"My sister keeps a {CANARY}, and Jonas sails")
+    said = await anna.say(chat, f"My sister keeps a {CANARY}, and my friend Jonas sails")
     answer = await chat.wait_for_reply(after=said)
     tea = [fact("Likes tea", 3, here, anna.id) for _ in range(16)]
     job = replace(fact("Works as a carpenter", 3, here, anna.id), changes=True)

@@ -27,11 +27,18 @@ def fact(text: str, **of: Any) -> Fact:
 
 
 GROUPED = {
-    "You and your life": [fact("Likes tea"), fact("Aime son travail et sa ville")],
+    "You and your life": [
+        fact("Aime son travail et sa ville"),
+        fact("Katze frisst gern Tee"),
+        fact("Oslo is where she was born"),
+    ],
     "Your people": [
         fact("Ida is nine", kind="daughter"),
         fact("Son père habite Lyon"),
         fact("Jonas sails"),
+        fact("Hat einen Freund, Jonas"),
+        fact("Her brother is named Pia-Maria"),
+        fact("Pia collects stamps"),
     ],
     "Now and soon": [
         fact("Works as a carpenter", changes=True),
