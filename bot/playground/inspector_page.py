@@ -123,6 +123,9 @@ class InspectorPage:
         newest = str(turns[0].number) if turns else ""
         messages = here.messages
         first = 0 if query.get("all") else max(0, len(messages) - _MIN_SHOWN) // _SLIDE * _SLIDE
+        replied = shown_message(here, query.get("reply", ""))
+        if replied is None and here.asking and query.get("reply") != f"-{here.asking.id}":
+            replied = here.asking
         shows_stored = bool(query.get("stored"))
         template = self._templates.get_template("inspector.html")
         page = HTMLResponse(
@@ -143,7 +146,7 @@ class InspectorPage:
                     turn_of=self._inspector.turn_of,
                     turns=turns,
                     open_turn=query.get("turn", newest),
-                    replied=shown_message(here, query.get("reply", "")),
+                    replied=replied,
                     edited=shown_message(here, query.get("edit", "")),
                     forwarded=shown_message(here, query.get("forward", "")),
                     can_edit=self._forms.can_edit,

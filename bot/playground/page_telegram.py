@@ -247,7 +247,7 @@ class PageTelegram:
         place = self._place(to.chat_id, to.topic_id)
         replied = part.quote.message_id if part.quote else to.reply_to
         file = self._file(part.file) if part.file else None
-        message = self._new(BOT, file=file, reply_to=place.message(replied))
+        message = self._new(BOT, file=file, reply_to=place.message(replied), asks=part.force_reply)
         self._sent(place, _content(message, part))
         if on_message := self._on_message.get((to.chat_id, to.topic_id)):
             on_message()

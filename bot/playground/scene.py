@@ -6,6 +6,7 @@ Their ids are the same at every start, so that the bot recognizes them. No messa
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -61,7 +62,7 @@ class PageMessage:
 
     Times are in whole Unix seconds, 0 if the message was not edited. With a `file`, `text` is the
     caption. A forwarded message has an `origin`. `reaction` is the emoji of the bot. The photos of
-    an album have the same `album`.
+    an album have the same `album`. The apps open a reply to a message that `asks`.
     """
 
     id: int
@@ -76,6 +77,7 @@ class PageMessage:
     edited_at: int = 0
     reaction: str = ""
     album: str = ""
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,12 @@ class PageChat:
     def messages(self) -> list[PageMessage]:
         """The visible messages, oldest first."""
         return [self._messages[number] for number in sorted(self._messages)]
+
+    @property
+    def asking(self) -> PageMessage | None:
+        """The bot's last question, if nobody has written since."""
+        since = takewhile(lambda each: each.sender is BOT, reversed(self.messages))
+        return next((each for each in since if each.asks), None)
 
     def message(self, message_id: int) -> PageMessage | None:
         """Return a message as it stands now, None if it does not exist or was deleted."""

@@ -34,11 +34,13 @@ function patched(text, changes) {
 
 function show(fresh) {
   if (!fresh.getElementById(document.querySelector(".place").id)) return location.assign("/"); // this chat is gone
+  const hadReply = document.querySelector(".reply input");
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (now) update(old, now);
   }
   for (const pane of atEnd.keys()) toEnd(pane);
+  if (!hadReply && document.querySelector(".reply input")) document.querySelector(".place textarea").focus();
 }
 
 // Changes only what is different: a screen reader hears what is new, and focus and scroll positions stay.

@@ -350,6 +350,18 @@ async def test_a_message_is_not_forwarded_into_the_chat_of_somebody_else(site: S
     assert ben.messages == []
 
 
+async def test_a_question_of_the_bot_is_answered_by_just_writing(site: Site) -> None:
+    opened = "Reply to Ricordo: How should it read?"
+    asked = await site.telegram.send(Destination(1), Part("How should it read?", force_reply=True))
+    assert opened in await site.text()
+    assert opened not in await site.text(reply=f"-{asked}")
+    await site.telegram.send(Destination(1), Part("A reminder"))
+    assert opened in await site.text()
+    await site.post("/say", at=ANNA, text="Likes tea", reply=str(asked))
+    assert site.updates[-1]["message"]["reply_to_message"]["message_id"] == asked
+    assert opened not in await site.text()
+
+
 async def test_a_draft_has_a_stop_button_that_tells_the_bot(site: Site) -> None:
     await site.telegram.show_draft(Destination(1), 7, Part("1 2 3"))
     assert "Stop</button>" in await site.text()
