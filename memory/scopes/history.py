@@ -126,12 +126,12 @@ class ChatHistory:
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return the messages that the selector takes from the newest ones of the current session.
 
-        Messages that the model's server refused are left out.
+        Messages that the model's server refused, or that were taken out of recall, are left out.
         """
         messages = self._stream.messages
         first = bisect_right(messages, self._stream.session, key=lambda message: message.seq)
         tail = messages[max(first, len(messages) - self._parts.tail) :]
-        return selector.select([message for message in tail if not message.is_refused])
+        return selector.select([m for m in tail if not m.is_refused and m.seq not in self.hidden])
 
     async def search(
         self,
