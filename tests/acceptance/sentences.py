@@ -51,7 +51,6 @@ def ways_in(language: str, *ways: str) -> str:
 def help_in_private(*, operator: bool = False, has_operators: bool = False) -> str:
     """Return what /help answers in a private chat to an operator, or to somebody else."""
     unused = {"back"} | ({"mute"} - {"mute" * (operator or has_operators)})
-    unused |= {"usage"} - {"usage" * operator}
     how = f"{sentence('help.private')} {ways_in('en')} {sentence('help.ways')}"
     texts = _listed([each for each in IN_PRIVATE if each not in unused], how)
     if operator:

@@ -40,9 +40,7 @@ def feature(services: Services) -> Feature:
     usage = UsageCommand(memory.usage, memory.quotas, memory.mailbox, services.settings, report)
     return Feature(
         name="usage",
-        commands=(
-            BotCommand("usage", usage.answer, "private", takes=_CHAT_ID, is_useful=usage.is_useful),
-        ),
+        commands=(BotCommand("usage", usage.answer, "private", takes=_CHAT_ID),),
     )
 
 
@@ -87,10 +85,6 @@ class UsageCommand:
         texts = [self._report.period(language, title, sums) for title, sums in own]
         texts += self._report.of_bot(language, month, now)
         return Answer(render("\n\n".join(texts)))
-
-    async def is_useful(self, asked: IncomingMessage, _: Scope) -> bool:
-        """Tell whether people have a limit, or the sender is an operator in private."""
-        return bool(self._settings.user_tokens_per_day) or self._is_operator(asked)
 
     def _is_operator(self, asked: IncomingMessage) -> bool:
         sender = asked.sender

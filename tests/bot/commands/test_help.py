@@ -59,7 +59,7 @@ def test_every_command_that_people_should_know_is_listed_somewhere(commands: Com
 @pytest.mark.parametrize(
     ("person", "place", "listed"),
     [
-        (ANNA, "private", PRIVATE - {"back", "usage"}),
+        (ANNA, "private", PRIVATE - {"back"}),
         (ANNA, "group", GROUP),
         (OPERATOR, "private", PRIVATE - {"back"} | OPERATORS),
         (OPERATOR, "group", GROUP),
