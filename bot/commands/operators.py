@@ -89,6 +89,7 @@ class StatsCommands:
         return self._say(
             asked,
             "admin.inspect",
+            name=self._name_of(conversation),
             messages=stats.messages,
             vectors=stats.vectors,
             first=self._sentences.moment(asked.sender.language, stats.first_at),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.metrics.metrics import ConversationNames
+from memory.store.keys import Scope
 from tests.acceptance.buttons import CANCEL, ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import help_in_group, help_in_private, sentence
@@ -63,8 +65,9 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
         for message in (annas.messages[0], annas.messages[-1])
     )
     inspected = await rig.ask(ada, adas, "/inspect 1001")
-    numbers = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0}
-    assert inspected.text == sentence("admin.inspect", first=first, last=last, **numbers)
+    numbers = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0, "first": first, "last": last}
+    name = ConversationNames(rig.telegram.token).name(Scope.of_chat(anna.id))
+    assert inspected.text == sentence("admin.inspect", name=name, **numbers)
     for words, key in {
         "/inspect me": "admin.inspect_usage",
         "/inspect 12345": "admin.nothing_there",
@@ -74,7 +77,7 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
     first_line, *busiest = (await rig.ask(ada, adas, "/inspect")).text.splitlines()
     assert first_line == sentence("admin.inspect_busiest")
     assert [line.partition(", on")[0] for line in busiest] == [f"• {anna.id}", f"• {ADMIN_ID}"]
-    assert ["messages 4" in line for line in busiest] == [True, False]
+    assert [f"{name}: messages 4" in line for line in busiest] == [True, False]
     assert "ultramarine" not in adas.transcript()
 
 

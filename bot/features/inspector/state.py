@@ -126,7 +126,7 @@ class LiveReader:
         usage = await self._memory.usage.of_bot(time(), _MAX_PEOPLE)
         people = [
             PersonQuota(
-                self.name_of(Scope.of_person(person)),
+                self.name_of(Scope.of_chat(person)),
                 tokens,
                 await self._memory.quotas.spent_today(person),
             )
