@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.metrics.metrics import ConversationNames
+from bot.metrics.metrics import short_name
 from memory.store.keys import Scope
 from tests.acceptance.buttons import CANCEL, ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
@@ -66,7 +66,7 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
     )
     inspected = await rig.ask(ada, adas, "/inspect 1001")
     numbers = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0, "first": first, "last": last}
-    name = ConversationNames(rig.telegram.token).name(Scope.of_chat(anna.id))
+    name = short_name(rig.telegram.token, Scope.of_chat(anna.id))
     assert inspected.text == sentence("admin.inspect", name=name, **numbers)
     for words, key in {
         "/inspect me": "admin.inspect_usage",

@@ -5,7 +5,7 @@ import re
 
 import httpx2
 
-from bot.metrics.metrics import ConversationNames
+from bot.metrics.metrics import short_name
 from memory.store.keys import Scope
 from tests.acceptance.buttons import press, press_now
 from tests.acceptance.memory_model import remember_with
@@ -59,7 +59,7 @@ async def test_the_page_shows_the_work_of_all_processes_and_no_word_of_a_chat(
         assert "2 processes report" in seen.text
         assert seen.text.count("asks the model, runs tools") == 2  # the turn, and the error
         assert reference in seen.text
-        name_of_ben = ConversationNames(rig.telegram.token).name(Scope.of_chat(ben.id))
+        name_of_ben = short_name(rig.telegram.token, Scope.of_chat(ben.id))
         assert f"<tr><td><code>{name_of_ben}" in seen.text  # what he used, by the name of his chat
         assert "held, " in seen.text
 
