@@ -81,7 +81,7 @@ class _Request:
     token_factor: int = 1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class OpenAIChatModel:
     """One model of one server; `observers` are told of each call."""
 
