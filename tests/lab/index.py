@@ -23,8 +23,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -36,6 +34,7 @@ from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import Labelled
+from tests.lab.figures import percentiles
 from tests.lab.made_up import ANN, made_up
 from tests.lab.recall import OPTIONS, ReadyVectors, append_all, found_alone
 from tests.valkey import ValkeyServer
@@ -164,7 +163,7 @@ async def times(search: Callable[[str], Awaitable[object]], labelled: Labelled) 
         await search(question.text)
         taken.append(time.perf_counter() - began)
         worked.append(time.process_time() - began_work)
-    return milliseconds(taken) | {"cpu_p50": milliseconds(worked)["p50"]}
+    return percentiles(taken) | {"cpu_p50": percentiles(worked)["p50"]}
 
 
 async def turn_bytes(conversation: Conversation) -> int:
@@ -172,11 +171,6 @@ async def turn_bytes(conversation: Conversation) -> int:
     await conversation.turn()
     moved = [(await conversation.moved(conversation.turn))[1] for _ in range(TURNS)]
     return round(sum(moved) / TURNS)
-
-
-def milliseconds(taken: Sequence[float]) -> dict[str, float]:
-    """Return median and 99th percentile of seconds, in milliseconds."""
-    return {f"p{p}": round(1000 * float(np.percentile(taken, p)), 2) for p in (50, 99)}
 
 
 def main(sizes: Sequence[int]) -> None:

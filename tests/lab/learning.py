@@ -27,11 +27,11 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
 import structlog
 
 from memory.text.tokens import TokenCounter
 from tests.lab.billing import Bill, bills
+from tests.lab.figures import percentiles
 from tests.lab.sessions import Exchange, Pace, conversation, made_up_topics, read_topics
 from tests.lab.talking import MODEL_S, talking
 from tests.settings import Settings
@@ -99,8 +99,8 @@ def figures(of: Run) -> dict[str, object]:
         "largest_prompt": max(bill.read for bill in main),
         "cut_cycles": cycles(main),
         "billed_in_a_turn": {name: billed(of, part) for name, part in DISCOUNTS.items()},
-        "reply_ms": latency(of.seconds),
-        "reply_ms_while_learning": latency(of.seconds_in_a_row),
+        "reply_ms": percentiles(of.seconds),
+        "reply_ms_while_learning": percentiles(of.seconds_in_a_row),
     }
 
 
@@ -157,12 +157,6 @@ def billed(of: Run, discount: float) -> dict[str, dict[str, float]]:
         }
         for name, rule in (("any", "same"), ("stepped", "stepped"), ("within_10_min", "fresh"))
     }
-
-
-def latency(seconds: Sequence[float]) -> dict[str, float]:
-    """Return percentiles in milliseconds."""
-    p50, p99 = np.percentile(seconds, (50, 99)) * 1000
-    return {"p50": round(float(p50), 1), "p99": round(float(p99), 1)}
 
 
 def verdicts(on: Run) -> dict[str, bool]:
