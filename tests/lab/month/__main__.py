@@ -51,13 +51,11 @@ TTL_S = TTL_DAYS * 86_400
 RHYTHM = ((0.05, 2), (0.4, 48), (0.5, 8), (1.0, 144))
 """Until which part of a day's turns how many people talk at once."""
 
-_STRANGERS = 500
-_BURST = 3
+_STRANGERS, _BURST = 500, 3
 _SECRET = "a-secret-of-the-month"
 _REDIS_MB = 1_000
 _BOT_ID = int(TOKEN.partition(":")[0])
-_AGAIN_S = 0.3
-_QUIET_S = 8
+_AGAIN_S, _QUIET_S = 0.3, 8
 PRICE_IN, PRICE_OUT = 0.25, 2.0
 """Dollars for a million tokens of a small model, as the list prices of 2026 say."""
 
@@ -88,7 +86,6 @@ class Month:
     http: httpx2.AsyncClient = field(default_factory=lambda: httpx2.AsyncClient(timeout=60))
     settings: dict[str, str] = field(default_factory=dict)
     days: list[Figures] = field(default_factory=list)
-    begun: int = 0
     turns: int = 0
     refused: int = 0
     asked: Counter[str] = field(default_factory=Counter)
@@ -163,7 +160,7 @@ class Month:
         busy: set[int] = set()
 
         async def one() -> None:
-            while self.begun < until_turn and time.monotonic() < ends:
+            while self.turns < until_turn and time.monotonic() < ends:
                 [place] = self.random.choices(self.places, cum_weights=weights)
                 if place.number in busy:
                     place = self.random.choice(self.places)
@@ -171,7 +168,7 @@ class Month:
                     await asyncio.sleep(0.01)
                     continue
                 kind = self._kind(place)
-                self.begun += 1
+                self.turns += 1
                 busy.add(place.number)
                 await self.visit(place, kind)
                 busy.discard(place.number)
@@ -196,29 +193,26 @@ class Month:
             await self.act(place, kind)
         else:
             await self.say(place, kind)
-        self.turns += 1
 
     async def say(self, place: Place, kind: str) -> None:
         """Let a person write until the bot has answered all."""
         apologies, tasks, before = place.seen["apology"], place.seen["task"], len(place.said)
         place.buttons.clear()
 
-        async def answered() -> None:
-            asked = list(islice(place.said, before, None))
-            await self._until(
-                lambda: all(map(place.answered.get, asked)) or place.seen["apology"] > apologies
-            )
+        def answered() -> bool:
+            asked = islice(place.said, before, None)
+            return all(map(place.answered.get, asked)) or place.seen["apology"] > apologies
 
         for _ in range(_BURST if kind == "burst" else 1):
             update, marker = self.telegram.message(place, kind, self.random)
             place.said[marker] = kind
             await self.deliver(update)
         if kind == "edit":
-            await answered()
+            await self._until(answered)
             edited, marker = self.telegram.edited(update, marker)
             place.said[marker] = kind
             await self.deliver(edited)
-        await answered()
+        await self._until(answered)
         if kind == "task":  # it is set, or asked about if words of others are in play
             await self._until(lambda: bool(place.buttons) or place.seen[kind] > tasks)
             if place.buttons:

@@ -21,7 +21,6 @@ from tests.lab.lean_model import LeanModel, LogNormal, completion, events
 MARKER = re.compile(r"\bm\d+\b")
 WORD = re.compile(r"zq\d+x\d+z")
 REMINDER = re.compile(r"zq\d+x\d+z r\d+\b")
-_TASK = "Do this"
 _FIRST = {"role": "assistant"}
 _CHARS_A_TOKEN = 4
 
@@ -31,8 +30,8 @@ class MonthModel(LeanModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stats = {"answers": 0, "internal": 0, "tokens_in": 0, "tokens_out": 0, "vectors": 0}
-        self.stats |= {"pictures": 0, "sounds": 0}
+        asked = ("answers", "internal", "tokens_in", "tokens_out", "vectors", "pictures", "sounds")
+        self.stats = dict.fromkeys(asked, 0)
 
     def handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
         """Answer a request."""
@@ -67,7 +66,7 @@ class MonthModel(LeanModel):
         said = _said(next(each for each in reversed(asked["messages"]) if each["role"] == "user"))
         wish, is_due = REMINDER.search(said), said.startswith("⏰")
         if wish and not is_due and asked["messages"][-1]["role"] == "user":
-            arguments = {"text": wish[0], "in_minutes": 1, "is_task": _TASK in said}
+            arguments = {"text": wish[0], "in_minutes": 1, "is_task": "Do this" in said}
             function = {"name": "set_reminder", "arguments": orjson.dumps(arguments).decode()}
             called = {"index": 0, "id": "c1", "type": "function", "function": function}
             written = events(_FIRST, {"tool_calls": [called]}, reason="tool_calls")

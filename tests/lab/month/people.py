@@ -136,14 +136,13 @@ class Place:
         """Note what a text of the bot says."""
         self.seen.update(kind for kind, phrase in SAID.items() if phrase in text)
         self.seen["spoken of after it was erased"] += any(each in text for each in self.words[:-1])
-        heard = MARKER.findall(text.rpartition("Heard ")[2] if "Heard " in text else "")
+        heard = MARKER.findall(text.partition("Heard ")[2])
         for marker in heard:
             if (name := f"r{marker[1:]}") in self.due and not self.answered[marker]:
                 self.due[name] = time.time() + _REMINDER_S
             self.answered[marker] = 1 if is_edit else self.answered[marker] + 1
         self.order += [] if is_edit else heard
-        named = next((each for each in self.due if each in text.split()), "")
-        if named and not heard:
+        for named in self.due.keys() & text.split() if not heard else ():
             self.came[named] += 1
             self.late_s.append(round(max(0.0, time.time() - self.due[named]), 1))
 
