@@ -48,9 +48,8 @@ from bot.runtime.process import (
 )
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
-from config.loading import SettingsError, hide_secrets, load_settings, secrets_of
+from config.loading import SettingsError, hide_secrets, load_settings, secrets_of, unknown_names
 from config.settings import Settings
-from config.unknown import unknown_names
 from memory.behaviors.manager import FunctionNameClash
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store.errors import StoreError, StoreUnfit

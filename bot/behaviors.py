@@ -16,7 +16,7 @@ from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
-from memory.behaviors.synopses import NarrativeOptions, Synopses
+from memory.behaviors.synopses import Synopses
 from memory.behaviors.tool import Tool
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
@@ -53,13 +53,12 @@ def behaviors_of(
     """
     scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
     cadence = _cadence(settings)
-    narrative = NarrativeOptions(settings.recall_narrative)
     replaced = replaced_by(features)
     state = RunningState(scopes, _domain_of(replaced), cadence, on_refusal)
     kinds: dict[str, AIContextBehavior] = {
         "state": state,
         "facts": UserFacts(scopes, tokens, zone, cadence),
-        "synopses": Synopses(scopes, tokens, model, zone, narrative),
+        "synopses": Synopses(scopes, tokens, model, zone, settings.recall_narrative),
     }
     behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     reaches = reaches_of(settings.behaviors)

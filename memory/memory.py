@@ -88,7 +88,7 @@ class Memory:
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
-        self.usage = UsageStore(client, self.keys, self.scripts)
+        self.usage = UsageStore(self.store)
         self.capacity = CapacityMonitor(self.store, options.redis_bytes)
         self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
         self.turns.room = self.capacity.room

@@ -24,8 +24,8 @@ from bot.model.models import lacks_embedding_key, lacks_fallback_key, lacks_mode
 from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Probe, Row, Rows, StoreProbe
 from bot.runtime.process import redis_address
+from config.loading import unknown_names
 from config.settings import Settings
-from config.unknown import unknown_names
 from memory.behaviors.behavior import reaches_of
 from memory.store.embedded import EmbeddedError
 from memory.store.errors import StoreError

@@ -9,7 +9,7 @@ words, used by few of the texts, decide then.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from itertools import chain, groupby, repeat
 from math import inf, log
@@ -78,33 +78,13 @@ class SynopsisPart(BaseModel):
     reasoning: str | None = Field(None, description="Why the assistant answered as it did")
 
 
-@dataclass(frozen=True, slots=True)
-class NarrativeOptions:
-    """Whether synopses become a narrative, and how long a turn may wait for that.
-
-    `auto`: if at least two synopses are found, at most once a day. It is for people who come back;
-    within a day the window still holds most of what was said. `always`: whenever one is found.
-    """
-
-    when: Literal["off", "auto", "always"] = "auto"
-    time_limit_s: float = 4.0
-
-    @property
-    def min_synopses(self) -> int:
-        """How many synopses a narrative needs."""
-        return 1 if self.when == "always" else 2
-
-    @property
-    def pause_s(self) -> float:
-        """How many seconds must pass between two narratives of a conversation."""
-        return 0 if self.when == "always" else _DAY_S
-
-
-_DEFAULTS = NarrativeOptions()
-
-
 class Synopses(LearningBehavior):
-    """Keeps a synopsis of each session and shows those that fit what is said."""
+    """Keeps a synopsis of each session and shows those that fit what is said.
+
+    `narrative` says whether they become a narrative. "auto": if at least two are found, at most
+    once a day. It is for people who come back; within a day the window still holds most of what was
+    said. "always": whenever one is found.
+    """
 
     name = "synopses"
     instructions = _INSTRUCTIONS
@@ -117,17 +97,15 @@ class Synopses(LearningBehavior):
         tokens: TokenCounter,
         model: InternalModel | None,
         zone: tzinfo = UTC,
-        narrative: NarrativeOptions = _DEFAULTS,
+        narrative: Literal["off", "auto", "always"] = "auto",
     ) -> None:
         self._scopes = scopes
         self._tokens = tokens
         self._zone = zone
-        self._min_synopses = narrative.min_synopses
-        self._narrator = (
-            Narrator(model, zone, narrative.time_limit_s, narrative.pause_s)
-            if model is not None and narrative.when != "off"
-            else None
-        )
+        self._narrator: Narrator | None = None
+        self._min_synopses, pause_s = (1, 0) if narrative == "always" else (2, _DAY_S)
+        if model is not None and narrative != "off":
+            self._narrator = Narrator(model, zone, pause_s)
 
     async def on_conversation_deleting(self, call_context: CallContext) -> None:
         """Drop its narratives."""

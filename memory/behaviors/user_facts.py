@@ -26,11 +26,11 @@ from memory.behaviors.statements import Statements, entries_of, stems
 from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import (
+    by_date,
     fact_scopes,
     known_facts,
     listed,
     named_kinds,
-    of_kinds,
     shown,
     when_of,
 )
@@ -142,7 +142,8 @@ class UserFacts(LearningBehavior):
         """Return the lines of all facts of the kinds that a question asks for, by id and date."""
         kinds = named_kinds(question, known)
         kinds |= {fact.kind for fact in found[:_KINDS_FOUND] if fact.kind}
-        lines = {listed(each, self._zone): each.id for each in of_kinds(known, kinds, self._zone)}
+        asked = by_date((fact for fact in known if fact.kind in kinds), self._zone)
+        lines = {listed(each, self._zone): each.id for each in asked}
         newest = set(self._fitting(reversed(lines), _MAX_LISTED_TOKENS))
         return {id_: line for line, id_ in lines.items() if line in newest}
 

@@ -54,8 +54,7 @@ class Library:
     """Puts, lists and removes the documents of scopes."""
 
     def __init__(self, store: Store, scopes: Scopes) -> None:
-        self._client = store.client
-        self._learning = store.keys.learning
+        self._store = store
         self.scopes = scopes
 
     async def put(
@@ -83,7 +82,9 @@ class Library:
                 sender_id=origin.sender_id,
                 imported_from=origin.imported_from,
             )
-            await self._note(scope_memory.scope)
+            # Schedule embedding before writing; a schedule without new text does no harm.
+            due, tag = time.time() + LEARN_LATE_S, scope_memory.scope.tag
+            await self._store.client.call("ZADD", self._store.keys.learning, due, tag)
             await self.scopes.write(scope_memory, Write(_chunks(document, passages), [document]))
             scope_memory = await self.scopes.read(scope_memory.scope)
         # After a crash between writing and erasing, the next put erases the old passages.
@@ -111,10 +112,6 @@ class Library:
         """Return the documents of a scope, newest first."""
         found = documents(await self.scopes.read(scope)).values()
         return sorted(found, key=lambda document: -document.added_at)
-
-    async def _note(self, scope: Scope) -> None:
-        """Schedule embedding before writing; a schedule without new text does no harm."""
-        await self._client.call("ZADD", self._learning, time.time() + LEARN_LATE_S, scope.tag)
 
 
 def documents(scope_memory: ScopeMemory) -> dict[str, Document]:

@@ -48,8 +48,7 @@ class SendRates:
     """The send rates of all chats."""
 
     def __init__(self, store: Store) -> None:
-        self._keys = store.keys
-        self._scripts = store.scripts
+        self._store = store
 
     async def take(self, chat_id: int, rate: Rate) -> Permit:
         """Take a permit, even one that is still to come; none if the wait would be too long."""
@@ -69,10 +68,8 @@ class SendRates:
 
     async def ban(self, chat_id: int, rate: Rate, for_s: float) -> None:
         """Give no permits for so long, and one at a time afterwards; permits taken are void."""
-        await self._scripts["ban_chat"](
-            [self._keys.send_rate(chat_id)],
-            {"ban_ms": ceil(for_s * 1000), **rate.in_ms},
-        )
+        request = {"ban_ms": ceil(for_s * 1000), **rate.in_ms}
+        await self._store.scripts["ban_chat"]([self._store.keys.send_rate(chat_id)], request)
 
     async def _take(
         self, chat_id: int, rate: Rate, max_wait_ms: int | None, spare: int = 0
@@ -80,7 +77,6 @@ class SendRates:
         request = {"spare": spare, **rate.in_ms}
         if max_wait_ms is not None:
             request["max_wait_ms"] = max_wait_ms
-        taken, wait_ms, ban_ms = await self._scripts["take_permit"](
-            [self._keys.send_rate(chat_id)], request
-        )
+        keys, take = [self._store.keys.send_rate(chat_id)], self._store.scripts["take_permit"]
+        taken, wait_ms, ban_ms = await take(keys, request)
         return Permit(taken == 1, wait_ms / 1000, ban_ms / 1000)

@@ -14,10 +14,9 @@ from time import time
 
 import orjson
 
-from memory.store.client import RedisClient
 from memory.store.commands import Reply, ScriptCall
-from memory.store.keys import Keys, Scope
-from memory.store.store import Scripts
+from memory.store.keys import Scope
+from memory.store.store import Store
 
 MONTHS = 3
 """How many months' sums exist at a time."""
@@ -154,10 +153,10 @@ _COUNTED = b"counted"
 class UsageStore:
     """Counts calls, and reads sums of the month in which a time lies."""
 
-    def __init__(self, client: RedisClient, keys: Keys, scripts: Scripts) -> None:
-        self._client = client
-        self._keys = keys
-        self._scripts = scripts
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
         self._held: dict[str, list[BilledCall]] = {}
 
     def hold(self, call: BilledCall) -> None:

@@ -85,7 +85,10 @@ class DeadLetters:
                 ("ZRANGE", keys.dead_letters, 0, _MAX_LISTED - 1, "REV"),
             ]
         )
-        named = [_named(member) for member in members]
+        named = [
+            (Scope(tag), id_)
+            for tag, _, id_ in (member.decode().rpartition("|") for member in members)
+        ]
         heads = await client.pipeline(
             [("HGET", keys.scope(scope).dead_letters, id_) for scope, id_ in named]
         )
@@ -105,11 +108,6 @@ class DeadLetters:
         was_there = bool(await self._store.run("take_letter", conversation, request))
         await self._mailbox.wake(conversation)
         return was_there
-
-
-def _named(member: bytes) -> tuple[Scope, str]:
-    tag, _, id_ = member.decode().rpartition("|")
-    return Scope(tag), id_
 
 
 def _letter(conversation: Scope, id_: str, head: bytes) -> DeadLetter:

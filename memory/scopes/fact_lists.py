@@ -106,11 +106,6 @@ def named_kinds(question: str, facts: Iterable[Fact]) -> set[str]:
     return {kind for kind in kinds if any(_is_same_word(kind, word) for word in words)}
 
 
-def of_kinds(facts: Iterable[Fact], kinds: Collection[str], zone: tzinfo) -> list[Fact]:
-    """Return the facts of these kinds by date."""
-    return by_date((fact for fact in facts if fact.kind in kinds), zone)
-
-
 def of_time(
     facts: Iterable[Fact], since: date | None, until: date | None, zone: tzinfo
 ) -> list[Fact]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config.unknown import UnknownName, unknown_names
+from config.loading import UnknownName, unknown_names
 from tests.settings import Settings
 
 

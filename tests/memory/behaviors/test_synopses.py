@@ -9,7 +9,7 @@ import pytest
 
 from memory.behaviors.learning_behavior import Unlearned
 from memory.behaviors.steps import UNTRUSTED_STEP
-from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, SynopsisPart, alike
+from memory.behaviors.synopses import HEADING, Synopses, SynopsisPart, alike
 from memory.message import Message
 from memory.scopes.changes import Revision
 from memory.scopes.entries import Synopsis
@@ -52,10 +52,9 @@ def behavior(scopes: Scopes, tokens: TokenCounter) -> Synopses:
 
 
 def narrating(
-    scopes: Scopes, tokens: TokenCounter, model: ScriptedModel, **options: object
+    scopes: Scopes, tokens: TokenCounter, model: ScriptedModel, when: str = "auto"
 ) -> Synopses:
-    narrative = NarrativeOptions(**options)  # type: ignore[arg-type]
-    return Synopses(scopes, tokens, model, narrative=narrative)
+    return Synopses(scopes, tokens, model, narrative=when)  # type: ignore[arg-type]  # it is one
 
 
 def talk(exchanges: int, tokens: int = 10) -> list[Message]:
@@ -275,11 +274,16 @@ async def test_deleting_a_conversation_drops_its_narratives(
 
 @pytest.mark.parametrize("trouble", [InternalModelUnavailable("down"), "  ", None])
 async def test_without_a_narrative_the_dated_list_is_shown(
-    scopes: Scopes, tokens: TokenCounter, behavior: Synopses, trouble: str | Exception | None
+    scopes: Scopes,
+    tokens: TokenCounter,
+    behavior: Synopses,
+    trouble: str | Exception | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("memory.behaviors.narrative._TIME_LIMIT_S", 0.01)
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel(*([] if trouble is None else [trouble]))
-    failing = narrating(scopes, tokens, model, time_limit_s=0.01)
+    failing = narrating(scopes, tokens, model)
     text = "Strong wind today!"
     assert await shown(failing, text) == await shown(behavior, text)
 
