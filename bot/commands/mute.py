@@ -8,7 +8,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.scopes.changes import Write
-from memory.scopes.field import Field
+from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import stays

@@ -17,7 +17,7 @@ from memory.behaviors.context import CallContext
 from memory.behaviors.domain import DomainRefused
 from memory.behaviors.knowledge_base import KnowledgeBase, merged_domain
 from memory.behaviors.tool import ToolError
-from memory.scopes.field import Field, goes_with_message
+from memory.scopes.fields import Field, goes_with_message
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased

@@ -10,8 +10,7 @@ from typing import Literal, Self, get_args
 from memory.scopes.changes import Revision
 from memory.scopes.entries import Ended, Fact, ScopeEntry
 from memory.scopes.fact_lists import known_facts
-from memory.scopes.field import Field
-from memory.scopes.fields import UNASKED, WaitingWrite
+from memory.scopes.fields import UNASKED, Field, WaitingWrite
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import stays

@@ -99,24 +99,20 @@ class AIContextBehaviorManager(AIContextBehavior):
             if getattr(type(each), hook) is not base
             and each.reach.covers(call_context.conversation)
         ]
-        if not overriding:
-            return []
-        calls = (self._guarded(each, hook, (call_context, *arguments)) for each in overriding)
-        return await asyncio.gather(*calls)
 
-    async def _guarded(
-        self, behavior: AIContextBehavior, hook: str, arguments: Sequence[object]
-    ) -> Any:
-        try:
-            async with asyncio.timeout(self._time_limit_s):
-                answer = await getattr(behavior, hook)(*arguments)
-        except TimeoutError:
-            log.warning("behavior too slow", behavior=behavior.name, hook=hook)
-        except Exception:
-            log.exception("behavior failed", behavior=behavior.name, hook=hook)
-        else:
-            if isinstance(answer, str | None):
-                return answer
-            kind = type(answer).__name__
-            log.error("behavior failed", behavior=behavior.name, hook=hook, returned=kind)
-        return None
+        async def guarded(behavior: AIContextBehavior) -> Any:
+            try:
+                async with asyncio.timeout(self._time_limit_s):
+                    answer = await getattr(behavior, hook)(call_context, *arguments)
+            except TimeoutError:
+                log.warning("behavior too slow", behavior=behavior.name, hook=hook)
+            except Exception:
+                log.exception("behavior failed", behavior=behavior.name, hook=hook)
+            else:
+                if isinstance(answer, str | None):
+                    return answer
+                kind = type(answer).__name__
+                log.error("behavior failed", behavior=behavior.name, hook=hook, returned=kind)
+            return None
+
+        return await asyncio.gather(*map(guarded, overriding))

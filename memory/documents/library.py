@@ -14,7 +14,7 @@ import orjson
 from memory.documents.chunking import Section
 from memory.queue.turns import LEARN_LATE_S
 from memory.scopes.changes import Revision, Write
-from memory.scopes.field import name_of
+from memory.scopes.fields import name_of
 from memory.scopes.passages import Chunk, Document
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

@@ -16,8 +16,7 @@ from memory.erasure.questions import NotConfirmed
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.entries import THE_ONE_BEFORE, Checked, Ended, Fact, ScopeEntry
 from memory.scopes.fact_lists import known_facts, split_by_place
-from memory.scopes.field import Field
-from memory.scopes.fields import UNASKED, State, ToolWrites, WaitingWrite
+from memory.scopes.fields import UNASKED, Field, State, ToolWrites, WaitingWrite
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

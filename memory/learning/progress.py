@@ -11,8 +11,7 @@ from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.field import Field
-from memory.scopes.fields import STATE_LEARNER, Failures, State, StateUntrusted, Watermark
+from memory.scopes.fields import STATE_LEARNER, Failures, Field, State, StateUntrusted, Watermark
 from memory.scopes.log import Delta, message_of, paired, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

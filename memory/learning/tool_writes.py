@@ -13,8 +13,7 @@ from memory.learning.progress import Progress, progress_after, progress_of
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.entries import Checked, ScopeEntry
 from memory.scopes.fact_lists import split_by_place
-from memory.scopes.field import Field
-from memory.scopes.fields import State, ToolWrites, WaitingWrite, Written
+from memory.scopes.fields import Field, State, ToolWrites, WaitingWrite, Written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue

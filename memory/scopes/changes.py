@@ -14,7 +14,7 @@ import orjson
 
 from memory.message import Message
 from memory.scopes.entries import Record, ScopeEntry, written
-from memory.scopes.field import Field
+from memory.scopes.fields import Field
 from memory.scopes.log import StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.commands import Arg

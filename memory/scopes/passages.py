@@ -6,7 +6,7 @@ from typing import Self
 import orjson
 
 from memory.scopes.entries import Record
-from memory.scopes.field import Field
+from memory.scopes.fields import Field
 from memory.scopes.sources import Erased, Trust
 
 

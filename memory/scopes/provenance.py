@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from memory.scopes.changes import Revision
 from memory.scopes.entries import Fact, Record
-from memory.scopes.field import Field, read_field
+from memory.scopes.fields import Field, read_field
 from memory.scopes.passages import Document
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased

@@ -12,8 +12,15 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
-from memory.scopes.field import F, name_of
-from memory.scopes.fields import PersonsZone, State, StateUntrusted, ToolWrites, Watermark
+from memory.scopes.fields import (
+    F,
+    PersonsZone,
+    State,
+    StateUntrusted,
+    ToolWrites,
+    Watermark,
+    name_of,
+)
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.passages import Chunk

@@ -99,7 +99,9 @@ class BlockWindowMessageSelector:
         could be left. Then all that fits is returned.
         """
         starts = _exchange_starts(messages)
-        fitting = self._fitting(messages, starts)
+        few = (start for start in starts if len(messages) - start <= self.max_messages)
+        by_tokens = TokenWindowMessageSelector(self.max_tokens, self.overhead_per_message)
+        fitting = by_tokens.select(messages[next(few, len(messages)) :])
         dropped = len(messages) - len(fitting)
         if not dropped or self.block <= _EXCHANGE:
             return fitting
@@ -108,11 +110,6 @@ class BlockWindowMessageSelector:
                 whole_blocks = tuple(messages[start:])
                 return whole_blocks if 2 * len(whole_blocks) >= len(fitting) else fitting
         return fitting
-
-    def _fitting(self, messages: Sequence[Message], starts: Sequence[int]) -> tuple[Message, ...]:
-        few = (start for start in starts if len(messages) - start <= self.max_messages)
-        tokens = TokenWindowMessageSelector(self.max_tokens, self.overhead_per_message)
-        return tokens.select(messages[next(few, len(messages)) :])
 
     def _number(self, message: Message) -> int:
         return (message.seq - 1) // self.block

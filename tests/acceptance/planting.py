@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact, ScopeEntry, Synopsis
-from memory.scopes.field import Field
+from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source

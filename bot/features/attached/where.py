@@ -8,8 +8,7 @@ from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.progress import watermark_place
 from memory.memory import Memory
 from memory.scopes.changes import Write
-from memory.scopes.field import Field
-from memory.scopes.fields import Watermark
+from memory.scopes.fields import Field, Watermark
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import stays

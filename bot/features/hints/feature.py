@@ -12,7 +12,7 @@ from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.field import Field
+from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import stays

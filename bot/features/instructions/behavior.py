@@ -12,7 +12,7 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.field import Field
+from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased

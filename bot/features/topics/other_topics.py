@@ -17,7 +17,7 @@ from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
-from memory.scopes.field import Field
+from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.history_search import HistorySearch
 from memory.scopes.log import Delta

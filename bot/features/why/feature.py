@@ -23,7 +23,7 @@ from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
 from memory.behaviors.context import CallContext
 from memory.erasure.questions import NotConfirmed
-from memory.scopes.message_reading import read_newest
+from memory.scopes.history import read_newest
 from memory.store.keys import Scope
 
 _SEQ_AND_CODE = re.compile(r"\A\d{1,16} \S+")

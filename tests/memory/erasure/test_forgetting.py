@@ -16,8 +16,7 @@ from memory.queue.open_turn import Closing
 from memory.scopes.changes import Receipt, Write
 from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.fact_lists import listed
-from memory.scopes.field import Field
-from memory.scopes.fields import STATE_LEARNER, Digest, State, WaitingWrite, Watermark
+from memory.scopes.fields import STATE_LEARNER, Digest, Field, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.passages import Chunk
 from memory.scopes.sources import Source, Wording

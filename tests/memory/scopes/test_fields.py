@@ -23,11 +23,11 @@ from memory.scopes.entries import (
     read,
     written,
 )
-from memory.scopes.field import Field, read_field
 from memory.scopes.fields import (
     ClaimsChecked,
     Digest,
     Failures,
+    Field,
     LearningPause,
     Looked,
     PersonsZone,
@@ -37,6 +37,7 @@ from memory.scopes.fields import (
     WaitingWrite,
     Watermark,
     Written,
+    read_field,
 )
 from memory.scopes.passages import Chunk, Document
 from memory.scopes.provenance import without

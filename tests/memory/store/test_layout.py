@@ -17,8 +17,7 @@ from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.documents.library import documents
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
-from memory.scopes.field import Field, read_field
-from memory.scopes.fields import Digest, Failures, ToolWrites
+from memory.scopes.fields import Digest, Failures, Field, ToolWrites, read_field
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.writes import Keep, Remember

@@ -13,8 +13,7 @@ from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact, ScopeEntry, Synopsis
-from memory.scopes.field import Field
-from memory.scopes.fields import Digest, State
+from memory.scopes.fields import Digest, Field, State
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source

@@ -18,7 +18,7 @@ from bot.features.broadcast.announcements import (
 from bot.features.broadcast.feature import feature
 from memory.erasure.jobs import Job
 from memory.memory import Memory
-from memory.scopes.field import read_field
+from memory.scopes.fields import read_field
 from memory.scopes.sources import Erased
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope

@@ -5,7 +5,7 @@ import pytest
 from bot.features.instructions.behavior import ChatInstructions, Instructions
 from bot.features.instructions.feature import feature
 from memory.memory import Memory
-from memory.scopes.field import read_field
+from memory.scopes.fields import read_field
 from memory.store.keys import Scope
 from tests.bot.features.services import services_of
 from tests.memory.learning.scripted import talk

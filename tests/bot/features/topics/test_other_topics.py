@@ -18,7 +18,7 @@ from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.trust import must_ask
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.field import Field, read_field
+from memory.scopes.fields import Field, read_field
 from memory.scopes.history import ChatHistory
 from memory.scopes.sources import Erased
 from memory.scopes.writes import ForgetRecord, Remember
