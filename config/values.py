@@ -116,10 +116,6 @@ def _is_redis_address(text: str) -> bool:
     return parts.scheme in REDIS_SCHEMES and bool(target) and parts.port != 0
 
 
-def _without_slash(text: str) -> str:
-    return text.rstrip("/")
-
-
 def on_text(read: Callable[[str], object]) -> BeforeValidator:
     """Return a validator that reads a text; other values stay as they are."""
     return BeforeValidator(lambda value: read(value) if isinstance(value, str) else value)
@@ -156,7 +152,7 @@ SentryDsn: TypeAlias = Annotated[
 WebAddress: TypeAlias = Annotated[
     str,
     _only(_is_web_address),
-    AfterValidator(_without_slash),
+    AfterValidator(lambda address: address.rstrip("/")),
     Allowed("an `http://` or `https://` address without a login"),
 ]
 PublicAddress: TypeAlias = Annotated[

@@ -173,11 +173,6 @@ class BehaviorStore:
         call_context.writes.append(wanted)
 
 
-def states_of_behaviors(*memories: ScopeMemory) -> dict[str, str]:
-    """Return the states of all behaviors of operators, by behavior."""
-    return {each.behavior: each.text for here in memories for each in here.all(BehaviorState)}
-
-
 def stored_by_behaviors(here: ScopeMemory) -> dict[str, dict[str, str]]:
     """Return the texts of all behaviors about a conversation, by behavior and name."""
     kept: dict[str, dict[str, str]] = {}

@@ -177,20 +177,17 @@ def _call_context(context: AgentContext) -> CallContext:
 
 async def _changeable(scopes: Scopes, fact_id: int, context: AgentContext) -> Fact:
     """Return a fact that the speaker may end or erase; raise `ToolError` otherwise."""
-    scope, stored_id = place_of(_call_context(context).conversation, fact_id)
+    call_context = _call_context(context)
+    scope, stored_id = place_of(call_context.conversation, fact_id)
     facts = await scopes.current(scope)
     fact = facts.record(stored_id)
     if not isinstance(fact, Fact):
         raise ToolError(f"there is no fact #{fact_id}; ids stand behind # in <memory>")
-    if not await may_change(_asker(context), senders_of(facts, fact)):
+    is_group = not call_context.conversation.is_private
+    asker = Asker(context.user_message.sender_id, is_group, call_context.is_admin)
+    if not await may_change(asker, senders_of(facts, fact)):
         raise ToolError(
             f"#{fact_id} rests on what others here said, so the speaker may not change it; they "
             "themselves or an administrator of the group may. Say so"
         )
     return fact
-
-
-def _asker(context: AgentContext) -> Asker:
-    call_context = _call_context(context)
-    is_group = not call_context.conversation.is_private
-    return Asker(context.user_message.sender_id, is_group, call_context.is_admin)

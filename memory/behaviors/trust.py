@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from memory.behaviors.context import AgentContext
 from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
-from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.writes import Remember, SetDomain, ToolWrite
 from memory.text.untrusted_text import UNTRUSTED_MARK, shown
@@ -74,7 +73,8 @@ def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()
     if isinstance(write, SetDomain) or not _holds_other_members(context, facts):
         return False
     if isinstance(write, Remember) and not write.replaces:
-        return not _is_said_in(context.user_message, write.text)
+        said = context.user_message  # it may have other endings of the words
+        return not _stems(write.text) <= _stems(f"{said.sender_name} {said.text}")
     return True
 
 
@@ -103,11 +103,6 @@ def _holds_other_members(context: AgentContext, facts: Iterable[Fact]) -> bool:
     in_history = (m.sender_id for m in context.chat_history.messages if m.role == "user")
     in_facts = (source.sender_id for fact in facts for source in fact.sources)
     return bool({*in_history, *in_facts} - {context.user_message.sender_id})
-
-
-def _is_said_in(message: Message, text: str) -> bool:
-    """Return whether the message contains all words of a text; word endings may differ."""
-    return _stems(text) <= _stems(f"{message.sender_name} {message.text}")
 
 
 def _stems(text: str) -> set[str]:

@@ -74,15 +74,12 @@ def _pieces(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
     """Yield sentences; one that is too long for a passage is yielded in parts."""
     for sentence in sentences(text):
         rest = sentence
-        while not _fits(rest, counter, max_tokens):
+        max_chars = max_tokens * _CHARS_PER_TOKEN
+        while len(rest) > max_chars or counter.count(rest.strip()) > max_tokens:
             at = _longest_part(rest, counter, max_tokens)
             yield rest[:at]
             rest = rest[at:]
         yield rest
-
-
-def _fits(text: str, counter: TokenCounter, max_tokens: int) -> bool:
-    return len(text) <= max_tokens * _CHARS_PER_TOKEN and counter.count(text.strip()) <= max_tokens
 
 
 def _longest_part(text: str, counter: TokenCounter, max_tokens: int) -> int:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from memory.behaviors.behavior_store import states_of_behaviors, stored_by_behaviors
+from memory.behaviors.behavior_store import BehaviorState, stored_by_behaviors
 from memory.documents.library import documents
 from memory.message import Message
 from memory.scopes.entries import Fact
@@ -59,6 +59,7 @@ class Exporter:
         """Return a file with all that was learned and the newest messages that fit."""
         here = await self._scopes.read(conversation)
         facts = await self._scopes.read(conversation.facts_scope)
+        states = (*here.all(BehaviorState), *facts.all(BehaviorState))
         learned = {
             "running_state": orjson.loads(here.state) if here.state else None,
             "facts": [
@@ -67,7 +68,7 @@ class Exporter:
             "synopses": _synopses(here),
             "documents": _documents(here),
             "kept_by_behaviors": stored_by_behaviors(here),
-            "states_of_behaviors": states_of_behaviors(here, facts),
+            "states_of_behaviors": {each.behavior: each.text for each in states},
         }
         for part in self.parts:
             learned |= await part(conversation, facts)

@@ -179,7 +179,10 @@ class Forgetting:
         async def decide(here: ScopeMemory) -> Revision:
             seqs = await self._sent_by(group, person, until)
             # Read last, so that messages dropped in between count as unknown.
-            oldest = await self._oldest(group)
+            first = await self._client.call(
+                *("XRANGE", self._keys.scope(group).log, "-", "+", "COUNT", 1)
+            )
+            oldest = seq_of(first[0][0]) if first else inf
             erased = Erased(group.tag, seqs, oldest, sender_id=person, until=until)
             return replace(without(here, erased), messages=sorted(seqs))
 
@@ -227,12 +230,6 @@ class Forgetting:
                     seqs.add(seq_of(entry))
             last = b"(" + page[-1][0]
         return seqs
-
-    async def _oldest(self, conversation: Scope) -> float:
-        """Return the sequence of the oldest stored message, infinity for none."""
-        log = self._keys.scope(conversation).log
-        first = await self._client.call("XRANGE", log, "-", "+", "COUNT", 1)
-        return seq_of(first[0][0]) if first else inf
 
 
 def _begun_by(asked: Message, tasks: Sequence[Message]) -> list[Message]:

@@ -27,11 +27,6 @@ class MemorySwitch:
             await self._store.tell_erased(conversation)
         return erased
 
-    async def is_off(self, conversation: Scope) -> bool:
-        """Return whether memory is off."""
-        meta = self._store.keys.scope(conversation).meta
-        return bool(await self._store.client.call("HEXISTS", meta, "off_at"))
-
     async def toggle_quiet(self, conversation: Scope, update_id: int) -> bool:
         """Show no marks where something is learned, or show them again; return whether it is quiet.
 

@@ -206,8 +206,8 @@ class UsageStore:
     async def count_noted(self, older_s: float = 0) -> None:
         """Count noted calls that are at least so many seconds old: their process may be dead."""
         notes = await self._client.call("HVALS", self._keys.noted_calls)
-        until = time() - older_s
-        await self.count(call for call in map(BilledCall.of_note, notes) if call.at <= until)
+        noted = map(BilledCall.of_note, notes)
+        await self.count(call for call in noted if time() - call.at >= older_s)
 
     async def of_bot(self, at: float, people: int) -> BotUsage:
         """Return the month of the whole bot, with the `people` who used the most tokens."""

@@ -229,7 +229,9 @@ class RedisClient:
         if not isinstance(command, ScriptCall):
             return command
         known = command.digest in self._known_scripts
-        return command.by_digest() if known else command.by_source()
+        # The source also makes the server know the script.
+        script = ("EVALSHA", command.digest) if known else ("EVAL", command.source)
+        return (*script, len(command.keys), *command.keys, *command.args)
 
     @asynccontextmanager
     async def _exchange(self, name: str) -> AsyncIterator[None]:

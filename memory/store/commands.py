@@ -32,14 +32,6 @@ class ScriptCall:
     keys: Sequence[str]
     args: Sequence[Arg]
 
-    def by_digest(self) -> Command:
-        """Return the command for a server that knows the script."""
-        return ("EVALSHA", self.digest, len(self.keys), *self.keys, *self.args)
-
-    def by_source(self) -> Command:
-        """Return the command that runs the script and makes the server know it."""
-        return ("EVAL", self.source, len(self.keys), *self.keys, *self.args)
-
 
 class Script:
     """A Lua script; calling it runs it."""

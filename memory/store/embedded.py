@@ -224,18 +224,14 @@ async def keep_clean(client: RedisClient, erased: asyncio.Event) -> None:
     """
     while True:
         erased.clear()
-        await _rewrite(client)
+        is_begun = False
+        while not is_begun:
+            try:
+                await client.call("BGREWRITEAOF")
+                is_begun = True
+            except StoreError:
+                # Another rewrite is probably running. It may have begun before the erasure.
+                await asyncio.sleep(_RETRY_S)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_MAX_PAUSE_S):
                 await erased.wait()
-
-
-async def _rewrite(client: RedisClient) -> None:
-    while True:
-        try:
-            await client.call("BGREWRITEAOF")
-        except StoreError:
-            # Another rewrite is probably running. It may have begun before the erasure.
-            await asyncio.sleep(_RETRY_S)
-        else:
-            return

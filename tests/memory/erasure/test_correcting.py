@@ -79,13 +79,13 @@ async def test_nothing_is_learned_while_memory_is_off_and_turning_it_on_erases_i
     writes = to_json([Remember("a tool's", sender_id=ANN), Remember("?", asks_first=True)])
     await talk(memory, "secret", closing=Closing(digest="steps", writes=writes))
     await memory.learn(HERE)
-    assert await memory.switch.is_off(HERE)
+    assert (await memory.scopes.read(HERE)).is_off
     assert await known(memory, ANNS) == []
     assert dict((await memory.scopes.read(HERE)).fields) == {}
     assert await texts(memory) == ["before", "yes", "secret", "yes"]
     assert [await memory.switch.turn_on(HERE) for _ in range(2)] == [2, 0]
     assert await texts(memory) == ["before", "yes"]
-    assert not await memory.switch.is_off(HERE)
+    assert not (await memory.scopes.read(HERE)).is_off
     await memory.learn(HERE)
     assert await known(memory, ANNS) == ["a note"]
 
@@ -167,7 +167,7 @@ async def test_tool_writes_from_while_memory_was_off_are_not_kept_after_it_is_on
 async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
     await memory.switch.turn_off(HERE)
     await clear(memory, 10)
-    assert await memory.switch.is_off(HERE)
+    assert (await memory.scopes.read(HERE)).is_off
 
 
 async def ask(memory: Memory, here: Scope, *wanted: ToolWrite) -> None:
