@@ -97,39 +97,6 @@ CapacityAlert = Literal["filling", "full"]
 _KINDS: dict[Level, CapacityAlert] = {Level.FULL_SOON: "filling", Level.FULL: "full"}
 
 
-class AlertLog:
-    """What admins were told, for all processes."""
-
-    def __init__(self, store: Store) -> None:
-        self._client = store.client
-        self._key = store.keys.capacity
-        self._script = store.scripts["note_capacity"]
-
-    async def due(self, level: Level, now: float) -> CapacityAlert | None:
-        """Return the alert that admins must get now; `now` is in Unix seconds.
-
-        If the level has fallen, notes that, so that the next crossing is reported again.
-        """
-        stored: Mapping[bytes, bytes] = await self._client.call("HGETALL", self._key)
-        fields = {name.decode(): value.decode() for name, value in stored.items()}
-        noted = int(fields.get("level", Level.NORMAL))
-        kind = _KINDS.get(level)
-        reported_at = float(fields.get(f"reported:{kind}", 0))
-        if level > noted and kind is not None and now - reported_at >= _AGAIN_S:
-            return kind
-        if level != noted:
-            await self._note({"level": int(level)})
-        return None
-
-    async def mark_reported(self, alert: CapacityAlert, level: Level, now: float) -> None:
-        """Note that admins got an alert."""
-        await self._note({f"reported:{alert}": int(now), "level": int(level)})
-
-    async def _note(self, values: Mapping[str, int]) -> None:
-        """Set some fields, even if Redis is full."""
-        await self._script([self._key], values)
-
-
 _ALERT_ABOVE = 0.8
 _BALLAST_BELOW = 0.9
 _LEASE_MS = 30_000
@@ -152,7 +119,6 @@ class CapacityMonitor:
         self.ballast = Ballast(store)
         self._store = store
         self._default_limit = default_limit
-        self._alerts = AlertLog(store)
         self._lease = store.lease(store.keys.capacity_lease, _LEASE_MS)
         self.samples: deque[tuple[float, FillLevel]] = deque(maxlen=_MAX_SAMPLES)
         self._seen: Level | None = None
@@ -202,10 +168,30 @@ class CapacityMonitor:
         if not self.ballast.is_allocated and has_space:
             await self.ballast.allocate(fill_level.limit)
         level, now = self._level(fill_level), time()
-        alert = await self._alerts.due(level, now)
+        alert = await self.due_alert(level, now)
         if alert and await send_alert(alert, fill_level):
-            await self._alerts.mark_reported(alert, level, now)
+            await self._note({f"reported:{alert}": int(now), "level": int(level)})
         return level
+
+    async def due_alert(self, level: Level, now: float) -> CapacityAlert | None:
+        """Return the alert that admins must get now; `now` is in Unix seconds.
+
+        If the level has fallen, notes that, so that the next crossing is reported again.
+        """
+        stored = await self._store.client.call("HGETALL", self._store.keys.capacity)
+        fields = {name.decode(): value.decode() for name, value in stored.items()}
+        noted = int(fields.get("level", Level.NORMAL))
+        kind = _KINDS.get(level)
+        reported_at = float(fields.get(f"reported:{kind}", 0))
+        if level > noted and kind is not None and now - reported_at >= _AGAIN_S:
+            return kind
+        if level != noted:
+            await self._note({"level": int(level)})
+        return None
+
+    async def _note(self, values: Mapping[str, int]) -> None:
+        """Note what admins were told, for all processes and even if Redis is full."""
+        await self._store.scripts["note_capacity"]([self._store.keys.capacity], values)
 
     def _level(self, fill_level: FillLevel) -> Level:
         if self.ballast.is_released or fill_level.share > 1:

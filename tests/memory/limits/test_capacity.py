@@ -5,7 +5,7 @@ from time import time
 
 import pytest
 
-from memory.limits.capacity import AlertLog, CapacityMonitor, Level
+from memory.limits.capacity import CapacityMonitor, Level
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull
@@ -50,16 +50,16 @@ async def test_admins_are_told_once_for_a_crossing(
 
 
 async def test_admins_are_told_again_after_a_fall_but_not_on_the_same_day(memory: Memory) -> None:
-    alert_log, now = AlertLog(memory.store), time()
+    monitor, now = memory.capacity, time()
     hours = {0: (Level.FULL_SOON, "filling"), 1: (Level.NORMAL, None), 2: (Level.FULL_SOON, None)}
     hours |= {3: (Level.NORMAL, None), 30: (Level.FULL_SOON, "filling")}
     hours |= {31: (Level.FULL_SOON, None)}
     for hour, (level, expected) in hours.items():
         at = now + hour * 3600
-        news = await alert_log.due(level, at)
+        news = await monitor.due_alert(level, at)
         assert (hour, news) == (hour, expected)
         if news:
-            await alert_log.mark_reported(news, level, at)
+            await monitor._note({f"reported:{news}": int(at), "level": int(level)})
 
 
 async def test_one_of_several_processes_sends_the_alert(
