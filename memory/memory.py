@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
-from memory.erasure.forgetting import Forgetting, Rewriting
+from memory.erasure.forgetting import Forgetting
 from memory.erasure.jobs import Jobs
 from memory.erasure.operator_look import OperatorLook
 from memory.erasure.pause import MemorySwitch
@@ -112,7 +112,6 @@ class Memory:
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
-        self.rewriting = Rewriting(self.forgetting)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.look = OperatorLook(self.store)

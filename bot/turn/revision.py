@@ -58,7 +58,7 @@ class RevisionStep:
         if request.is_off_record:  # the history is neither read nor changed
             return _nothing_said(request) if last.kind in ("edit", "again") else None
         if last.replaced:
-            await self.memory.rewriting.drop_facts(history.conversation, last.replaced.seqs)
+            await self.memory.forgetting.drop_facts(history.conversation, last.replaced.seqs)
             replaced, here = last.replaced, history.conversation
             cuts = await self.memory.forgetting.read_cuts(here, replaced.question)
             if replaced.question and cuts == replaced.cuts:
@@ -95,7 +95,7 @@ class RevisionStep:
         seqs = tuple(message.seq for message in found)
         replaced = Replaced((), (), seqs)
         entry = _change(request, edit.sender.id, replace(edit, replaced=replaced))
-        await self.memory.rewriting.rewrite(here, edited, seqs, entry)
+        await self.memory.forgetting.rewrite(here, edited, seqs, entry)
         raise LeaseLost(here.tag)
 
     async def _notice_of_edit(self, request: Request, history: ChatHistory) -> Outbox:
@@ -182,7 +182,7 @@ class RevisionStep:
         )
         log.info("answered again", kind=last.kind, messages=len(answer_ids))
         entry = _change(request, sender.id, asked)
-        await self.memory.rewriting.take_out(here, seqs, entry, nonce)
+        await self.memory.forgetting.take_out(here, seqs, entry, nonce)
         raise LeaseLost(here.tag)
 
 

@@ -33,6 +33,10 @@ from memory.store.store import Store
 _PAGE = 1_000
 
 
+Change = tuple[bytes, bytes]
+"""An entry of the mailbox and its new form, as members of the mailbox."""
+
+
 class Forgetting:
     """Carries out erasures; an erased state is learned again from the newest `tail` messages.
 
@@ -167,6 +171,66 @@ class Forgetting:
         answered = await self.revise(conversation, nothing, receipt_id)
         return replace(said, records=said.records + learned.records, left=answered.left)
 
+    async def take_out(
+        self, conversation: Scope, seqs: Collection[int], entry: Change, receipt_id: str = ""
+    ) -> None:
+        """Erase an exchange because it is answered again.
+
+        Raise `LeaseLost` if the entry is gone, or if a message of the exchange was erased. The
+        running state stays if it was not learned from the exchange. A repeat with the same
+        `receipt_id` changes nothing, not even the entry.
+        """
+        erased = Erased(conversation.tag, seqs)
+
+        async def decide(here: ScopeMemory) -> Revision:
+            left = without(here, erased)
+            if _is_state_from_before(here, min(seqs)):
+                stays = {State.PREFIX, StateUntrusted.PREFIX}
+                left = replace(left, removed=[name for name in left.removed if name not in stays])
+            return replace(left, messages=sorted(seqs), entry=entry)
+
+        await self.revise(conversation, decide, receipt_id)
+
+    async def rewrite(
+        self, conversation: Scope, message: Message, seqs: Collection[int], entry: Change
+    ) -> None:
+        """Give a stored message this text, and have its exchange `seqs` learned again.
+
+        Behaviors learn again from the first message whose synopsis goes. Raise `LeaseLost` if the
+        entry is gone.
+        """
+        erased = Erased(conversation.tag, seqs)
+
+        async def decide(here: ScopeMemory) -> Revision:
+            left = without(here, erased)
+            again = [each for each in here.synopses if each.last_seq >= message.seq]
+            records = {*left.records, *(id_ for each in again for id_ in here.entries_of(each))}
+            first = min([message.seq, *(each.first_seq for each in again)])
+            fields = [*left.fields, *_watermarks_before(here, first)]
+            return replace(
+                left, records=sorted(records), fields=fields, rewritten=message, entry=entry
+            )
+
+        await self.learn_soon(conversation)
+        await self.revise(conversation, decide)
+
+    async def drop_facts(self, conversation: Scope, seqs: Collection[int]) -> None:
+        """Erase the facts about the person that rest on these messages; safe to repeat.
+
+        This also refuses a learner that has read the messages and is about to write.
+        """
+        scope = conversation.facts_scope
+        if scope == conversation:
+            return
+        erased = Erased(conversation.tag, seqs)
+
+        async def decide(facts: ScopeMemory) -> Revision:
+            left = without(facts, erased)
+            watermarks = _watermarks_before(facts, min(seqs), of=conversation)
+            return replace(left, fields=[*left.fields, *watermarks])
+
+        await self.revise(scope, decide)
+
     async def erase_share(
         self, group: Scope, person: int, until: float, receipt_id: str
     ) -> Receipt:
@@ -238,77 +302,6 @@ def _begun_by(asked: Message, tasks: Sequence[Message]) -> list[Message]:
         each.exchange for each in tasks if each.is_task and each.replied_to in asked.message_ids
     }
     return [each for each in tasks if each.exchange in begun]
-
-
-Change = tuple[bytes, bytes]
-"""An entry of the mailbox and its new form, as members of the mailbox."""
-
-
-class Rewriting:
-    """Changes stored messages; an open turn of the conversation begins again."""
-
-    def __init__(self, forgetting: Forgetting) -> None:
-        self._forgetting = forgetting
-
-    async def take_out(
-        self, conversation: Scope, seqs: Collection[int], entry: Change, receipt_id: str = ""
-    ) -> None:
-        """Erase an exchange because it is answered again.
-
-        Raise `LeaseLost` if the entry is gone, or if a message of the exchange was erased. The
-        running state stays if it was not learned from the exchange. A repeat with the same
-        `receipt_id` changes nothing, not even the entry.
-        """
-        erased = Erased(conversation.tag, seqs)
-
-        async def decide(here: ScopeMemory) -> Revision:
-            left = without(here, erased)
-            if _is_state_from_before(here, min(seqs)):
-                stays = {State.PREFIX, StateUntrusted.PREFIX}
-                left = replace(left, removed=[name for name in left.removed if name not in stays])
-            return replace(left, messages=sorted(seqs), entry=entry)
-
-        await self._forgetting.revise(conversation, decide, receipt_id)
-
-    async def rewrite(
-        self, conversation: Scope, message: Message, seqs: Collection[int], entry: Change
-    ) -> None:
-        """Give a stored message this text, and have its exchange `seqs` learned again.
-
-        Behaviors learn again from the first message whose synopsis goes. Raise `LeaseLost` if the
-        entry is gone.
-        """
-        erased = Erased(conversation.tag, seqs)
-
-        async def decide(here: ScopeMemory) -> Revision:
-            left = without(here, erased)
-            again = [each for each in here.synopses if each.last_seq >= message.seq]
-            records = {*left.records, *(id_ for each in again for id_ in here.entries_of(each))}
-            first = min([message.seq, *(each.first_seq for each in again)])
-            fields = [*left.fields, *_watermarks_before(here, first)]
-            return replace(
-                left, records=sorted(records), fields=fields, rewritten=message, entry=entry
-            )
-
-        await self._forgetting.learn_soon(conversation)
-        await self._forgetting.revise(conversation, decide)
-
-    async def drop_facts(self, conversation: Scope, seqs: Collection[int]) -> None:
-        """Erase the facts about the person that rest on these messages; safe to repeat.
-
-        This also refuses a learner that has read the messages and is about to write.
-        """
-        scope = conversation.facts_scope
-        if scope == conversation:
-            return
-        erased = Erased(conversation.tag, seqs)
-
-        async def decide(facts: ScopeMemory) -> Revision:
-            left = without(facts, erased)
-            watermarks = _watermarks_before(facts, min(seqs), of=conversation)
-            return replace(left, fields=[*left.fields, *watermarks])
-
-        await self._forgetting.revise(scope, decide)
 
 
 def _is_state_from_before(here: ScopeMemory, first: int) -> bool:

@@ -45,13 +45,13 @@ async def test_an_exchange_goes_with_all_that_was_learned_and_its_turn_begins_ag
     await write(memory, HERE, State(f'{{"pet": "{CANARY}"}}'), synopsis(1, 4))
     await write(memory, ANNS, Fact(0, f"Has a {CANARY}.", (source(3),), said_at=1))
     turn, change = await asking(memory)
-    await memory.rewriting.take_out(HERE, [3, 4], change)
+    await memory.forgetting.take_out(HERE, [3, 4], change)
     with pytest.raises(LeaseLost):
         await memory.turns.write_outbox(turn, b"[]")
     again = await take(memory)
     assert [(entry.update_id, entry.body) for entry in again.entries] == [(9, b"a question")]
     assert again.attempts == 1
-    await memory.rewriting.drop_facts(HERE, [3, 4])
+    await memory.forgetting.drop_facts(HERE, [3, 4])
     assert CANARY.encode() not in await everything_stored(valkey)
     await close(memory, again)
     assert await texts(memory) == ["I like tea.", "yes", "a question", "yes"]
@@ -87,7 +87,7 @@ async def test_an_exchange_of_which_a_message_was_erased_is_not_asked_again(
     again = Entry(9, ANN, is_command=True, body=f"I have a {CANARY}.".encode()).to_member()
     await memory.forgetting.erase_messages(HERE, [3], "a receipt")
     with pytest.raises(LeaseLost):
-        await memory.rewriting.take_out(HERE, [3, 4], (entry, again))
+        await memory.forgetting.take_out(HERE, [3, 4], (entry, again))
     assert CANARY.encode() not in await everything_stored(valkey)
     assert await texts(memory) == ["I like tea.", "yes", "yes"]
 
@@ -109,7 +109,7 @@ async def test_the_state_stays_only_if_nothing_of_the_exchange_is_in_it(
     await write(memory, HERE, State(state), StateUntrusted(is_untrusted=True))
     await write(memory, HERE, Watermark(STATE_LEARNER, learned_up_to))
     _, change = await asking(memory)
-    await memory.rewriting.take_out(HERE, [3, 4], change)
+    await memory.forgetting.take_out(HERE, [3, 4], change)
     here = await memory.scopes.read(HERE)
     assert (here.state == state, here.is_state_untrusted) == (stays, stays)
 
@@ -125,8 +125,8 @@ async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, va
     _, change = await asking(memory)
     history = await ChatHistory.read(memory.histories, HERE)
     edited = replace(history.messages[2], text="I have a cat.")
-    await memory.rewriting.rewrite(HERE, edited, [3, 4], change)
-    await memory.rewriting.drop_facts(HERE, [3])
+    await memory.forgetting.rewrite(HERE, edited, [3, 4], change)
+    await memory.forgetting.drop_facts(HERE, [3])
     assert CANARY.encode() not in await everything_stored(valkey)
     assert await texts(memory) == ["I like tea.", "yes", "I have a cat.", "yes", "It rains.", "yes"]
     here, anns = await memory.scopes.read(HERE), await memory.scopes.read(ANNS)
@@ -142,14 +142,14 @@ async def test_nothing_changes_if_the_entry_is_gone(memory: Memory, valkey: str,
     await talk(memory, "I like tea.")
     _, change = await asking(memory)
     if how == "repeat":
-        await memory.rewriting.take_out(HERE, [2], change)
+        await memory.forgetting.take_out(HERE, [2], change)
     elif how == "clear":
         await clear(memory)
     else:
         assert await memory.mailbox.edit(HERE, 10, lambda _: b"changed")
     stored = await everything_stored(valkey)
     with pytest.raises(LeaseLost):
-        await memory.rewriting.take_out(HERE, [1, 2], change)
+        await memory.forgetting.take_out(HERE, [1, 2], change)
     assert await everything_stored(valkey) == stored
 
 
@@ -166,8 +166,8 @@ async def test_new_words_are_learned_and_what_was_deleted_is_not(
     _, change = await asking(memory)
     history = await ChatHistory.read(memory.histories, HERE)
     edited = replace(history.messages[2], text="I have a cat.")
-    await memory.rewriting.rewrite(HERE, edited, [3, 4], change)
-    await memory.rewriting.drop_facts(HERE, [3])
+    await memory.forgetting.rewrite(HERE, edited, [3, 4], change)
+    await memory.forgetting.drop_facts(HERE, [3])
     model.parts = {"notes": {"text": "Has a cat."}}
     await memory.turns.commit(await take(memory), [], Cursor())
     await memory.learn(HERE)
