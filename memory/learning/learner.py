@@ -24,13 +24,12 @@ from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest, LearningPause, WaitingWrite
 from memory.scopes.scopes import Scopes
-from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.commands import Command, ScriptCall
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.store.tasks import end_tasks
-from memory.text.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.internal_model import InternalModel, ModelTrouble
 from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
@@ -44,9 +43,6 @@ _FIRST_PAUSE_S = 60
 _MAX_PAUSE_S = 86_400
 _LOOK_AGAIN_S = 60
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
-
-ModelTrouble = EmbeddingsUnavailable | InternalModelUnavailable
-"""A model gives no answer now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,5 +273,5 @@ def _collected(failures: list[ModelTrouble]) -> Iterator[None]:
     """Go on if a model gives no answer, and append the error to `failures`."""
     try:
         yield
-    except (EmbeddingsUnavailable, InternalModelUnavailable) as error:
+    except ModelTrouble as error:
         failures.append(error)

@@ -12,6 +12,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from memory.text.internal_model import ModelTrouble
+
 Vectors = npt.NDArray[np.float32]
 
 _MAX_CACHED = 64
@@ -19,16 +21,8 @@ _MAX_WAIT_S = 2.5
 """A turn waits no longer for the vector of its question; words alone find most of it."""
 
 
-class EmbeddingsUnavailable(Exception):
-    """Raised when the model gives no vectors now. Search uses words alone; the turn goes on.
-
-    `rests_s`: the model fails for everybody and is not asked for this many seconds; 0 if only this
-    call failed.
-    """
-
-    def __init__(self, reason: str = "", *, rests_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.rests_s = rests_s
+class EmbeddingsUnavailable(ModelTrouble):
+    """Raised when the model gives no vectors now. Search uses words alone; the turn goes on."""
 
 
 class Embedder(Protocol):

@@ -6,8 +6,8 @@ from typing import Protocol
 from memory.text.shape import AnswerShape
 
 
-class InternalModelUnavailable(Exception):
-    """Raised if there is no usable answer now. Nothing is changed, and learning tries again.
+class ModelTrouble(Exception):
+    """Base of the errors that are raised if a model gives no usable answer now.
 
     `rests_s`: the model fails for everybody and is not asked for this many seconds; 0 if only this
     call failed.
@@ -16,6 +16,10 @@ class InternalModelUnavailable(Exception):
     def __init__(self, reason: str = "", *, rests_s: float = 0.0) -> None:
         super().__init__(reason)
         self.rests_s = rests_s
+
+
+class InternalModelUnavailable(ModelTrouble):
+    """Raised if the internal model fails. Nothing is changed, and learning tries again."""
 
 
 class InputRefused(InternalModelUnavailable):
