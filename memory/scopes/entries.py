@@ -46,6 +46,7 @@ class Record(ScopeEntry):
 
     id: int
     text: Any  # a str, which a synopsis makes of its fields
+    said_at: float
 
     @property
     def embedded_text(self) -> str:
@@ -56,7 +57,7 @@ class Record(ScopeEntry):
     @property
     def happened_at(self) -> float:
         """When it was said or began, in Unix seconds; its date is indexed. 0: it has no date."""
-        raise NotImplementedError
+        return self.said_at
 
     @property
     def group(self) -> int:
@@ -109,11 +110,6 @@ class Fact(Record):
     def is_current(self) -> bool:
         """Whether it still holds."""
         return not self.ended_at
-
-    @property
-    def happened_at(self) -> float:
-        """When it was first said."""
-        return self.said_at
 
     def in_place_of(self, other: "Fact") -> Self:
         """Return this fact as it replaces another; what was pinned or unpinned stays so."""

@@ -75,11 +75,6 @@ class Chunk(Record):
         return f"{self.place if self.said_at else self.title}: {self.text}"
 
     @property
-    def happened_at(self) -> float:
-        """When an imported passage was said."""
-        return self.said_at
-
-    @property
     def group(self) -> int:
         """The passages of one document are neighbors."""
         return hash(self.document)
