@@ -35,7 +35,7 @@ from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.store.layout import take_layout
-from memory.store.store import NamedLease, Scripts, Store
+from memory.store.store import Scripts, Store
 from memory.text.tokens import TokenCounter
 from memory.work.items import WorkItems
 
@@ -177,14 +177,6 @@ class Memory:
     def job_queue(self) -> ReadyQueue:
         """Return a new consumer of the wake-ups of jobs."""
         return ReadyQueue(self.client, self.scripts, self.keys.jobs)
-
-    def poller_lease(self, ttl_ms: int) -> NamedLease:
-        """Return the lease of the one process that polls Telegram."""
-        return self.store.lease(self.keys.poller, ttl_ms)
-
-    def sweeper_lease(self, ttl_ms: int) -> NamedLease:
-        """Return the lease of the one process that walks the indexes every minute."""
-        return self.store.lease(self.keys.sweeper, ttl_ms)
 
     async def learn(self, conversation: Scope) -> LearningRound:
         """Learn what is due in a conversation.

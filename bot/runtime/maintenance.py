@@ -55,7 +55,7 @@ class Maintenance:
         self._report = report
         self._ready_queue = memory.ready_queue()
         self._job_queue = memory.job_queue()
-        self._sweeper = memory.sweeper_lease(_SWEEPER_LEASE_MS)
+        self._sweeper = memory.store.lease(memory.keys.sweeper, _SWEEPER_LEASE_MS)
         self._swept_everything = False
         self._people_due = 0.0
 

@@ -130,8 +130,8 @@ class Keys:
         self.learning = self.prefix + "learning"
         self.work = self.prefix + "reminders"  # the name that the first release gave it
         self.off_record = self.prefix + "off_record"
-        self.poller = self.prefix + "poller"
-        self.sweeper = self.prefix + "sweeper"
+        self.poller = self.prefix + "poller"  # the lease of the process that polls Telegram
+        self.sweeper = self.prefix + "sweeper"  # of the one that walks the indexes every minute
         self.dead_letters = self.prefix + "dead_letters"
         self.capacity = self.prefix + "capacity"
         self.capacity_lease = self.prefix + "capacity:lease"

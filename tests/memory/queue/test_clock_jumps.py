@@ -54,7 +54,7 @@ async def test_a_sweep_wakes_a_conversation_whose_lease_is_from_the_future(memor
 
 
 async def test_another_process_gets_the_poller_lease_from_the_future(memory: Memory) -> None:
-    dead, heir = memory.poller_lease(LEASE_MS), memory.poller_lease(LEASE_MS)
+    dead, heir = (memory.store.lease(memory.keys.poller, LEASE_MS) for _ in range(2))
     assert await dead.hold()
     await memory.client.call("PEXPIRE", memory.keys.poller, HOURS_MS)
     assert not await heir.hold()
