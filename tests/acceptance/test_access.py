@@ -81,8 +81,8 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
     assert "Anna (1001)" in people.text
     for said in (
         sentence("people.settings"),
-        f"you ({ADMIN}), from ADMIN_USER_IDS",
-        f"{OTHER_ADMIN}, from ADMIN_USER_IDS",
+        f"you ({ADMIN}), named in ADMIN_USER_IDS",
+        f"{OTHER_ADMIN}, named in ADMIN_USER_IDS",
     ):
         assert said in people.text
     await anna.say(annas, "Tell me about Genoa")

@@ -76,8 +76,8 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
     await rig.ask(anna, annas, "And my cat?")
     first_line, *busiest = (await rig.ask(ada, adas, "/inspect")).text.splitlines()
     assert first_line == sentence("admin.inspect_busiest")
-    assert [line.partition(", on")[0] for line in busiest] == [f"• {anna.id}", f"• {ADMIN_ID}"]
-    assert [f"{name}: messages 4" in line for line in busiest] == [True, False]
+    assert [line.partition(" (in")[0] for line in busiest] == [f"• {anna.id}", f"• {ADMIN_ID}"]
+    assert [f"{name}): messages 4" in line for line in busiest] == [True, False]
     assert "ultramarine" not in adas.transcript()
 
 

@@ -63,7 +63,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(webhook_rig: Rig) -> 
 
     # What was heard wrong is answered again, as text.
     [reply] = await answers(rig, anna, chat, "How are you", 5)
-    await press(rig, anna, reply, "heard wrong")
+    await press(rig, anna, reply, "Heard wrong")
     rig.script.on("Who are you", "A bot.")
     corrected = await anna.say(chat, "Who are you", reply_to=chat.replies[-1])
     assert (await chat.wait_for_reply(after=corrected)).text == "A bot."

@@ -42,7 +42,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(webhook_rig: Rig) -
     assert rig.requests[-1].asked == "My sister lives in *zanzibar*"
 
     # What was heard wrong is replaced, and answered again in the same message.
-    assert await press(rig, anna, reply, "heard wrong") == ""
+    assert await press(rig, anna, reply, "Heard wrong") == ""
     question = chat.replies[-1]
     assert question.text == sentence("voice.ask")
     await anna.say(chat, "My sister lives in *Oulu*", reply_to=question)
@@ -76,7 +76,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(webhook_rig: Rig) -
     voice = await ben.send(group, "voice", spoken("How are you"), reply_to=greeting)
     reply = await group.wait_for_reply(after=voice)
     assert reply.text == "🎙 How are you\n\nFine."
-    await press(rig, anna, reply, "heard wrong")
+    await press(rig, anna, reply, "Heard wrong")
     assert [each.sound for each in heard(rig)[3:]] == [b"How are you"]
     assert group.replies[-1] == reply
 

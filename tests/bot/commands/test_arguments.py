@@ -46,7 +46,7 @@ UNDERSTOOD = {
     "Did you mean /mute on?": ("mute onn",),
     "Behind /mute I understand: on, off.": ("mute " + "o" * 4_000,),
     "Memory is off here:": ("memory aus", "memory выкл"),
-    "don't know of each other": ("memory Themen  aus",),
+    "don't share what they know": ("memory Themen  aus",),
     "no instructions here any more": ("instructions aus",),
     "for this bot's operators only": ("usage 123",),
 }
