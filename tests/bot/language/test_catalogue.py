@@ -27,6 +27,7 @@ WAYS = ("way_voice", "way_photo", "way_file", "way_link")
 NOT_SAID: dict[str, tuple[str, tuple[str, ...]]] = {
     "de": (r"\bErinnerung", ("reminders.", "claims.remind", "commands.remind", "privacy.text")),
     "en": (r"model('s)? provider|\badmins?\b", ()),
+    "fr": (r" [;:?!»%]|« ", ()),
 }
 
 
@@ -57,7 +58,7 @@ def test_every_language_has_the_same_sentences(language: str) -> None:
     assert [each for each in said if each != each.strip(" ")] == [], "these spaces would be lost"
 
 
-def test_no_word_has_two_meanings_and_a_thing_has_one_name() -> None:
+def test_no_word_has_two_meanings_and_french_punctuation_never_begins_a_line() -> None:
     for language, (wrong, but) in NOT_SAID.items():
         for key, sentence in CATALOGUE._sentences[language].items():
             assert key.startswith(but) or not re.search(wrong, sentence), key
