@@ -293,11 +293,12 @@ async def test_it_sets_reminders_that_people_ask_for_in_plain_words() -> None:
 
 
 @pytest.mark.parametrize("language", Catalogue().languages)
-async def test_the_example_of_the_list_of_reminders_sets_one_and_teaches_nothing(
+async def test_the_example_of_reminders_and_help_sets_one_and_teaches_nothing(
     language: str,
 ) -> None:
     shown = Catalogue().text(language, "reminders.none")
     example = shown.rpartition(": ")[2]
+    assert example.rstrip(".").lower() in Catalogue().text(language, "help.ways").lower()
     tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
     [(name, arguments)] = await calls(prompt(example), tools)
     at = datetime.fromisoformat(orjson.loads(arguments)["at"])
