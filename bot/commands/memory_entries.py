@@ -42,6 +42,7 @@ _OF_FACTS = ("you", "group", "people", "now", "dated", "always")
 _GROUPS = (_NEW, *(f"memory.{group}" for group in _OF_FACTS), _OTHER)
 """What stands above the groups of a list, in their order."""
 _ON_PORTRAIT = 16
+_MAX_READ = 1_000  # newest messages that may tell which names are those of people
 _PORTRAIT_UNITS, _AROUND_UNITS = 2_200, 40
 """UTF-16 units of all lines, and of a line's number and date; the rest fits the same message."""
 
@@ -98,9 +99,8 @@ class MemoryEntries:
             found = (*self._facts(language, facts, here, ()), *self._synopses(language, here))
             return ListContent("memory.found", [replace(each, group="") for each in found])
         history = await ChatHistory.read(self._histories, conversation)
-        seqs = {s.seq for fact in facts.facts for s in fact.sources if s.tag == here.scope.tag}
-        said = (m.text for m in history.messages if m.seq in seqs)
-        names = names_of(facts.facts, said, language[:2].lower())
+        theirs = (m for m in history.messages[-_MAX_READ:] if m.is_first_party and m.sender_id)
+        names = names_of(facts.facts, (m.text for m in theirs), language[:2].lower())
         listed = list(self._facts(language, facts, here, names))
         synopses = list(self._synopses(language, here))
         refused = [message for message in history.messages if message.is_refused]

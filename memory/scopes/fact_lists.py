@@ -46,9 +46,9 @@ def is_of_kind(fact: Fact, kind: str) -> bool:
 def names_of(facts: Sequence[Fact], messages: Iterable[str], spoken: str) -> set[str]:
     """Return the first words of facts that are names of people, as far as can be seen.
 
-    They have a capital letter, are no function words, and a fact or a message of which facts were
-    learned has them beside a relation: "my brother Jonas", "a brother named Jonas", or "Jonas, my
-    brother". `spoken` is as in `is_about_people`.
+    They have a capital letter, are no function words, and a fact or a message has them beside a
+    relation: "my brother Jonas", "a brother named Jonas", or "Jonas, my brother". `spoken` is as in
+    `is_about_people`.
     """
     first = {word for each in facts for word in _WORD.findall(each.text)[:1]}
     first = {word for word in first if word[0].isupper() and fold(word) not in CLAIMED_BY}

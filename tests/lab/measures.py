@@ -110,7 +110,10 @@ def sizes(sources: list[Source]) -> dict[str, object]:
     """Return how large files and functions are."""
     written = [source for source in sources if source.lines > 1]
     functions = [
-        (_length(function), f"{source.path.relative_to(ROOT)}:{function.name}")
+        (
+            (function.end_lineno or 0) - function.lineno + 1,
+            f"{source.path.relative_to(ROOT)}:{function.name}",
+        )
         for source in sources
         for function in source.functions
     ]
@@ -307,10 +310,6 @@ async def _signalled(bot: Running, world: World, number: signal.Signals) -> dict
         await asyncio.sleep(0.01)
     trace: dict[str, list[str]] = json.loads(written.read_bytes())
     return trace
-
-
-def _length(function: Function) -> int:
-    return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
 def _spread(values: list[int]) -> tuple[int, int, int]:

@@ -75,10 +75,6 @@ def with_chunk_behind(content: bytes) -> bytes:
     return content + chunks(content)[1][0]
 
 
-def without_chunks(content: bytes) -> bytes:
-    return chunks(content)[0]
-
-
 def with_other_header(content: bytes) -> bytes:
     return content.replace(b'"bot_id":42', b'"bot_id":43')
 
@@ -102,8 +98,8 @@ def test_a_file_gives_back_what_was_written_and_only_its_owner_may_read_it(
 @pytest.mark.parametrize(
     "damage",
     [
-        *(flipped, cut, without_last_chunk, swapped, with_chunk_behind, without_chunks),
-        *(with_other_header, with_unknown_header),
+        *(flipped, cut, without_last_chunk, swapped, with_chunk_behind),
+        *(lambda content: chunks(content)[0], with_other_header, with_unknown_header),
     ],
 )
 def test_a_changed_file_is_refused(
