@@ -32,7 +32,7 @@ from bot.metrics.metrics import reporting_errors
 from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others
-from bot.prompt.system_prompt import UnusableSystemPrompt
+from bot.prompt.assemble import UnusableSystemPrompt
 from bot.runtime.logs import configure_logs
 from bot.runtime.process import (
     EVERYTHING,

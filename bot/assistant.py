@@ -16,8 +16,7 @@ from bot.feature import Feature
 from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.model.models import secret_of
 from bot.operator_classes import agents_of, replaced_by, selector_of
-from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
-from bot.prompt.system_prompt import load_system_prompt
+from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
 from bot.turn.save_claims import RunAgent
 from bot.turn.tool_questions import RunTools
 from config.settings import Settings

@@ -11,7 +11,6 @@ from bot.feature import Feature, Services
 from bot.runtime.work import WorkLoop
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import Answerer, AnswerStep, CommandStep, FileSteps, QuotaStep
-from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.deliver import Deliverer
 from bot.turn.draft import TypingIndicator, draft_of
 from bot.turn.give_up import GiveUp
@@ -21,6 +20,7 @@ from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
 from bot.turn.tool_questions import AgreedRun
 from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.worker import TurnWorker
 from memory.behaviors.learning_mode import LearningModes
 
 _MAX_SEND_S = 10.0
@@ -36,13 +36,14 @@ class TurnBuilder:
 
     def worker(self, assistant: Assistant, commands: Handler) -> TurnWorker:
         """Return the worker for all turns."""
-        memory = self.services.memory
-        ready_queue = memory.ready_queue()
-        turn = self.runner(assistant, commands)
-        conversations = ConversationWorker(
-            ready_queue, memory.turns, memory.histories, self.services.permits, turn.run
+        memory, permits = self.services.memory, self.services.permits
+        turn, max_turns = (
+            self.runner(assistant, commands),
+            self.services.settings.max_concurrent_turns,
         )
-        return TurnWorker(ready_queue, conversations, self.services.settings.max_concurrent_turns)
+        return TurnWorker(
+            memory.ready_queue(), memory.turns, memory.histories, permits, turn.run, max_turns
+        )
 
     def runner(self, assistant: Assistant, commands: Handler) -> TurnRunner:
         """Return the runner of a single turn, without leases."""

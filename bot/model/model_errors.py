@@ -226,8 +226,8 @@ def reason_of(error: BaseException, model: str = "OPENAI_MODEL") -> dict[str, ob
     return {name: value for name, value in fields.items() if value}
 
 
-def summary(error: BaseException, model: str = "OPENAI_MODEL") -> str:
+def summary(error: BaseException) -> str:
     """Return the same fields as one line."""
-    fields = {name: str(value) for name, value in reason_of(error, model).items()}
+    fields = {name: str(value) for name, value in reason_of(error).items()}
     setting = fields.pop("look_at", "")
     return " ".join(fields.values()) + (f"; look at {setting}" if setting else "")

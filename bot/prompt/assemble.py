@@ -8,7 +8,9 @@ import asyncio
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from importlib import resources
 from itertools import dropwhile
+from pathlib import Path
 from typing import TypeVar
 
 from bot.model.call import PromptMessage
@@ -17,7 +19,6 @@ from bot.prompt.fitting import fitting_pictures, messages_tokens, step_messages,
 from bot.prompt.memory_context import Offer, fit_memory_context
 from bot.prompt.recalled import RecallPacker
 from bot.prompt.sections import alternating, codes_of, memory_section, reply_lines, spoken
-from bot.prompt.system_prompt import UnusableSystemPrompt
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Picture
@@ -53,7 +54,14 @@ _WINDOW_BLOCK = 8
 # More characters of recalled messages are read in a thread.
 _LONG_CHARS = 30_000
 
+# Bounds the file of an operator's system prompt.
+_MAX_SYSTEM_BYTES = 64 * 1024
+
 T = TypeVar("T")
+
+
+class UnusableSystemPrompt(Exception):
+    """Raised at start when the system prompt cannot be used; the text says what to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,3 +315,33 @@ async def beside_others(step: Callable[[AgentContext], T], context: AgentContext
     """
     chars = sum(len(message.text) for found in context.recalled for message in found.messages)
     return await asyncio.to_thread(step, context) if chars > _LONG_CHARS else step(context)
+
+
+def load_system_prompt(path: Path | None) -> str:
+    """Return the text of the operator's file, or ours when `path` is None.
+
+    Raise `UnusableSystemPrompt` if the file cannot be read, is empty, is larger than 64 KiB or is
+    not UTF-8.
+    """
+    if path is None:
+        return resources.files(__package__).joinpath("system_prompt.md").read_text("utf-8").strip()
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_SYSTEM_BYTES + 1)
+    except OSError as error:
+        raise UnusableSystemPrompt(
+            f"SYSTEM_PROMPT_FILE: {path} cannot be read ({error.strerror})"
+        ) from error
+    if len(content) > _MAX_SYSTEM_BYTES:
+        raise UnusableSystemPrompt(
+            f"SYSTEM_PROMPT_FILE: {path} is larger than {_MAX_SYSTEM_BYTES // 1024} KiB"
+        )
+    try:
+        text = content.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise UnusableSystemPrompt(
+            f"SYSTEM_PROMPT_FILE: {path} is not UTF-8 (byte {error.start})"
+        ) from error
+    if not text:
+        raise UnusableSystemPrompt(f"SYSTEM_PROMPT_FILE: {path} is empty")
+    return text

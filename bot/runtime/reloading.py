@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from bot.prompt.system_prompt import UnusableSystemPrompt
+from bot.prompt.assemble import UnusableSystemPrompt
 from bot.runtime.periodic import repeat
 from config.loading import SettingsError
 from config.reloading import Reloaded, reload_settings

@@ -9,6 +9,7 @@ from bot.model.model_errors import (
     ModelRefused,
     ModelUnavailable,
     NotAModel,
+    reason_of,
     summary,
 )
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -51,5 +52,6 @@ def test_the_summary_of_an_error_is_one_line(error: Exception, told: str) -> Non
 def test_the_summary_of_an_error_is_that_of_its_model_error() -> None:
     error = EmbeddingsUnavailable("NotFoundError 404")
     error.__cause__ = ModelRefused("x", 404)
-    told = "ModelRefused 404; look at OPENAI_EMBEDDING_BASE_URL, OPENAI_EMBEDDING_MODEL"
-    assert summary(error, "OPENAI_EMBEDDING_MODEL") == told
+    assert summary(error) == "ModelRefused 404; look at OPENAI_BASE_URL, OPENAI_MODEL"
+    look_at = "OPENAI_EMBEDDING_BASE_URL, OPENAI_EMBEDDING_MODEL"
+    assert reason_of(error, "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.model.call import PromptMessage, ReasoningItem
-from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
-from bot.prompt.system_prompt import UnusableSystemPrompt, load_system_prompt
+from bot.prompt.assemble import (
+    Prompt,
+    PromptAssembler,
+    PromptBudget,
+    UnusableSystemPrompt,
+    load_system_prompt,
+)
 from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolDefinition

@@ -8,9 +8,9 @@ from structlog.testing import capture_logs
 from bot.telegram.chat import Destination
 from bot.telegram.edits import edited_entry
 from bot.telegram.updates import from_bytes, to_bytes
-from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
+from bot.turn.worker import TurnWorker
 from memory.memory import Memory
 from memory.queue import stored_version
 from memory.queue.mailbox import Entry
@@ -35,7 +35,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
     return Memory(store, 42, tokens, None, OPTIONS)
 
 
-def worker(memory: Memory) -> ConversationWorker:
+def worker(memory: Memory) -> TurnWorker:
     """Return a worker that closes each turn as soon as it has read it."""
 
     async def run(turn: OpenTurn) -> Committed:
@@ -44,7 +44,7 @@ def worker(memory: Memory) -> ConversationWorker:
         return await memory.turns.commit(turn, exchange_of(turn), Cursor())
 
     permits = Permits(4, memory.mailbox.wake)
-    return ConversationWorker(memory.ready_queue(), memory.turns, memory.histories, permits, run)
+    return TurnWorker(memory.ready_queue(), memory.turns, memory.histories, permits, run, 1)
 
 
 @pytest.mark.parametrize("newer", ["message", "reply"])
@@ -66,14 +66,14 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
     wake_up = WakeUp(b"1-0", HERE.tag, 1)
     with capture_logs() as logs:
         for _ in range(MAX_TRIES):
-            assert await older.serve(wake_up) == NoTurn("deferred")
+            assert await older.run_turns(wake_up) == NoTurn("deferred")
             assert await memory.client.call("EXISTS", keys.lease) == 0
             assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag)
             assert await memory.client.call("HGET", keys.turn, "failures") is None
     [line] = [each for each in logs if each["event"] == "turn of a newer release given back"]
     assert line["version"] == NEWER
     monkeypatch.setattr(stored_version, "VERSION", NEWER)
-    assert await worker(memory).serve(wake_up) == NoTurn("empty")
+    assert await worker(memory).run_turns(wake_up) == NoTurn("empty")
     assert await memory.client.call("ZCARD", keys.mailbox) == 0
 
 

@@ -19,13 +19,13 @@ from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
 from bot.telegram.errors import FloodWait
 from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
-from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.deliver import Deliverer, Parked
 from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
 from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
 from memory.memory import Memory, MemoryOptions
@@ -174,10 +174,8 @@ class Rig:
         self.runner = ScriptedRunner(memory)
         permits = Permits(4, memory.mailbox.wake)
         self.ready_queue = WatchedReadyQueue(memory)
-        conversations = ConversationWorker(
-            self.ready_queue, memory.turns, memory.histories, permits, self.runner.run
-        )
-        self.worker = TurnWorker(self.ready_queue, conversations, max_turns=2)
+        queue, histories, run = memory.turns, memory.histories, self.runner.run
+        self.worker = TurnWorker(self.ready_queue, queue, histories, permits, run, max_turns=2)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -466,7 +464,7 @@ async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(
     async def fail(_: OpenTurn) -> Committed:
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("bot.turn.conversation_worker._PAUSE_S", 0)
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     rig.runner.script = [fail, fail]
     async with rig.working():
         await put(rig.memory, 1)
@@ -484,7 +482,7 @@ async def test_an_error_after_the_commit_does_not_count_as_a_failure_of_the_next
         await rig.runner.close(turn)
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("bot.turn.conversation_worker._PAUSE_S", 0)
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     rig.runner.script = [fail_late]
     async with rig.working():
         await put(rig.memory, 1)
@@ -548,7 +546,7 @@ async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
         return await read(max_wake_ups, block_ms)
 
     monkeypatch.setattr(rig.ready_queue, "read", fail_first)
-    monkeypatch.setattr("bot.turn.conversation_worker._PAUSE_S", 0)
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
     async with rig.working():
         await put(rig.memory, 1)
         await rig.until_acknowledged(1)

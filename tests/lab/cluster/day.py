@@ -10,8 +10,8 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.permits import Permits
+from bot.turn.worker import TurnWorker
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
@@ -95,10 +95,7 @@ async def work(memory: Memory, day: Day, stopping: asyncio.Event) -> None:
     """Answer until `stopping` is set, and sweep for conversations whose wake-up was lost."""
     permits = Permits(4, memory.mailbox.wake)
     ready_queue, run_turn = memory.ready_queue(), EchoRunner(memory, day).run
-    conversations = ConversationWorker(
-        ready_queue, memory.turns, memory.histories, permits, run_turn
-    )
-    worker = TurnWorker(ready_queue, conversations, max_turns=16)
+    worker = TurnWorker(ready_queue, memory.turns, memory.histories, permits, run_turn, 16)
     tasks = [asyncio.create_task(worker.run()), asyncio.create_task(_sweep(memory))]
     await stopping.wait()
     for task in tasks:

@@ -24,13 +24,13 @@ from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import CommandStep, QuotaStep
-from bot.turn.conversation_worker import ConversationWorker, TurnWorker
 from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.worker import TurnWorker
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
 from memory.memory import Memory, MemoryOptions
@@ -163,13 +163,11 @@ class SimulatedBot:
         # So low that turns are deferred in most schedules.
         permits = Permits(1, memory.mailbox.wake)
         self._ready_queue = memory.ready_queue()
-        self._conversations = ConversationWorker(
-            self._ready_queue, memory.turns, memory.histories, permits, named.run
-        )
+        queue, histories = memory.turns, memory.histories
+        self._worker = TurnWorker(self._ready_queue, queue, histories, permits, named.run, 4)
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
         self._work = NamingWorkLoop(memory.work, [ReminderWork(sentences)], deliverer, LEASE_S)
         self._work.auditor = connections.auditor
-        self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         at_once = ImmediateActions(
             buttons.press, commands.edits.take, memory.stopping, telegram, {}

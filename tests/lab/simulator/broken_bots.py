@@ -48,7 +48,7 @@ class ForgetfulBot(SimulatedBot):
         super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
         queue = _ForgetfulTurns(self.memory.store, turns._times, turns._tail, usage)
-        self._turn.queue = self._conversations.queue = queue
+        self._turn.queue = self._worker.queue = queue
 
 
 class _ForgetfulTurns(TurnStore):
@@ -63,7 +63,7 @@ class ClumsyBot(SimulatedBot):
         super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
         queue = _ClumsyTurns(self.memory.store, turns._times, turns._tail, usage)
-        self._turn.queue = self._conversations.queue = queue
+        self._turn.queue = self._worker.queue = queue
 
 
 class _ClumsyTurns(TurnStore):
@@ -76,12 +76,12 @@ class DespairingBot(SimulatedBot):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
-        run_turn = self._conversations.run_turn
+        run_turn = self._worker.run_turn
 
         async def give_up(opened: OpenTurn) -> Committed:
             return await run_turn(replace(opened, failures=MAX_FAILURES))
 
-        self._conversations.run_turn = give_up
+        self._worker.run_turn = give_up
 
 
 class SilentBot(SimulatedBot):

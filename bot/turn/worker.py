@@ -31,6 +31,13 @@ log = structlog.get_logger(__name__)
 
 _PAUSE_S = 0.5
 """Pause after wake-ups were not read, and after a failed turn, doubled with each failure."""
+_MAX_BLOCK_S = 2.0
+_RECLAIM_AFTER = 1.5
+"""A wake-up is taken from a silent worker after this many leases.
+
+The lease of that worker is over by then, although it may have been extended up to a third of a
+lease after the wake-up.
+"""
 _DEFERRED_MS = 15_000
 """A deferred turn is tried again after this, though usually when another turn ends."""
 _GIVEN_BACK_MS = 2_000
@@ -47,18 +54,89 @@ What it does after the commit may outlast the lease.
 
 
 @dataclass(slots=True)
-class ConversationWorker:
-    """Serves wake-ups; several at once, each of another conversation."""
+class TurnWorker:
+    """Serves wake-ups, each of another conversation; at most `max_turns` at once."""
 
     ready_queue: ReadyQueue
     queue: TurnStore
     histories: HistoryParts
     permits: Permits
     run_turn: RunTurn
+    max_turns: int
     is_stopping: bool = False
+    _serving: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _last_reclaim: float = field(default=0.0, init=False)
     _unreadable: set[Scope] = field(default_factory=set, init=False)
 
-    async def serve(self, wake_up: WakeUp) -> NoTurn:
+    async def run(self) -> None:
+        """Read wake-ups, never more than there are free slots, until cancelled."""
+        # So that it is heard at once what happens to the turns that run here.
+        listening = asyncio.create_task(self.queue.signals.listen())
+        try:
+            while True:
+                free = self.max_turns - len(self._serving)
+                if free <= 0:
+                    await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
+                    continue
+                for wake_up in await self._read(free):
+                    task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
+                    self._serving.add(task)
+                    task.add_done_callback(self._serving.discard)
+        finally:
+            await end_tasks([listening])
+
+    async def stop(self, grace_s: float) -> None:
+        """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before."""
+        self.is_stopping = True
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=grace_s)
+        await end_tasks(self._serving)
+
+    async def _read(self, max_count: int) -> list[WakeUp]:
+        """Wait for wake-ups, those of silent workers first; return none after a while."""
+        lease_s, now = self.queue.lease_s, asyncio.get_running_loop().time()
+        try:
+            if now - self._last_reclaim >= lease_s / RENEWALS:
+                self._last_reclaim = now
+                idle_ms = int(lease_s * _RECLAIM_AFTER * 1000)
+                if reclaimed := await self.ready_queue.reclaim(max_count, idle_ms):
+                    return reclaimed
+            block_ms = int(min(_MAX_BLOCK_S, lease_s / RENEWALS) * 1000)
+            return await self.ready_queue.read(max_count, block_ms)
+        except StoreError as error:
+            log.warning("store unavailable", reason=type(error).__name__, detail=str(error))
+        except Exception:  # the outer fence: a worker that reads no wake-ups is worse
+            log.exception("wake-ups not read")
+        await asyncio.sleep(_PAUSE_S)
+        return []
+
+    async def _serve(self, wake_up: WakeUp) -> None:
+        """Serve one wake-up; if anything goes wrong, messages and wake-up stay."""
+
+        async def keep_renewing() -> None:
+            """Keep the wake-up from being reclaimed, over all the turns that it takes."""
+            is_ours = True
+            while is_ours:
+                await asyncio.sleep(self.queue.lease_s / RENEWALS)
+                with suppress(StoreError):
+                    is_ours = await self.ready_queue.renew(wake_up)
+
+        renewing = asyncio.create_task(keep_renewing())
+        with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
+            try:
+                ended = await self.run_turns(wake_up)
+                # The wake-up of a dead holder brings us back. A holder that was paused may have
+                # lost its own.
+                pending = ended.wake_up if ended.why == "held" else None
+                await self.ready_queue.acknowledge(wake_up, if_pending=pending)
+            except StoreError as error:
+                log.warning("turn interrupted", reason=type(error).__name__)
+            except Exception:
+                log.exception("wake-up not served")
+            finally:
+                await end_tasks([renewing])
+
+    async def run_turns(self, wake_up: WakeUp) -> NoTurn:
         """Run the turns of a conversation until there are no more; return why.
 
         A worker that is cancelled, or that is stopping, hands an open turn over.
@@ -206,91 +284,3 @@ class ConversationWorker:
 
 def _stop() -> NoReturn:
     raise asyncio.CancelledError
-
-
-_MAX_BLOCK_S = 2.0
-_RECLAIM_AFTER = 1.5
-"""A wake-up is taken from a silent worker after this many leases.
-
-The lease of that worker is over by then, although it may have been extended up to a third of a
-lease after the wake-up.
-"""
-
-
-@dataclass(slots=True)
-class TurnWorker:
-    """Serves at most `max_turns` wake-ups at once until it is stopped."""
-
-    ready_queue: ReadyQueue
-    conversations: ConversationWorker
-    max_turns: int
-    _serving: set[asyncio.Task[None]] = field(default_factory=set, init=False)
-    _last_reclaim: float = field(default=0.0, init=False)
-
-    async def run(self) -> None:
-        """Read wake-ups, never more than there are free slots, until cancelled."""
-        # So that it is heard at once what happens to the turns that run here.
-        listening = asyncio.create_task(self.conversations.queue.signals.listen())
-        try:
-            while True:
-                free = self.max_turns - len(self._serving)
-                if free <= 0:
-                    await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
-                    continue
-                for wake_up in await self._read(free):
-                    task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
-                    self._serving.add(task)
-                    task.add_done_callback(self._serving.discard)
-        finally:
-            await end_tasks([listening])
-
-    async def stop(self, grace_s: float) -> None:
-        """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before."""
-        self.conversations.is_stopping = True
-        if self._serving:
-            await asyncio.wait(self._serving, timeout=grace_s)
-        await end_tasks(self._serving)
-
-    async def _read(self, max_count: int) -> list[WakeUp]:
-        """Wait for wake-ups, those of silent workers first; return none after a while."""
-        lease_s, now = self.conversations.queue.lease_s, asyncio.get_running_loop().time()
-        try:
-            if now - self._last_reclaim >= lease_s / RENEWALS:
-                self._last_reclaim = now
-                idle_ms = int(lease_s * _RECLAIM_AFTER * 1000)
-                if reclaimed := await self.ready_queue.reclaim(max_count, idle_ms):
-                    return reclaimed
-            block_ms = int(min(_MAX_BLOCK_S, lease_s / RENEWALS) * 1000)
-            return await self.ready_queue.read(max_count, block_ms)
-        except StoreError as error:
-            log.warning("store unavailable", reason=type(error).__name__, detail=str(error))
-        except Exception:  # the outer fence: a worker that reads no wake-ups is worse
-            log.exception("wake-ups not read")
-        await asyncio.sleep(_PAUSE_S)
-        return []
-
-    async def _serve(self, wake_up: WakeUp) -> None:
-        """Serve one wake-up; if anything goes wrong, messages and wake-up stay."""
-
-        async def keep_renewing() -> None:
-            """Keep the wake-up from being reclaimed, over all the turns that it takes."""
-            is_ours = True
-            while is_ours:
-                await asyncio.sleep(self.conversations.queue.lease_s / RENEWALS)
-                with suppress(StoreError):
-                    is_ours = await self.ready_queue.renew(wake_up)
-
-        renewing = asyncio.create_task(keep_renewing())
-        with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
-            try:
-                ended = await self.conversations.serve(wake_up)
-                # The wake-up of a dead holder brings us back. A holder that was paused may have
-                # lost its own.
-                pending = ended.wake_up if ended.why == "held" else None
-                await self.ready_queue.acknowledge(wake_up, if_pending=pending)
-            except StoreError as error:
-                log.warning("turn interrupted", reason=type(error).__name__)
-            except Exception:
-                log.exception("wake-up not served")
-            finally:
-                await end_tasks([renewing])
