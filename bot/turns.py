@@ -26,7 +26,7 @@ from memory.behaviors.learning_mode import LearningModes
 _MAX_SEND_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TurnBuilder:
     """Builds the turn worker of a bot; `observe` is called with the steps of all turns."""
 

@@ -35,7 +35,7 @@ class Agent(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FunctionsBasedAgent:
     """Asks the model, always with the same tools; after `max_steps` steps the model must answer."""
 

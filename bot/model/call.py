@@ -170,7 +170,7 @@ class CallReport:
 ModelObserver: TypeAlias = Callable[[CallReport], None]
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class ObservedCall:
     """A block that makes one call; when it ends, however it ends, the observers get a report.
 
@@ -249,7 +249,7 @@ class Posts(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class MediaModel:
     """A model with an API of its own, that hears, speaks or draws; takes at most `timeout_s`."""
 

@@ -96,7 +96,7 @@ class _PartialCall:
     arguments: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class ChunkAccumulator(Accumulator):
     """Joins the chunks of a streamed chat completion."""
 

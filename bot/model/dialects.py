@@ -61,7 +61,7 @@ class WrittenAnswer:
     mode: str = ""
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class Accumulator:
     """Joins the events of one streamed answer; each API has its own subclass.
 

@@ -137,7 +137,7 @@ class Guard:
         return not isinstance(cause, AnswerUnreadable)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Resilient(Generic[_Model]):
     """Asks the first of two models, or the second; `limit_s` is the time for both together.
 
@@ -222,7 +222,7 @@ class Resilient(Generic[_Model]):
         probe.add_done_callback(forget)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ResilientChatModel:
     """Answers people by two models; `observers` see both as one model without a name."""
 
@@ -246,7 +246,7 @@ class ResilientChatModel:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class InternalCalls:
     """Makes internal calls, as `memory` knows them, unless the models rest."""
 

@@ -36,7 +36,7 @@ _SENT_BACK = ("type", "id", "summary", "encrypted_content")
 _BETWEEN_MESSAGES = "\n\n"
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class ResponseAccumulator(Accumulator):
     """Joins the events of one response."""
 

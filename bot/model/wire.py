@@ -47,7 +47,7 @@ _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,49}")
 """An identifier; anything else might be a sentence that quotes a person."""
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class EventReader:
     """Takes a body in pieces as they arrive; `is_done` is set by the event that ends the stream."""
 

@@ -77,7 +77,7 @@ def _mark(later: Later, zone: tzinfo) -> str:
     return f"{until}, then: {escaped(one_line(later.text))}]" if later.text else f"{until}]"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RecallPacker:
     """Packs messages as dated lines; `zone` is the time zone of the dates.
 

@@ -35,7 +35,7 @@ _MAX_USED = 64
 """So many memories are kept beside an answer; each takes a few bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AgentStep:
     """Answers every message that reaches it."""
 

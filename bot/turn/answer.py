@@ -99,7 +99,7 @@ A step may return the request with more in it, such as the words of a voice mess
 """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Answerer:
     """Asks its steps in order, until one answers. The first step is `RevisionStep.answer`.
 
@@ -183,7 +183,7 @@ class Answerer:
         return replace(apology, parts=asking)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CommandStep:
     """Answers commands, and everything else that needs no model.
 
@@ -224,7 +224,7 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
         raise NotRead("too_big" if refusal.reason == "too_big" else "gone") from refusal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileFetcher:
     """Fetches files of at most `max_bytes` that are read for the memory."""
 
@@ -244,7 +244,7 @@ class FileFetcher:
         return request.fetched[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileSteps:
     """Asks the steps that read files. Then the files of others need not wait for the model."""
 

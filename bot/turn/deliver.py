@@ -51,7 +51,7 @@ class Parked(Exception):
         self.pause_s = pause_s
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _SendRetries:
     """Says how long to pause after each failure of one part, until the turn must be parked."""
 
@@ -106,7 +106,7 @@ class Delivery:
     edited: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Deliverer:
     """Sends outboxes; `timeout_s` bounds the call for one part."""
 

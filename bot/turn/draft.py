@@ -38,7 +38,7 @@ _MAX_CHARS = 3800
 _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 
-@dataclass(slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class Draft:
     """One draft; `doing` takes the names of called tools and returns the line that is shown.
 
@@ -164,7 +164,7 @@ _TYPING_EVERY_S = 4.5
 """Telegram shows it for five seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TypingIndicator:
     """Shows "typing", and limits how long the slow steps of a turn take.
 

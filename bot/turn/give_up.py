@@ -35,7 +35,7 @@ def is_given_up(opened: OpenTurn) -> bool:
     return unanswered or opened.failures >= MAX_FAILURES or _has_notice(opened)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class GiveUp:
     """Makes a dead letter of a turn and returns the notice."""
 

@@ -35,7 +35,7 @@ _MAX_WORDS = 12
 """A question of fewer content words and at most so many words is a follow-up."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ContextLoader:
     """Loads contexts; `recall_k` is how many earlier messages a turn finds at most.
 

@@ -87,7 +87,7 @@ class ToolButtons:
         return self._sentences.say(language, key, server=asked.server, tool=asked.tool)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AgreedRun:
     """Brings the result of an agreed call into the context, for the model to answer."""
 

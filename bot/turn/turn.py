@@ -31,7 +31,7 @@ from memory.work.item import WorkChanges, WorkItem, due_task
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class AfterTurn:
     """`learn` begins to learn from a conversation, in the background, and returns at once."""
 
@@ -94,7 +94,7 @@ class AfterTurn:
         await self.behaviors.on_suspend(call_context)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TurnRunner:
     """Runs turns: several at once, but never two of one conversation."""
 

@@ -53,7 +53,7 @@ What it does after the commit may outlast the lease.
 """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TurnWorker:
     """Serves wake-ups, each of another conversation; at most `max_turns` at once."""
 
