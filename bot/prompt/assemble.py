@@ -198,7 +198,7 @@ class PromptAssembler:
         """Return the recalled results of which a prompt may show something."""
         window = {message.seq for message in context.window}
         limit = recall_tokens(self._room, is_idle=True)
-        lines = self._recall.ranked(context, context.recalled, _asked(context), limit, window)
+        lines = self._recall.ranked(context, context.recalled, context.asked, limit, window)
         return tuple(
             result
             for result in context.recalled
@@ -233,14 +233,13 @@ class PromptAssembler:
         seen = {message.seq for message in (context.user_message, *window)}
         for reply in context.replies:
             seen |= {each.seq for each in (reply.message, reply.question) if each}
-        asked = _asked(context)
-        found = self._recall.ranked(context, context.recalled, asked, left, seen)
+        found = self._recall.ranked(context, context.recalled, context.asked, left, seen)
         noted = context.call_context.used.values() if context.call_context else ()
         told = _told(context)
         learned = escaped(context.memory_context)
         leading = self._budget.leading
         offer = Offer(learned, [*map(escaped, noted)], found, told, leading)
-        learned, recalled = fit_memory_context(self._counter, offer, asked, left)
+        learned, recalled = fit_memory_context(self._counter, offer, context.asked, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
         return section, tuple(dict.fromkeys(_codes(context, learned, recalled)))
@@ -273,10 +272,6 @@ def _codes(context: AgentContext, learned: str, shown: Container[int]) -> Iterat
         for seq, later in result.later.items():
             if seq in shown:
                 yield from (f"f{each.fact_id}" for each in later if each.fact_id)
-
-
-def _asked(context: AgentContext) -> str:
-    return context.asked or context.user_message.text
 
 
 def recall_tokens(room: int, *, is_idle: bool = False) -> int:

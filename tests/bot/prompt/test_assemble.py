@@ -53,7 +53,7 @@ def message_of(text: str = "And now?") -> Message:
 
 def context_of(message: Message, steps: Sequence[CompletedStep] = (), **parts: Any) -> AgentContext:
     """Return a context of these parts; its history is never read."""
-    history = cast("ChatHistory", None)
+    history, parts = cast("ChatHistory", None), {"asked": message.text, **parts}
     return AgentContext(HERE, history, NOW, message, completed_steps=list(steps), **parts)
 
 
