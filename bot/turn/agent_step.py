@@ -48,7 +48,7 @@ class AgentStep:
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
         """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
         reply = failure = ""
-        async with self.at_work.answering(request):
+        async with self.at_work.shown(request):
             self.observe(StepBegan("recall"))
             context = await self.loader.load(request, history)
             load_s = time.time() - context.now

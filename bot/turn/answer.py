@@ -275,7 +275,7 @@ class FileSteps:
             log.info("file refused", reason=refusal.reason)
             return self._refused(request, refusal.reason)
         finally:
-            await self.permits.end_upload(request.run)
+            await self.permits.end(request.run, "uploads")
         if request.message.text or request.pictures:
             return request
         if request.run.notes:

@@ -166,7 +166,7 @@ _TYPING_EVERY_S = 4.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypingIndicator:
-    """Shows "typing", and limits how long the slow steps of a turn take.
+    """Shows "typing" or a draft, and limits how long the slow steps of a turn take.
 
     They have `timeout_s` together, from the beginning of the first one. `draft_of` returns the
     draft that shows a reply as it grows, None where there is none.
@@ -177,21 +177,9 @@ class TypingIndicator:
     draft_of: Callable[[Request], Draft | None] = lambda _: None
 
     @asynccontextmanager
-    async def answering(self, request: Request) -> AsyncIterator[None]:
-        """Show what the model writes until the block ends, and "typing" before; see `shown`."""
-        draft = self.draft_of(request)
-        growing = [asyncio.create_task(draft.keep_growing())] if draft else []
-        try:
-            with watching(draft.watch) if draft else nullcontext():
-                async with self.shown(request, draft):
-                    yield
-        finally:
-            await end_tasks(growing)
-
-    @asynccontextmanager
-    async def shown(self, request: Request, draft: Draft | None = None) -> AsyncIterator[None]:
-        """Show "typing" until the block ends; raise `TimeoutError` at the turn's deadline."""
-        run = request.run
+    async def shown(self, request: Request) -> AsyncIterator[None]:
+        """Show what is done until the block ends; raise `TimeoutError` at the turn's deadline."""
+        run, draft = request.run, self.draft_of(request)
         run.ends_at = run.ends_at or asyncio.get_running_loop().time() + self.timeout_s
 
         async def keep_typing() -> None:
@@ -202,9 +190,11 @@ class TypingIndicator:
                         await self.chat.show_typing(request.to)
                     await asyncio.sleep(_TYPING_EVERY_S)
 
-        task = asyncio.create_task(keep_typing())
+        showing = [keep_typing(), draft.keep_growing()] if draft else [keep_typing()]
+        tasks = [asyncio.create_task(each) for each in showing]
         try:
-            async with asyncio.timeout_at(run.ends_at):
-                yield
+            with watching(draft.watch) if draft else nullcontext():
+                async with asyncio.timeout_at(run.ends_at):
+                    yield
         finally:
-            await end_tasks([task])
+            await end_tasks(tasks)

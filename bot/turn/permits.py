@@ -30,7 +30,8 @@ _MAX_SHOWN = 20
 _MAX_WAITING = 10_000
 """Conversations that are woken when a permit is free; others wait until their turn is due."""
 
-_Permit = tuple[Literal["turns", "uploads", "pictures"], int]
+_Kind = Literal["turns", "uploads", "pictures"]
+_Permit = tuple[_Kind, int]
 """What is counted, and for which person; 0 stands for all people."""
 
 
@@ -63,22 +64,15 @@ class Permits:
         self._held[opened.run] = needed
         return True
 
-    async def end(self, run: Run) -> None:
-        """Take back the permits of a run and wake conversations that wait.
+    async def end(self, run: Run, *kinds: _Kind) -> None:
+        """Take back the permits of a run, or those of these kinds; wake conversations that wait.
 
         A process may have two runs of one turn: one that has lost the lease and has not ended yet.
         """
-        await self._take_back(self._held.pop(run, []))
-
-    async def end_upload(self, run: Run) -> None:
-        """Take back the permits that a turn needed only to read its files."""
-        held = self._held.get(run, [])
-        done = [permit for permit in held if permit[0] == "uploads"]
-        self._held[run] = [permit for permit in held if permit not in done]
-        await self._take_back(done)
-
-    async def _take_back(self, done: list[_Permit]) -> None:
-        """Give the permits to as many waiting conversations as there are free ones."""
+        held = self._held.pop(run, [])
+        done = [permit for permit in held if not kinds or permit[0] in kinds]
+        if left := [permit for permit in held if permit not in done]:
+            self._held[run] = left
         self._under_way.subtract(done)
         woken: dict[Scope, None] = {}
         for permit in done:

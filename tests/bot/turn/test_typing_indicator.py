@@ -20,11 +20,11 @@ async def test_a_later_step_gets_only_what_an_earlier_one_has_left() -> None:
     asked, at_work = request(), TypingIndicator(QuietChat(), timeout_s=100)
     async with at_work.shown(asked):
         ends_at = asked.run.ends_at
-    async with at_work.answering(asked):
+    async with at_work.shown(asked):
         assert asked.run.ends_at == ends_at
     asked.run.ends_at = asyncio.get_running_loop().time()
     with pytest.raises(TimeoutError):
-        async with at_work.answering(asked):
+        async with at_work.shown(asked):
             await asyncio.Event().wait()
     async with at_work.shown(request()):  # another turn has its own
         await asyncio.sleep(0)

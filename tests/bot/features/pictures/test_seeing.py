@@ -111,7 +111,7 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
     assert permits.take(turn(4, 2, *album))
     assert not permits.take(turn(5, 3, album[0]))  # the process reads at most so many
     assert MAX_UPLOADS == 2
-    await permits.end_upload(first.run)
+    await permits.end(first.run, "uploads")
     assert not permits.take(turn(5, 3, album[0]))  # and models look at twenty
     await permits.end(first.run)
     assert permits.take(turn(5, 3, album[0]))
