@@ -36,17 +36,8 @@ class Auditor(ReminderAuditor):
         name = markers.part_name(text)
         if name is None:
             return None
-        part = SentPart(
-            message_id,
-            name.reply,
-            name.number,
-            name.of,
-            token,
-            sender,
-            self.step,
-            markers.mentioned(text),
-            is_answered,
-        )
+        shows, here = (name.reply, name.number, name.of), (token, sender, self.step)
+        part = SentPart(message_id, *shows, *here, markers.mentioned(text), is_answered)
         self._check_sent_once(part)
         self.records.parts.append(part)
         return part
@@ -60,17 +51,8 @@ class Auditor(ReminderAuditor):
         shown = next((p for p in self.records.parts if p.message_id == message_id), None)
         if shown and (shown.reply, shown.part) == (name.reply, name.number):
             return shown
-        part = SentPart(
-            message_id,
-            name.reply,
-            name.number,
-            name.of,
-            token,
-            sender,
-            self.step,
-            markers.mentioned(text),
-            is_answered=True,
-        )
+        shows, here = (name.reply, name.number, name.of), (token, sender, self.step)
+        part = SentPart(message_id, *shows, *here, markers.mentioned(text), is_answered=True)
         self.records.parts = [p for p in self.records.parts if p is not shown]
         self.records.parts.append(part)
         return part
