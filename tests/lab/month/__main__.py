@@ -322,6 +322,7 @@ class Month:
         doubled = sum(n - 1 for each in played for n in each.answered.values() if n > 1)
         again = sum(n - 1 for each in played for n in each.came.values())
         late = sorted(s for each in played for s in each.late_s) or [0.0]
+        to_come = sum(not each.came[name] for each in played for name in each.due)
         messages = sum(len(each.said) for each in played)
         gone = [word for each in played for word in each.words[:-1]]
         gone += [each.words[0] for each in strangers]
@@ -351,7 +352,8 @@ class Month:
             "struck": self.struck,
             "lost": lost.total(),
             "doubled": {"answers": doubled, "reminders": again},
-            "late_s": {"reminders": len(late), "median": late[len(late) // 2], "last": late[-1]},
+            "reminders": {"came": len(late), "to come": to_come - self.reminders_missing().total()},
+            "late_s": {"median": late[len(late) // 2], "last": late[-1]},
             "days": self.days,
             "bytes_a_message": round(sum(found.nbytes.values()) / (2 * messages)),
             "model": asked,
