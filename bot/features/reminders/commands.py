@@ -103,7 +103,9 @@ class RemindersCommand:
         if not sender.is_person:
             return Answer(self._sentences.say(sender.language, "error.anonymous_admin"))
         if not place:
-            return await self._list(sender.id).show(asked, conversation)
+            shown = await self._list(sender.id).show(asked, conversation)
+            waiting = await self._answers.ask_again(sender.id, conversation, sender.language)
+            return replace(shown, parts=(*shown.parts, *waiting))
         zone = await find_named_zone(place) or await self._ask_for_zone(sender.id, place)
         if zone:
             return Answer(await self._set(sender, conversation, zone))

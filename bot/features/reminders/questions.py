@@ -9,7 +9,7 @@ from asyncio import to_thread
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 from zoneinfo import ZoneInfo
 
 from bot.commands.sentences import Sentences
@@ -164,6 +164,12 @@ class ReminderButtons:
                     why = "reminders.why_others"
                     parts.append(_question(self._sentences, language, zoned, why))
         return tuple(parts)
+
+    async def ask_again(self, person: int, conversation: Scope, language: str) -> list[Part]:
+        """Return the questions that wait for a person's answer."""
+        waiting = await self._reminders.list_open(conversation, person, is_open=False)
+        ask = partial(_question, self._sentences, language, why="reminders.why_others")
+        return [await to_thread(ask, each) for each in waiting[:_MAX_AT_ONCE]]
 
     async def _zoned(self, reminder: WorkItem) -> WorkItem:
         """Return a reminder with the person's zone if it needs one; raise `NotConfirmed`."""

@@ -120,6 +120,8 @@ async def test_a_named_place_answers_what_waited_for_it(memory: Memory) -> None:
     theirs = replace(own, id="0000000b", text="Pay Mallory", is_first_party=False)
     await store(memory, own, theirs, replace(own, id="0000000c", person=8))
     rig = rig_of(memory)
+    *_, first, second = (await rig.says("")).parts  # asked again, because neither is set
+    assert ("„Tea“. Welche Uhr" in first.text, "„Pay Mallory“" in second.text) == (True, True)
     with pytest.raises(NotConfirmed):
         await rig.command.buttons["remind"](PRESSED, HERE, "y0000000b")
     _, is_set, asked = (await rig.says("Wien")).parts
@@ -127,10 +129,8 @@ async def test_a_named_place_answers_what_waited_for_it(memory: Memory) -> None:
     assert [each.text for each in await memory.work.list_open(HERE)] == ["Tea"]
     verb, _, rest = asked.buttons[0][0].callback_data.partition(":")
     await rig.command.buttons[verb](PRESSED, HERE, rest)
-    found = await memory.work.list_open(HERE)
-    assert {(e.text, e.zone) for e in found} == {
-        (e, "Europe/Vienna") for e in ("Tea", "Pay Mallory")
-    }
+    found = {(each.text, each.zone) for each in await memory.work.list_open(HERE)}
+    assert found == {("Tea", "Europe/Vienna"), ("Pay Mallory", "Europe/Vienna")}
 
 
 @pytest.mark.parametrize("says", ["Mars/Olympus", "Berlin", "../UTC", "x" * 90])
