@@ -192,15 +192,15 @@ class ConversationLearner:
         self, progress: Progress
     ) -> tuple[LearningRound, float, Sequence[ModelTrouble]]:
         """Return what was done, in how many seconds more is due, and which models failed."""
-        newest = progress.facts.newest
+        began, newest = progress.now, progress.facts.newest
         done, due_in_s = LearningRound(), inf
         no_vectors: list[ModelTrouble] = []
         no_answer: list[ModelTrouble] = []
         fingerprint = self._vectors.embedder.fingerprint if self._vectors else ""
         embedding = _pause_of(progress, "vectors", fingerprint)
         asking = _pause_of(progress, "batches", self._model_name)
-        vectors = self._vectors if embedding.again_at <= progress.now else None
-        model = self._model if asking.again_at <= progress.now else None
+        vectors = self._vectors if embedding.again_at <= began else None
+        model = self._model if asking.again_at <= began else None
         try:
             progress = await self._writer.carry_out(progress)
             is_off = progress.here.is_off
@@ -220,8 +220,8 @@ class ConversationLearner:
                         more = await vectors.learn_records(scope_memory)
                         done = replace(done, records=done.records + more)
             again_in_s = (
-                await self._settle(progress, embedding, no_vectors),
-                await self._settle(progress, asking, no_answer),
+                await self._settle(progress, began, embedding, no_vectors),
+                await self._settle(progress, began, asking, no_answer),
                 _LOOK_AGAIN_S if progress.facts.newest > newest else inf,
                 *(each.expires_at - progress.now for each in progress.here.all(WaitingWrite)),
             )
@@ -233,10 +233,14 @@ class ConversationLearner:
         return done, min(due_in_s, *again_in_s), (*no_answer, *no_vectors)
 
     async def _settle(
-        self, progress: Progress, pause: LearningPause, failures: Sequence[ModelTrouble]
+        self,
+        progress: Progress,
+        began: float,
+        pause: LearningPause,
+        failures: Sequence[ModelTrouble],
     ) -> float:
         """Store the outcome; return in how many seconds to try again, infinity after a success."""
-        if pause.again_at > progress.now:
+        if pause.again_at > began:  # the round has not tried
             return pause.again_at - progress.now
         rests_s = max((error.rests_s for error in failures), default=0.0)
         if rests_s:  # the model failed for everybody, which does not count for this conversation
