@@ -25,16 +25,6 @@ from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 LONG = 300  # messages: more than two batches
 
 
-@pytest.fixture
-def embedder() -> WordsEmbedder:
-    return WordsEmbedder()
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
-    return Memory(store, 42, tokens, embedder, OPTIONS)
-
-
 def beside(memory: Memory, embedder: WordsEmbedder) -> Memory:
     """Return another process with another embedding model."""
     return Memory(memory.client, 42, memory.histories.tokens, embedder, OPTIONS)
