@@ -27,6 +27,18 @@ async def test_what_is_agreed_to_begins_for_one_press_and_only_once(memory: Memo
     assert await memory.questions.begin(HERE, nonce, 5) is None
 
 
+@pytest.mark.parametrize("mark", ["run", "said"])
+async def test_a_press_cannot_name_what_is_stored_beside_a_question(
+    memory: Memory, mark: str
+) -> None:
+    """A client knows the nonce. Before the fix, one mark was an error and the other one a yes."""
+    nonce = await memory.questions.ask(HERE, "tool", ANN, ABOUT)
+    await memory.questions.begin(HERE, nonce, 50)
+    await memory.forgetting.erase_messages(HERE, {1}, nonce)
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.questions.check(HERE, f"{nonce}:{mark}", "clear", None)
+
+
 @pytest.mark.parametrize("how", ["withdrawn", "cleared", "with a message"])
 async def test_an_erased_or_withdrawn_question_begins_nothing(memory: Memory, how: str) -> None:
     nonces = [await memory.questions.ask(HERE, kind, ANN, ABOUT) for kind in ("tool", "import")]
