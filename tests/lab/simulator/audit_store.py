@@ -19,6 +19,7 @@ from tests.lab.simulator.store.stream import MIN_ID, Group, Stream
 _FENCED = frozenset({"outbox", "sending", "park", "renew", "set_aside", "failed", "hand_over"})
 _MARKING = frozenset({"outbox", "sending", "set_aside"})
 _ERASING = frozenset({"clear", "wipe", "erase_person", "revise", "drop_entry"})
+_ERASING_ALL = frozenset({"clear", "wipe", "erase_person"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"erased", b"superseded")
 _READING = frozenset({"read_scope", "read_unlearned"})
@@ -130,6 +131,9 @@ class StoreAuditor(EditAuditor):
             self.records.stopped -= waiting  # what stays begins again
         for update_id in sorted(seen.waiting - waiting):
             self._closed(update_id, script, seen)
+        if script in _ERASING_ALL:
+            person = orjson.loads(args[0])["person"] if script == "erase_person" else ""
+            self._questions_erased(waiting, person)
         seen.waiting = waiting
         self._check_log(script, args, seen)
 
@@ -158,6 +162,16 @@ class StoreAuditor(EditAuditor):
             frozenset({update_id} if is_text else ()),
         )
         self.records.counts["accepted"] += 1
+
+    def _questions_erased(self, waiting: Iterable[int], person: str) -> None:
+        """Note what an erasure of all words, or of one person's, has taken from who asks again.
+
+        The question was in the waiting entry only. It must not come back, so nothing may be said.
+        """
+        for update in map(self.records.updates.__getitem__, waiting):
+            asks_again = update.words and update.words <= self.records.asked_again
+            if asks_again and person in ("", str(update.sender)):
+                update.may_be_silent = True
 
     def _begins_again(self, update_id: int, seen: SeenConversation) -> None:
         """Note that a turn that was set aside is tried again, under the same id."""
