@@ -128,6 +128,9 @@ class Questions:
 
     async def is_on_its_way(self, conversation: Scope, callback_data: str) -> bool:
         """Return whether an open turn is about to store what a button of its reply is about."""
-        # A button is the end of a list, in JSON in a string of JSON: no text of a reply looks so.
-        button = f',\\"{callback_data}\\"]'
+        # A button ends a list behind its label, in JSON in a string of JSON. So does the language
+        # of code, which has no colon.
+        button = f'\\",\\"{callback_data}\\"]'
+        if ":" not in button:
+            return False
         return bool(await self._store.run("shows_button", conversation, {}, button))

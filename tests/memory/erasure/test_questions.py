@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from bot.reply.parts import Button, Entity, Part, Quote
+from bot.telegram.chat import Destination
+from bot.turn.outbox import Outbox
 from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
 from memory.queue.open_turn import Interrupted, OpenTurn
@@ -81,3 +84,18 @@ async def test_a_turn_that_was_erased_asks_nothing_any_more(memory: Memory) -> N
         await asked_by_a_turn(memory, turn, question)
     with pytest.raises(NotConfirmed, match="unknown"):
         await memory.questions.check(HERE, question.nonce, "tool", ANN)
+
+
+@pytest.mark.parametrize("forged", ["letter:x", "yes"])
+async def test_only_a_button_of_an_open_turn_is_on_its_way(memory: Memory, forged: str) -> None:
+    """Before the fix, intake waited for what a reply quotes, or for the language of its code."""
+    code, quote = Entity("pre", 0, 4, language="yes"), Quote(12, "letter:x")
+    said = (
+        Part("code", (code,)),
+        Part("b", quote=quote),
+        Part("c", buttons=((Button("d", "yes:e"),),)),
+    )
+    await put(memory, 1)
+    await memory.turns.write_outbox(await take(memory), Outbox(Destination(7), said).to_bytes())
+    assert await memory.questions.is_on_its_way(HERE, "yes:e")
+    assert not await memory.questions.is_on_its_way(HERE, forged)
