@@ -124,16 +124,12 @@ def test_messages_stay_if_only_the_vectors_of_records_are_of_another_model() -> 
     assert [fact.text for fact in joined.facts] == ["sails"]
 
 
-def cache_of(memory: Memory, max_bytes: int) -> Scopes:
-    return Scopes(memory.store, QuestionVectors(None), max_bytes=max_bytes)
-
-
 def kept(cache: Scopes, scope: Scope, text: str = "hello") -> None:
     cache.keep((cache.held(scope) or ScopeMemory(scope)).join(loaded(1, 2, text=text), TAIL))
 
 
 def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes(memory: Memory) -> None:
-    cache = cache_of(memory, 50_000)
+    cache = Scopes(memory.store, QuestionVectors(None), max_bytes=50_000)
     chats = [Scope.of_chat(number) for number in range(1, 5)]
     for chat in chats[:3]:
         kept(cache, chat, "x" * 7_000)
@@ -143,7 +139,7 @@ def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes(memory
 
 
 def test_one_scope_is_kept_however_large(memory: Memory) -> None:
-    cache = cache_of(memory, 0)
+    cache = Scopes(memory.store, QuestionVectors(None), max_bytes=0)
     kept(cache, Scope.of_chat(8))
     kept(cache, HERE)
     assert cache.held(HERE)
@@ -151,7 +147,7 @@ def test_one_scope_is_kept_however_large(memory: Memory) -> None:
 
 
 def test_what_was_dropped_makes_room(memory: Memory) -> None:
-    cache = cache_of(memory, 20_000)
+    cache = Scopes(memory.store, QuestionVectors(None), max_bytes=20_000)
     other = Scope.of_chat(8)
     for _ in range(5):
         kept(cache, HERE, "x" * 5_000)
