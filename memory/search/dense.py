@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from memory.search.arrays import Flags, Floats, Positions, with_neighbors
+from memory.search.arrays import Flags, Floats, Positions, best_positions, with_neighbors
 from memory.search.int8_rows import Int8Rows, Signs, blocks, packed_signs, product, quantised
 
 _STEP: Final = 1.1
@@ -157,7 +157,7 @@ class DenseIndex:
             self._measure()
         stand_for = self.present.astype(np.float32)
         if self._used > _MAX_EXACT:
-            stand_for *= _likely(self._estimated(question), favor)
+            stand_for *= _likely(self._estimated(question, stand_for), favor)
             rows = np.flatnonzero(with_neighbors(stand_for > 0))
             cosines = product(self._matrix, question, rows)
         else:
@@ -174,15 +174,15 @@ class DenseIndex:
         cosines *= self._present[rows]
         return DenseScores(rows, cosines, stand_for[rows], (best - mean) / deviation)
 
-    def _estimated(self, question: Floats) -> Floats:
+    def _estimated(self, question: Floats, present: Floats) -> Floats:
         """Estimate the standard scores of all records by the signs of their components."""
         differ = np.zeros(self._used, np.uint16)
         asked = packed_signs((question > self._centre)[None])
         for signs, word in zip(self._signs[:, : self._used], asked, strict=True):
             differ += np.bitwise_count(signs ^ word)
         estimate = differ * np.float32(-1.0)
-        standardise(estimate, self.present)
-        estimate *= self.present * _SIGNS_TELL  # nothing is known without a vector
+        standardise(estimate, present)
+        estimate *= present * _SIGNS_TELL  # nothing is known without a vector
         return estimate
 
     def _rows(self, positions: Positions) -> Floats:
@@ -250,7 +250,7 @@ def _likely(estimate: Floats, favor: Floats) -> Floats:
     """Return 1 for records that may be among the best; a sample stands for the others."""
     likely = np.zeros(len(estimate), np.bool_)
     for scores, count in ((estimate, _NEAREST), (estimate + favor, _LIKELY)):
-        likely[np.argpartition(scores, -count)[-count:]] = True
+        likely[best_positions(scores, count)] = True
     # Multiples of the golden ratio are spread evenly and in step with nothing, as sessions are.
     sample = (np.arange(_SAMPLED) * _GOLDEN % 1 * len(estimate)).astype(np.intp)
     sample = sample[~likely[sample]]
@@ -259,7 +259,7 @@ def _likely(estimate: Floats, favor: Floats) -> Floats:
     return stand_for
 
 
-def standardise(scores: Floats, stand_for: Floats | Flags) -> None:
+def standardise(scores: Floats, stand_for: Floats) -> None:
     """Scale scores in place to mean 0 and deviation 1; equal ones become 0."""
     count = max(float(stand_for.sum()), 1.0)
     scores -= np.float32(scores @ stand_for / count)

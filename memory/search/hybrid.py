@@ -174,7 +174,7 @@ class HybridIndex:
             is_hit &= allowed[rows]
         asks_nothing = found.words < self._weights.min_words and not is_question(question)
         if is_weak or asks_nothing:
-            is_hit &= found.near[rows] if is_weak else found.rarest[rows] > 0
+            is_hit &= found.near[rows] if is_weak else np.isin(rows, found.rarest)
             k = min(k, self._weights.max_weak)
         is_boosted = found.boosted[rows] > found.own[rows]
         return _best(is_hit, k, rows, scores, lexical, dense, is_boosted)

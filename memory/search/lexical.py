@@ -41,13 +41,13 @@ _MAX_WORDS: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """What the words of a question found; arrays are `(records,)` float32.
+    """What the words of a question found; scores are `(records,)` float32.
 
     `own`: by the words of the record itself. `boosted`: by its words and those of its neighbors.
     `known`: share of the question's idf mass that occurs anywhere in the conversation, 0 to 1.
     `covered`: share that the best record covers, 0 to 1. `words`: how many words of the question
     are not function words. `near`: which records have one of these words that few records have, or
-    stand beside one, `(records,)` bool. `rarest`: by that word of these which fewest records have.
+    stand beside one, `(records,)` bool. `rarest`: which have that word of these which fewest have.
     """
 
     own: Floats
@@ -56,7 +56,7 @@ class LexicalScores:
     covered: float
     words: int
     near: Flags
-    rarest: Floats
+    rarest: Positions
 
 
 class LexicalIndex:
@@ -162,14 +162,15 @@ class LexicalIndex:
             function_words=self._weights.keep_function_words,
         )
         size = len(self)
-        own, boosted, rarest = np.zeros((3, size), np.float32)
-        near = np.zeros(size, np.bool_)
-        boost = self._sessions.joined * np.float32(self._weights.neighbor_boost)
-        answer_boost = self._sessions.joined * np.float32(self._weights.answer_boost)
+        own, boosted = np.zeros((2, size), np.float32)
+        near, rarest = np.zeros(size, np.bool_), np.zeros(0, np.intp)
+        boost = np.float32(self._weights.neighbor_boost)
+        answer_boost = np.float32(self._weights.answer_boost)
         # What a record passes on to the next one and to the one before; nothing at the ends.
         onward, backward = np.zeros((2, size + 1), np.float32)
-        onward[: size - 1] = np.where(self._sessions.answered, answer_boost, boost)
-        backward[1:size] = boost
+        onward[: size - 1] = boost + (answer_boost - boost) * self._sessions.answered
+        onward[: size - 1] *= self._sessions.joined
+        backward[1:size] = boost * self._sessions.joined
         mass = known = highest = 0.0
         least = self.rare(self._weights.rare_share)
         for records, unweighted in self._mentions(asked):
@@ -180,9 +181,7 @@ class LexicalIndex:
                 weights = unweighted * np.float32(idf)
                 own[records] += weights
                 if idf > highest:
-                    highest = idf
-                    rarest.fill(0.0)
-                    rarest[records] = weights
+                    highest, rarest = idf, records
                 after, before = weights * onward[records], weights * backward[records]
                 passed = {1: after, -1: before}
                 passed[2] = after * onward[records + 1]  # a neighbor passes on what it got

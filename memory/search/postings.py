@@ -23,7 +23,7 @@ _COUNT_BITS: Final = 8
 _MAX_COUNT: Final = 2**_COUNT_BITS - 1
 _MENTION_BITS: Final = 32
 _MAX_NEW: Final = 4_096
-_NEW_SHARE: Final = 32
+_NEW_SHARE: Final = 128
 """So many mentions may wait, and one in so many of the settled ones."""
 _MAX_ADDED: Final = 2**18
 _ADDED_SHARE: Final = 4
@@ -88,15 +88,17 @@ class Postings:
         """Return the records that mention any of the terms, ascending, and its largest count."""
         if len(self._new_terms) > _MAX_NEW + len(self._mentions) // _NEW_SHARE:
             self._settle()
-        found = [self._mentions[:0]]
-        for number in [self._terms[term] for term in terms if term in self._terms]:
+        found, numbers = [self._mentions[:0]], [self._terms[t] for t in terms if t in self._terms]
+        for number in numbers:
             if number < len(self._starts) - 1:
                 found.append(self._mentions[slice(*self._starts[number : number + 2])])
             found.append(self._new_mentions.view[self._new_terms.view == number])
-        mentions = np.sort(np.concatenate(found)) if len(terms) > 1 else np.concatenate(found)
+        mentions = np.concatenate(found)
+        if len(numbers) > 1:  # a record may have several of them
+            mentions.sort()
+            mentions = mentions[np.diff(mentions >> _COUNT_BITS, append=-1) != 0]
         records = (mentions >> _COUNT_BITS).astype(np.intp)
-        is_last = np.diff(records, append=-1) != 0
-        return records[is_last], (mentions & _MAX_COUNT)[is_last].astype(np.float32)
+        return records, (mentions & _MAX_COUNT).astype(np.float32)
 
     def mentions(self) -> tuple[Numbers, Numbers]:
         """Return the records and the numbers of the terms of all mentions, in no order."""

@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from bot.runtime.process import tune_interpreter
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -174,7 +175,8 @@ async def turn_bytes(conversation: Conversation) -> int:
 
 
 def main(sizes: Sequence[int]) -> None:
-    """Measure each length on a Valkey of its own."""
+    """Measure each length on a Valkey of its own; the interpreter is tuned as in the bot."""
+    tune_interpreter()
     for size in sizes:
         with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
             figures = asyncio.run(measure(size, server.url))

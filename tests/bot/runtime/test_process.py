@@ -53,10 +53,10 @@ async def test_garbage_that_holds_large_files_is_collected_soon() -> None:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
-def test_large_pieces_of_memory_are_given_back() -> None:
+def test_large_pieces_of_memory_are_given_back_and_small_ones_are_used_again() -> None:
     """By default glibc keeps a freed file of 20 MB if a larger one was freed before."""
     code = """
-from resource import getpagesize
+from resource import getpagesize, getrusage
 from bot.runtime.process import tune_interpreter
 def mb():
     with open("/proc/self/statm") as file:
@@ -68,9 +68,15 @@ large = bytearray(b"x") * (20 * 2**20)
 small = bytearray(b"x") * 200_000
 del large
 print(mb() - before)
+for _ in range(3):
+    faults = getrusage(0).ru_minflt
+    [bytearray(b"x") * 400_000 for _ in range(6)].clear()
+print(getrusage(0).ru_minflt - faults)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert int(run.stdout) < 5
+    grown_mb, faults = map(int, run.stdout.split())
+    assert grown_mb < 5
+    assert faults < 10
 
 
 async def test_a_task_that_loses_a_cancellation_is_cancelled_again(
