@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from config import values
 
@@ -42,6 +42,9 @@ def _default_data_dir() -> Path:
 
 class ServiceSettings(BaseSettings):
     """Telegram, the models and the store; `Settings` adds how the bot works."""
+
+    # Only the class of all settings is ever built: `bot.features.all_settings`.
+    model_config = SettingsConfigDict(defer_build=True)
 
     # Telegram
     telegram_bot_token: values.BotToken | None = Field(
