@@ -1,6 +1,6 @@
 """`/start`, `/help`, `/new` and `/ask`, from the catalogue alone; and the menus of commands."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import get_args
 
@@ -154,15 +154,15 @@ class HelpCommand:
 
 def menus(
     catalogue: Catalogue, commands: Sequence[BotCommand], operators: Iterable[int]
-) -> tuple[CommandMenu, ...]:
-    """Return all menus; the English one also serves languages that have none."""
+) -> Iterator[CommandMenu]:
+    """Yield all menus; the English one also serves languages that have none."""
     private = LISTED["private"]
     scopes: list[tuple[MenuScope, tuple[Audience, ...]]] = [
         ("private", private),
         ("groups", LISTED["group"]),
         *((operator, (*private, "operators")) for operator in sorted(operators)),
     ]
-    return tuple(
+    return (
         CommandMenu(
             scope,
             _code(language),
@@ -177,8 +177,8 @@ def menus(
     )
 
 
-def descriptions(catalogue: Catalogue, ways: Sequence[str]) -> tuple[Description, ...]:
-    """Return what an empty chat with the bot shows; English also serves all other languages."""
+def descriptions(catalogue: Catalogue, ways: Sequence[str]) -> Iterator[Description]:
+    """Yield what an empty chat with the bot shows; English also serves all other languages."""
     sentences = Sentences(catalogue)
 
     def said(language: str) -> str:
@@ -187,7 +187,7 @@ def descriptions(catalogue: Catalogue, ways: Sequence[str]) -> tuple[Description
         (part,) = render("\n\n".join((texts[0], shown, texts[1])))
         return part.text
 
-    return tuple(Description(_code(each), said(each)) for each in catalogue.languages)
+    return (Description(_code(each), said(each)) for each in catalogue.languages)
 
 
 def _code(language: str) -> str:

@@ -6,9 +6,9 @@ plain text. Texts for the model are not here: they are in English, beside the co
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
@@ -17,33 +17,55 @@ _WORDS = "words."
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")  # of ASCII, any of which may be markup
 
 
+Added = Mapping[str, Mapping[str, str]]
+"""Sentences by language and key."""
+
+
+class _Sentences(dict[str, dict[str, str]]):
+    """The sentences of each language that has a file; those that it lacks in English."""
+
+    def __init__(self, files: Mapping[str, Path], added: Sequence[Added]) -> None:
+        super().__init__()
+        self._files, self._added = files, added
+
+    def __missing__(self, language: str) -> dict[str, str]:
+        known = self[language] = _read(self._files[_DEFAULT]) | _read(self._files[language])
+        for each in self._added:
+            known |= {**each.get(_DEFAULT, {}), **each.get(language, {})}
+        return known
+
+
 class Catalogue:
-    """Reads all files once in a process; a lookup does not touch the disk."""
+    """Reads the file of a language when it is first needed, once in a process.
+
+    A file takes 4 ms, and a start needs only the English one.
+    """
 
     def __init__(self) -> None:
-        files = sorted(_FOLDER.glob("*.toml"))
-        english = _read(_FOLDER / f"{_DEFAULT}.toml")
-        # A sentence that a language lacks is said in English; an incomplete file is no error.
-        self._sentences = {file.stem: english | _read(file) for file in files}
+        self._files = {file.stem: file for file in sorted(_FOLDER.glob("*.toml"))}
+        self._added: list[Added] = []
+        self._sentences = _Sentences(self._files, self._added)
 
-        self._meanings = {
+    @cached_property
+    def _meanings(self) -> dict[str, str]:
+        return {
             said: key.removeprefix(_WORDS).replace("_", " ")
-            for sentences in self._sentences.values()
-            for key in sentences
+            for file in self._files.values()
+            for key, sentence in _read(file).items()
             if key.startswith(_WORDS)
-            for said in sentences[key].split(", ")
+            for said in sentence.split(", ")
         }
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The two-letter codes, in alphabetical order."""
-        return tuple(self._sentences)
+        return tuple(self._files)
 
     def __contains__(self, key: str) -> bool:
         """Say whether a sentence `table.name` exists."""
         return key in self._sentences[_DEFAULT]
 
-    def add(self, sentences: Mapping[str, Mapping[str, str]]) -> None:
+    def add(self, sentences: Added) -> None:
         """Add sentences by language and key; a language that they lack says them in English.
 
         Raise `ValueError` for a key that exists already.
@@ -51,8 +73,8 @@ class Catalogue:
         english = sentences.get(_DEFAULT, {})
         if taken := sorted(self._sentences[_DEFAULT].keys() & english.keys()):
             raise ValueError(f"the sentence {taken[0]} exists already")
-        for language, known in self._sentences.items():
-            known |= {**english, **sentences.get(language, {})}
+        self._added.append(sentences)
+        self._sentences.clear()
 
     def text(self, language_code: str, key: str, **values: object) -> str:
         """Return the sentence `table.name`; English for a language without a file.
@@ -62,7 +84,7 @@ class Catalogue:
         unknown key or a missing value.
         """
         language = language_code.lower().replace("_", "-").partition("-")[0]
-        sentences = self._sentences.get(language) or self._sentences[_DEFAULT]
+        sentences = self._sentences[language if language in self._files else _DEFAULT]
         form = _form(sentences[key], values.get("count"))
         return form.format_map({name: _shown(value) for name, value in values.items()})
 

@@ -8,7 +8,7 @@ shutdown, and no update that waits at Telegram is ever dropped.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -41,11 +41,14 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class SetupPlan:
-    """What Telegram is told at the start; without a webhook the bot polls."""
+    """What Telegram is told at the start; without a webhook the bot polls.
+
+    Menus and descriptions are made one after the other, because each language takes time to read.
+    """
 
     webhook: Webhook | None
-    menus: tuple[CommandMenu, ...] = ()
-    descriptions: tuple[Description, ...] = ()
+    menus: Iterable[CommandMenu] = ()
+    descriptions: Iterable[Description] = ()
 
 
 class Telegram(Protocol):

@@ -85,6 +85,7 @@ def test_a_sentence_missing_in_a_language_is_said_in_english(
 ) -> None:
     (tmp_path / "en.toml").write_text('[commands]\nhelp = "Help"\nwho = "Who you are"\n')
     (tmp_path / "it.toml").write_text('[commands]\nhelp = "Aiuto"\n')
+    (tmp_path / "xx.toml").write_text("not read, because nobody has spoken it")
     monkeypatch.setattr(catalogue, "_FOLDER", tmp_path)
 
     lacking = Catalogue()
