@@ -96,7 +96,7 @@ async def open_features(services: Services) -> tuple[Feature, ...]:
     for feature in theirs:
         _add_sentences(feature, services)
     features = (*ours, *theirs)
-    _check_names(features)
+    _refuse_doubled("features", [feature.name for feature in features])
     return features
 
 
@@ -125,14 +125,10 @@ def _add_sentences(feature: Feature, services: Services) -> None:
 
 def check_commands(commands: Sequence[BotCommand]) -> None:
     """Raise `UnusableClass` if two commands or two buttons have one name."""
-    names = [command.name for command in commands]
-    verbs = [verb for command in commands for verb in command.buttons]
-    for kind, found in (("commands", names), ("buttons", verbs)):
-        if doubled := sorted({name for name in found if found.count(name) > 1}):
-            raise UnusableClass(f"FEATURES: two {kind} have the name {doubled[0]}")
+    _refuse_doubled("commands", [command.name for command in commands])
+    _refuse_doubled("buttons", [verb for command in commands for verb in command.buttons])
 
 
-def _check_names(features: Sequence[Feature]) -> None:
-    names = [feature.name for feature in features]
+def _refuse_doubled(kind: str, names: Sequence[str]) -> None:
     if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise UnusableClass(f"FEATURES: two features have the name {doubled[0]}")
+        raise UnusableClass(f"FEATURES: two {kind} have the name {doubled[0]}")

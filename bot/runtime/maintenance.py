@@ -65,7 +65,7 @@ class Maintenance:
             (self._wake_due, _DUE_EVERY_S, None),
             (self._sweep, _SWEEP_EVERY_S, None),
             (self._learn_late, _LEARN_EVERY_S, None),
-            (self._end_off_record, _LEARN_EVERY_S, None),
+            (self._memory.off_record.end_due, _LEARN_EVERY_S, None),
             (self._serve_jobs, _JOBS_EVERY_S, self._memory.noted[JOBS]),
         )
         async with asyncio.TaskGroup() as group:
@@ -93,9 +93,6 @@ class Maintenance:
             return due_in_s
         await self._memory.sweep.wake_due()
         return _DUE_AGAIN_S
-
-    async def _end_off_record(self) -> None:
-        await self._memory.off_record.end_due()
 
     async def _sweep(self) -> None:
         """Sweep recent conversations in one process, and all of them in a process without Redis.

@@ -67,16 +67,17 @@ class UsageCommand:
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what is left to a person; show an operator the tokens of the bot, or of one chat."""
-        language, now = asked.sender.language, time()
+        sender, now = asked.sender, time()
+        language = sender.language
         if asked.is_group:
             return Answer(self._sentences.say(language, "usage.only_private"))
-        if not self._is_operator(asked):
+        if not (sender.is_person and sender.id in self._settings.admin_user_ids):
             if asked.text:
                 return Answer(self._sentences.say(language, "admin.not_admin"))
-            return Answer(await self._left(language, asked.sender.id))
+            return Answer(await self._left(language, sender.id))
         if asked.text:
             return Answer(render(await self._of_chat(language, int(asked.text), now)))
-        days = await self._usage.of_person(asked.sender.id, now)
+        days = await self._usage.of_person(sender.id, now)
         month = await self._usage.of_bot(now, _LARGEST)
         if not month.sums:
             return Answer(self._sentences.say(language, "usage.nothing"))
@@ -85,11 +86,6 @@ class UsageCommand:
         texts = [self._report.period(language, title, sums) for title, sums in own]
         texts += self._report.of_bot(language, month, now)
         return Answer(render("\n\n".join(texts)))
-
-    def _is_operator(self, asked: IncomingMessage) -> bool:
-        sender = asked.sender
-        is_admin = sender.is_person and sender.id in self._settings.admin_user_ids
-        return is_admin and not asked.is_group
 
     async def _of_chat(self, language: str, chat_id: int, now: float) -> str:
         """Return the month of one chat; of a group with topics, that of its General topic."""
