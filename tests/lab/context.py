@@ -64,7 +64,7 @@ SYNOPSES_TOLD, SYNOPSIS_TOKENS = 4, 140
 DAY_S = 86_400
 _MAX_KEPT = 20_000
 KEPT = {
-    recalled: ("relevant_excerpt", "words_of", "_says_enough", "_terms"),
+    recalled: ("relevant_excerpt", "words_of", "_terms"),
     memory_context: ("_terms",),
 }
 """Functions that read each text once here, because most questions find the same messages."""
