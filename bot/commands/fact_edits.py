@@ -133,6 +133,8 @@ class FactEdits:
         [part] = self._sentences.say(pressed.sender.language, key, text=text)
         async for wait_s in self._chat.waits(pressed.chat_id):
             await asyncio.sleep(wait_s)
+        # A full Redis refuses before anything is sent; else each repeat of the press would send.
+        await self._questions.ask(conversation, "edit", pressed.sender.id, about, f"{_NONCE}new")
         to = Destination(pressed.chat_id, pressed.topic_id)
         message_id = await self._chat.send(to, replace(part, force_reply=True))
         nonce = f"{_NONCE}{message_id}"

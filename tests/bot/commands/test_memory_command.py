@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bot.command_set import CommandSet
+from bot.commands.fact_edits import FactEdits
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress
@@ -14,12 +15,15 @@ from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
 from memory.scopes.sources import Source
 from memory.store.client import RedisClient
+from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.commands.test_arguments import ANNA, ASKED, HERE, said
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
+from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
 from tests.memory.conftest import OPTIONS
+from tests.quiet_chat import QuietChat
 
 
 def fact(text: str, **of: Any) -> Fact:
@@ -170,3 +174,24 @@ async def test_the_page_is_one_message_in_every_language_whatever_the_facts_are(
         assert (faults(part), part.text.count("📌") in (2, 3)) == ([], True)
         assert len(pencils) in range(8, 17)
         assert part.buttons[-3][0].text.endswith(f"({203 - len(pencils)})")
+
+
+async def test_with_a_full_redis_a_press_sends_no_question(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    """Telegram repeats a press that fails, and each repeat would send one more."""
+    if store.is_cluster:
+        pytest.skip("one node is enough")
+    memory, chat = Memory(store, 42, tokens, None, OPTIONS), QuietChat()
+    services = services_of(memory, chat=chat)
+    edits = FactEdits(memory, services.access, chat, services.sentences)
+    pressed = ButtonPress(5, "c", 7, 0, False, 9, ANNA, "misheard")  # noqa: FBT003
+    await store.call("CONFIG SET", "maxmemory", 1)
+    try:
+        with pytest.raises(StoreError):
+            await edits.misheard(pressed, HERE, "5.7.1774000000")
+    finally:
+        await store.call("CONFIG SET", "maxmemory", 0)
+    assert chat.sent == []
+    await edits.misheard(pressed, HERE, "5.7.1774000000")
+    assert await memory.questions.check(HERE, "edit:100", "edit", ANNA.id) == "heard:5.1774000000"
