@@ -16,14 +16,14 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 55_830,
-    "core_lines": 42_160,
-    "files": 361,
-    "wiring_lines": 1_480,
+    "product_lines": 54_448,
+    "core_lines": 40_799,
+    "files": 350,
+    "wiring_lines": 1_459,
     "wiring_files": 8,
     "test_lines": 77_140,
     "files_that_name_a_feature": {
-        "reminders": 5, "pictures": 50, "voice": 42, "off_record": 34, "broadcast": 1,
+        "reminders": 5, "pictures": 50, "voice": 41, "off_record": 34, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 3,
         "usage": 0, "documents": 51,
     },
