@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -27,6 +28,8 @@ from memory.text.internal_model import InternalModel
 
 _EMBEDDING_TIMEOUT_S = 10.0
 _SILENCE_S = 30.0
+_LOAD_AFTER_S = 0.5
+"""The first poll goes out first. A call that comes sooner loads the SDK itself."""
 _OPENAI = "api.openai.com"
 
 
@@ -112,7 +115,7 @@ async def open_models(
             (answers, learning, vectors),
             client,
             observers,
-            load_sdk,
+            partial(load_sdk, _LOAD_AFTER_S),
         )
 
 

@@ -78,8 +78,9 @@ def _sdk() -> _Sdk:
     return _Sdk(openai, _Unread)
 
 
-async def load_sdk() -> None:
-    """Import the SDK in a thread, so that no message waits for it."""
+async def load_sdk(after_s: float = 0.0) -> None:
+    """Import the SDK in a thread after a pause, so that no message waits for it."""
+    await asyncio.sleep(after_s)
     if not _sdk.cache_info().currsize:
         await asyncio.to_thread(_sdk)
 
