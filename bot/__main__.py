@@ -49,6 +49,7 @@ from bot.runtime.process import (
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
 from config.loading import SettingsError, hide_secrets, load_settings, secrets_of, unknown_names
+from config.reloading import reload_settings
 from config.settings import Settings
 from memory.behaviors.manager import FunctionNameClash
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
@@ -183,6 +184,9 @@ def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
 
         def serve(number: int) -> int:
             port = settings.port and settings.port + number
+            os.environ["PORT"] = str(port)  # also for the next reload
+            # It may replace a process that had read the settings again.
+            reload_settings(settings, ".env", lambda _: None)
             return _serve(settings.model_copy(update={"port": port}), WORKER)
 
         return run_forked(options.processes, serve)

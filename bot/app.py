@@ -253,6 +253,8 @@ class App:
         if self._duty.takes_in:
             plan = self._taking_in(services, running, commands, buttons)
             taking_in = [asyncio.create_task(each) for each in telegram.receive(self.accept, plan)]
+        for task in (*tasks, *taking_in):
+            task.add_done_callback(_log_failure)
         log.info("serving", bot=running.me.username, polling=self._polls, works=self._duty.works)
         try:
             yield
@@ -308,6 +310,11 @@ class App:
         finally:
             server.stop()
             await task
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("a task failed", exc_info=error)
 
 
 def _start_watches(services: Services) -> list[asyncio.Task[None]]:

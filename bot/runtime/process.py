@@ -249,12 +249,14 @@ def run_forked(count: int, serve: Callable[[int], int]) -> int:
             sys.exit(serve(number) if os.getppid() == parent else 0)
         return child
 
+    had_terminal = os.isatty(0)
     running = {fork(number): number for number in range(count)}
     status: int | None = None  # known as soon as all are to end
     while running:
         passed_on = signal.sigwait(awaited)
-        if passed_on in (signal.SIGTERM, signal.SIGINT) and status is None:
-            status = 0
+        is_hung_up = passed_on == signal.SIGHUP and had_terminal and not os.isatty(0)
+        if is_hung_up or passed_on in (signal.SIGTERM, signal.SIGINT):
+            status, passed_on = status or 0, signal.SIGTERM
         for number, exit_status in _ended(running):
             if status is None and exit_status > 0:
                 status, passed_on = exit_status, signal.SIGTERM

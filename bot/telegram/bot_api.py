@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 
 import httpx2
@@ -22,7 +23,7 @@ from bot.telegram.bot_account import (
     MenuScope,
     WebhookState,
 )
-from bot.telegram.errors import OutcomeUnknown, Refused, error_of, lost
+from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, error_of, lost
 from memory.behaviors.tool_output import OutgoingFile
 
 CALL_S = 15.0
@@ -49,8 +50,10 @@ class TelegramClient:
     def __init__(self, token: str, api_url: str) -> None:
         base = api_url.rstrip("/")
         self._methods, self._files = f"{base}/bot{token}", f"{base}/file/bot{token}"
-        # Redirects are not followed: they would send the token elsewhere.
+        # Redirects are not followed: they would send the token elsewhere. No cookie is kept: a
+        # proxy's may be one with which every later call would fail.
         self._http = HttpClient(
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             verify=trusted(),
             follow_redirects=False,
             timeout=_connecting(CONNECT_S),
@@ -175,10 +178,12 @@ async def _bounded(timeout_s: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(timeout_s):
             yield
-    except (httpx2.HTTPError, httpx2.InvalidURL, RuntimeError) as error:
-        raise lost(error) from None
+    except TelegramError:
+        raise
     except TimeoutError:
         raise OutcomeUnknown("timeout") from None
+    except Exception as error:  # noqa: BLE001 - an odd answer makes the library raise anything
+        raise lost(error) from None
 
 
 def _identity(me: dict[str, Any]) -> BotIdentity:

@@ -78,7 +78,8 @@ class ScriptedApi:
                 body = act.body if isinstance(act.body, bytes) else json.dumps(act.body).encode()
                 body = body.replace(b"$PATH", path.encode())
                 head = f"HTTP/1.1 {act.status} X\r\nContent-Length: {len(body)}\r\n"
-                writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+                head += "Set-Cookie: route=café\r\nConnection: close\r\n\r\n"  # of an odd proxy
+                writer.write(head.encode() + body)
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass

@@ -172,8 +172,8 @@ end
 -- Stores the questions of a reply, each a nonce and `<kind>|<who is asked>|<what it is about>`. Each new one renews the
 -- hour of all, so somebody who asks for questions without end would fill Redis. Above 1,000 the older ones are gone.
 local function ask(questions)
+  if questions and redis.call('HLEN', CONFIRM) > 1000 then redis.call('DEL', CONFIRM) end
   for nonce, stored in pairs(questions or {}) do
-    if redis.call('HLEN', CONFIRM) > 1000 then redis.call('DEL', CONFIRM) end
     redis.call('HSET', CONFIRM, nonce, stored)
     redis.call('EXPIRE', CONFIRM, 3600)
   end
