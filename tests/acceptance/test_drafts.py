@@ -79,6 +79,7 @@ async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(
 async def test_a_tool_is_announced_and_nothing_beside_its_call_is_kept(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna("de")
+    topic = chat.add_topic("Boote", 40)
     rig.script.then(
         Reply(
             "Einen Moment, ich sehe einmal nach, was ich weiß.",
@@ -87,9 +88,11 @@ async def test_a_tool_is_announced_and_nothing_beside_its_call_is_kept(rig: Rig)
         ),
         Reply("Dein Boot heißt Nessie und liegt im Hafen von Genua.", thinking_s=1.5),
     )
-    reply = await rig.ask(anna, chat, "Wie heißt mein Boot?")
+    await anna.say(chat, "Wie heißt mein Boot?", topic=topic)
+    reply = await chat.wait_for_reply(topic=topic)
     assert reply.text == "Dein Boot heißt Nessie und liegt im Hafen von Genua."
     assert "Ich suche in dem, was du mir erzählt hast…" in [call.text for call in frames(rig)]
+    assert {call.given.integer("message_thread_id") for call in frames(rig)} == {topic.id}
     assert len(chat.replies) == 1
 
 
@@ -100,8 +103,7 @@ async def test_groups_and_bots_without_drafts_see_typing_only(webhook_rig: Rig) 
     group = rig.telegram.group("Friends", [anna])
     slow = Reply("One two three four. " * 10, chunk_delay_s=0.02)
     rig.script.then(slow, slow)
-    await anna.say(chat, "/start")
-    await chat.wait_for_reply()
+    await rig.ask(anna, chat, "/start")
     await rig.ask(anna, group, "/ask How are you?")
     await rig.bot.stop()
     rig.environment["STREAM"] = "off"
@@ -110,23 +112,3 @@ async def test_groups_and_bots_without_drafts_see_typing_only(webhook_rig: Rig) 
     assert frames(rig) == []
     chats = {call.chat_id for call in rig.telegram.calls_to("sendChatAction")}
     assert chats == {chat.id, group.id}
-
-
-async def test_a_quick_reply_needs_no_draft(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    await rig.ask(anna, chat, "Hello")
-    assert frames(rig) == []
-
-
-async def test_a_topic_of_a_private_chat_has_its_own_draft(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    topic = chat.add_topic("Boats", 40)
-    rig.script.then(Reply("One two three four. " * 10, chunk_delay_s=0.02))
-    await anna.say(chat, "Count", topic=topic)
-    await chat.wait_for_reply(topic=topic)
-    shown = [call.given.integer("message_thread_id") for call in frames(rig)]
-    assert set(shown) == {topic.id}

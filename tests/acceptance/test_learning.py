@@ -22,11 +22,9 @@ from tests.acceptance.memory_model import (
 )
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.talk import said
 from tests.acceptance.test_recall import let_time_pass
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import ApiRequest, Reply, server_error, tool_call
-from tests.stored import everything_stored
 
 Ask = Callable[[Person, Chat, str], Awaitable[Message]]
 
@@ -103,23 +101,6 @@ async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_stat
     assert rig.model.log.refusals == []
 
 
-async def test_a25_the_state_stays_small_however_much_the_model_writes(webhook_rig: Rig) -> None:
-    rig, model = webhook_rig, remember_with(webhook_rig)
-    long = "tide " * 20_000
-    vast = {"discussion_summary": long, "key_entities": [f"{n} {long}" for n in range(20)]}
-    model.read = lambda _: {"running_state": UNKNOWN | vast}
-    await rig.start(learn="state", learn_every_turns=1)
-    anna, chat = rig.anna()
-    await ask_and_learn(rig, anna, chat, "Hello")
-    await rig.ask(anna, chat, "And now?")
-    memory = main_requests(rig)[-1].memory
-    assert "tide tide" in memory
-    assert '"first_name": "Anna"' in memory
-    assert len(memory.encode()) < 4_200
-    assert main_requests(rig)[-1].asked == "And now?"
-    assert rig.model.log.refusals == []
-
-
 async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
     webhook_rig: Rig,
 ) -> None:
@@ -177,34 +158,6 @@ async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
 
 def claims(*numbers: int) -> list[str]:
     return [f"My boat is called Boat-{number}" for number in numbers]
-
-
-async def test_a27_the_state_starts_with_the_persons_name_and_the_prompt_shows_the_window(
-    webhook_rig: Rig,
-) -> None:
-    rig, model = webhook_rig, remember_with(webhook_rig)
-    await rig.start(learn="state", learn_every_turns=1, window_messages=4)
-    tove = rig.telegram.user(2001, "Tove", "Jansson")
-    chat = rig.telegram.private_chat(tove)
-    history: list[tuple[str, str]] = []
-    for number in range(4):
-        rig.script.then(f"answer {number}")
-        await ask_and_learn(rig, tove, chat, f"question {number}")
-        request = main_requests(rig)[-1]
-        *window, (role, last) = said(request)[1:]
-        assert window == history[-4:]
-        assert (role, last.count(f"question {number}"), request.asked) == (
-            *("user", 1),
-            f"question {number}",
-        )
-        history += [("user", f"question {number}"), ("assistant", f"answer {number}")]
-    first, *_ = main_requests(rig)
-    assert orjson.loads(first.memory.splitlines()[-1]) == {
-        "first_name": "Tove",
-        "last_name": "Jansson",
-    }
-    assert model.batches[0].state == {"first_name": "Tove", "last_name": "Jansson"}
-    assert rig.model.log.refusals == []
 
 
 @pytest.mark.parametrize("tool", ["book_berth", "book_and_note"])
@@ -323,36 +276,6 @@ SESSIONS = (
 
 def is_woven(request: ApiRequest) -> bool:
     return is_internal(request) and not is_batch(request)
-
-
-async def test_a28_a_narrative_that_failed_is_requested_again(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    remember_with(rig)
-    await rig.start(learn="synopses", learn_every_turns=1)
-    anna, chat = rig.anna()
-    for text in SESSIONS:
-        await ask_and_learn(rig, anna, chat, text)
-        await ask_and_learn(rig, anna, chat, "/new")
-    rig.model.faults.add(server_error(), times=None, when=is_woven)
-    await ask_and_learn(rig, anna, chat, "Who repaired the tower of Bari?")
-    assert f"] Request: {SESSIONS[1]}. " in main_requests(rig)[-1].memory
-    rig.model.faults.clear()
-    await ask_and_learn(rig, anna, chat, "Who repaired the house of Bari?")
-    assert "Earlier sessions:\nOnce upon a time." in main_requests(rig)[-1].memory
-
-
-@pytest.mark.parametrize("learn", ["off", "facts"])
-async def test_the_digest_of_tools_is_not_kept_if_no_behavior_learns_from_it(
-    webhook_rig: Rig, learn: str
-) -> None:
-    rig = webhook_rig
-    remember_with(rig)
-    await rig.start(learn=learn, learn_every_turns=1)
-    anna, chat = rig.anna()
-    call = tool_call("calculate", expression="17*1234567")
-    rig.script.on("add it up", Reply(tool_calls=(call,)), "Done.")
-    await ask_and_learn(rig, anna, chat, "Please add it up")
-    assert b"20987639" not in await everything_stored(rig.environment["REDIS_URL"])
 
 
 async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:

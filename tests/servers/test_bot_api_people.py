@@ -6,7 +6,6 @@ import pytest
 from telegram import Update
 
 from tests.servers.bot_api import Chat, Entity
-from tests.servers.bot_api.people import find_entities
 from tests.servers.bot_api_client import Scene, scene
 
 
@@ -21,22 +20,6 @@ async def news(at: Scene, count: int) -> list[Any]:
     for update in at.server.updates.history:
         assert Update.de_json({"update_id": update.id, update.kind: update.body}, at.bot)
     return updates
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("/start", [("bot_command", 0, 6)]),
-        ("(/start)", [("bot_command", 1, 6)]),
-        ("🙂 /help@ricordo_bot @ricordo_bot", [("bot_command", 3, 17), ("mention", 21, 12)]),
-        ("@abcd!", [("mention", 0, 5)]),
-        *((text, []) for text in ("/a/b", "1/2", "@abc", "me@home.example", "/no/path")),
-    ],
-)
-def test_mentions_and_commands_are_found_in_utf16_units(
-    text: str, found: list[tuple[str, int, int]]
-) -> None:
-    assert list(find_entities(text)) == [Entity(*each) for each in found]
 
 
 async def test_replies_show_one_level_as_it_is_now_and_quotes_are_exact() -> None:

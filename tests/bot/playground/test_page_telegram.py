@@ -220,6 +220,9 @@ async def test_only_the_first_two_administer_the_group() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
+        ("/start", [("bot_command", 0, 6)]),
+        ("(/start)", [("bot_command", 1, 6)]),
+        ("@abcd!", [("mention", 0, 5)]),
         ("🙂 /help@ricordo_bot @ricordo_bot", [("bot_command", 3, 17), ("mention", 21, 12)]),
         *((text, []) for text in ("/a/b", "1/2", "@abc", "me@home.example", "/no/path")),
     ],

@@ -282,10 +282,12 @@ async def test_without_a_narrative_the_dated_list_is_shown(
 ) -> None:
     monkeypatch.setattr("memory.behaviors.narrative._TIME_LIMIT_S", 0.01)
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    model = ScriptedModel(*([] if trouble is None else [trouble]))
+    model = ScriptedModel(*([] if trouble is None else [trouble, "A narrative."]))
     failing = narrating(scopes, tokens, model)
     text = "Strong wind today!"
     assert await shown(failing, text) == await shown(behavior, text)
+    if trouble is not None:
+        assert await shown(failing, text) == f"{HEADING}\nA narrative."  # it is asked for again
 
 
 @pytest.mark.parametrize(("when", "calls"), [("off", 0), ("auto", 0), ("always", 1)])

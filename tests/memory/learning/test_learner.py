@@ -139,6 +139,16 @@ async def test_a_behavior_does_not_learn_or_hold_anything_up_where_it_does_not_r
     assert (here.all(Digest), here.watermark("limited")) == ([], 0)
 
 
+@pytest.mark.parametrize("behaviors", [[], [Notes("facts", every=9, is_personal=True)]], ids=len)
+async def test_the_digest_of_tools_is_not_kept_if_no_behavior_learns_from_it(
+    memory: Memory, model: ScriptedModel, behaviors: list[Notes]
+) -> None:
+    memory.enable_learning(LearningConfig(behaviors, model))
+    await talk(memory, "one", closing=Closing(digest="looked it up"))
+    await memory.learn(HERE)
+    assert (await memory.scopes.read(HERE)).all(Digest) == []
+
+
 async def test_behaviors_due_together_share_one_call(memory: Memory, model: ScriptedModel) -> None:
     first, second = Notes("first", every=1), Notes("second", every=1, is_personal=True)
     memory.enable_learning(LearningConfig([first, second], model))

@@ -4,11 +4,11 @@ Each act changes a chat as people see it and becomes an update for the bot. An a
 impossible in Telegram raises `ValueError`, because the test is wrong.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from bot.playground.raw_updates import find_entities
 from tests.servers.bot_api.chats import Chat, Message
 from tests.servers.bot_api.contents import find_quote
 from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
@@ -26,7 +26,6 @@ from tests.servers.bot_api.values import (
     Topic,
     Upload,
     User,
-    utf16_length,
 )
 from tests.servers.bot_api.world import Press, World
 
@@ -44,19 +43,11 @@ _SAMPLES = {
     "audio": Upload(b"a song", "song.mp3", "audio/mpeg"),
     "animation": Upload(b"moving pictures", "cat.mp4", "video/mp4"),
 }
-_MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
-_COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
 
 
-def find_entities(text: str) -> tuple[Entity, ...]:
+def _entities(text: str) -> tuple[Entity, ...]:
     """Return the mentions and commands in what a person wrote, in their order."""
-    kinds = (("mention", _MENTION), ("bot_command", _COMMAND))
-    found = [
-        Entity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
-        for kind, pattern in kinds
-        for match in pattern.finditer(text)
-    ]
-    return tuple(sorted(found, key=lambda entity: entity.offset))
+    return tuple(Entity(each.type, each.offset, each.length) for each in find_entities(text))
 
 
 class Person:
@@ -87,7 +78,7 @@ class Person:
         channel every message is the channel's. `quote` is a part of the message replied to,
         which may be one of another chat or topic.
         """
-        found = find_entities(text) if entities is None else tuple(entities)
+        found = _entities(text) if entities is None else tuple(entities)
         message = self._message(chat, reply_to, topic, speaking_as)
         if quote:
             message = replace(message, quote=_quote(reply_to, quote))
@@ -148,7 +139,7 @@ class Person:
         return await self._send(replace(self._message(chat, reply_to, topic), content=content))
 
     async def edit(self, message: Message, text: str) -> Message:
-        return await self._edit(replace(_seen(message), text=text, entities=find_entities(text)))
+        return await self._edit(replace(_seen(message), text=text, entities=_entities(text)))
 
     async def delete(self, message: Message) -> None:
         message.chat.remove(_seen(message))
@@ -275,7 +266,7 @@ class Person:
         return replace(message, sender=sender, sender_chat=speaking_as)
 
     async def _send_media(self, message: Message, media: Media, caption: str) -> Message:
-        entities = find_entities(caption)
+        entities = _entities(caption)
         return await self._send(replace(message, media=media, text=caption, entities=entities))
 
     async def _send(self, message: Message) -> Message:
