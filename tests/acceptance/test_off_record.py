@@ -134,15 +134,17 @@ async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives
     rig = webhook_rig
     await rig.start(lease_s=4)
     anna, chat = rig.anna()
-    await ask_first(rig, anna, chat, "/off 1m")
+    older = await ask_first(rig, anna, chat, "Good morning")
+    await ask_first(rig, anna, chat, "/off 1m", reply_to=older)
     await ask_first(rig, anna, chat, "A quokka")
     await rig.bot.kill()
     await anna.say(chat, "Another Quokka")
     await let_the_time_be_over(rig, chat)
     await rig.bot.start()
-    await rig.telegram.wait_for(lambda: len(chat.replies) == 4)
-    texts = [reply.text for reply in chat.replies[2:]]
+    await rig.telegram.wait_for(lambda: len(chat.replies) == 5)
+    texts = [reply.text for reply in chat.replies[3:]]
     assert sorted(texts) == sorted((f"All right.\n\n{MARK}", sentence("off.ended", messages=2)))
+    assert [reply.reply_to for reply in chat.replies] == [None] * 5
     assert "quokka" not in str(rig.requests[-1].messages)
     await ask_first(rig, anna, chat, "Hello")
     assert rig.requests[-1].asked == "Hello"

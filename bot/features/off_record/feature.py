@@ -1,4 +1,4 @@
-"""What talk off the record adds to the bot: `/off` and `/back`, in private chats only."""
+"""Talk off the record: its commands `/off` and `/back`, in private chats only."""
 
 import re
 import time
@@ -50,7 +50,7 @@ class OffRecordCommands:
         return await self._sessions.is_open(conversation)
 
     async def off(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Begin a session, or give it another end. When its time is over, it gets a `/back`."""
+        """Begin a session, or change when it ends. The bot then gives itself a `/back`."""
         language = asked.sender.language
         if asked.is_group:
             return Answer(self._sentences.say(language, "off.only_private"))
@@ -58,8 +58,9 @@ class OffRecordCommands:
         if seconds is None:
             return Answer(self._sentences.say(language, "off.usage"))
         until = time.time() + seconds
-        # Telegram's ids are positive.
-        back = replace(asked, update_id=-asked.update_id, command="back", text="", reply=None)
+        # Telegram's ids are positive, so this one says that nobody sent it. It replies to nothing.
+        back = replace(asked, update_id=-asked.update_id, command="back", text="")
+        back = replace(back, replied_to=0, reply=None)
         end = Entry(back.update_id, asked.sender.id, is_command=True, body=to_bytes(back))
         await self._sessions.begin(conversation, asked.sent_at, until, end)
         zone = (await self._scopes.read(conversation.facts_scope)).zone
@@ -67,7 +68,7 @@ class OffRecordCommands:
         return Answer(self._sentences.say(language, "off.begun", **moment))
 
     async def back(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """End the session with a receipt; if its time is over, only once and unasked."""
+        """End the session with a receipt; when its time is over, say nothing if it ended before."""
         language, is_due = asked.sender.language, asked.update_id < 0
         if asked.is_group:
             return Answer(self._sentences.say(language, "off.only_private"))
