@@ -68,32 +68,29 @@ class Replacements:
 class Services:
     """The services from which features and commands are built, once, at the start.
 
-    A feature gives each of its classes only the two or three services that the class uses. `learn`
-    starts learning from a conversation. `me` returns the bot's account as soon as the bot serves.
-    `name_of` gives a conversation a name that tells nobody its id. What must be closed at the end
-    is entered into `closing`. `replaced` is what the features of the operator replace together.
+    A feature gives each of its classes only the two or three services that it uses.
     """
 
-    settings: Settings
-    memory: Memory
-    chat: Chat
-    sentences: Sentences
-    models: Models
-    operators: Operators
-    access: Access
-    budget: Budget
-    permits: Permits
-    at_work: TypingIndicator
-    files: FileFetcher
-    admission: Admission
-    notices: AdminNotices
-    learn: Callable[[Scope], None] = lambda _: None
-    me: Callable[[], BotIdentity] = _not_serving
-    name_of: Callable[[Scope], str] = str
+    settings: Settings  # of the whole bot; `own` returns those of the feature
+    memory: Memory  # all that is stored
+    chat: Chat  # sends, edits, deletes and downloads
+    sentences: Sentences  # says a fixed sentence in a person's language
+    models: Models  # for chats, internal calls, vectors and sounds
+    operators: Operators  # the people in `ADMIN_USER_IDS`
+    access: Access  # who may use a command or change a memory
+    budget: Budget  # of the month, prices, and the quota of a person
+    permits: Permits  # how many turns and files a person may have at once
+    at_work: TypingIndicator  # shows "typing" while a slow step runs
+    files: FileFetcher  # fetches a file that a message brings
+    admission: Admission  # whether the bot serves a person or a group
+    notices: AdminNotices  # tells every operator something
+    learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
+    me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
+    name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id
     takes_in: bool = True  # whether this process takes updates in
     works: bool = True  # whether this process runs turns and learns
-    closing: ExitStack = field(default_factory=ExitStack)
-    replaced: Replacements = Replacements()
+    closing: ExitStack = field(default_factory=ExitStack)  # closes at the end what is entered
+    replaced: Replacements = Replacements()  # by all features of the operator together
 
     @classmethod
     def of(
@@ -155,7 +152,7 @@ class Feature:
     Sentences of our own features stand in `bot/language`, because a translator wants one file.
     """
 
-    name: str
+    name: str  # unique; that of the folder
     commands: Sequence[BotCommand] = ()  # in the order of the menus, behind our own
     buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)  # of no command, by verb
     switches: Sequence[MemoryWords] = ()  # settings of memory: words behind `/memory`

@@ -140,7 +140,7 @@ class Settings(ServiceSettings):
         default=10_000,
         ge=0,
         le=10_000_000,
-        description="Conversations that may wait for a worker before intake refuses new messages "
+        description="Conversations that may wait or be in work before intake refuses new messages "
         "(Telegram retries them); 0: unlimited",
     )
     intake_wait_replicas: int = Field(

@@ -1,7 +1,7 @@
 """What the two APIs of model servers have in common: the parts of a request and of an answer.
 
-A request has optional parts. Each has a name, and some have a second best form, so that `served`
-can leave out what a server refuses.
+`CHAT` is in `completions`, `RESPONSES` in `responses`. A request has optional parts, each with a
+name and some with a second best form. So `request_forms` can leave out what a server refuses.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -113,7 +113,7 @@ class ModelClient:
     def to(
         self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
     ) -> "ModelClient":
-        """Return a client of another server on the same connections; this one closes them."""
+        """Return a client of another server on the same connections; `open_client` closes them."""
         return ModelClient(self.http, base_url, key, timeout_s, which=which)
 
     @cached_property

@@ -111,8 +111,8 @@ _PAGE_BYTES = 4096
 _COLLECT_AGAIN_S = 5.0
 """What was in use at first may be garbage then."""
 _CONVERSATION_SHARE = 16
-"""One conversation takes at most one part in so many of the machine's memory, or three quarters of
-the cache, so that others are cached beside it."""
+"""One conversation takes at most a sixteenth of the machine's memory, or three quarters of the
+cache if that is more. So others are cached beside it."""
 _MAX_FILES = 65_536
 _REPLACE_AFTER_S = 1
 _PR_SET_PDEATHSIG = 1

@@ -96,11 +96,11 @@ async def deliver(
 
 
 class Overloaded(Exception):
-    """Raised when too many conversations wait for an answer; buttons still work."""
+    """Raised when too many conversations wait or are in work; buttons still work."""
 
 
 class Backpressure:
-    """Says when too many conversations wait for an answer, so that Telegram keeps new messages.
+    """Says when too many conversations wait or are in work, so that Telegram keeps new messages.
 
     A webhook is answered with 503 then and polling pauses; Telegram delivers again for 24 hours.
     The ready queue is checked once a second at most. `max_pending` 0 is no limit.
@@ -121,7 +121,7 @@ class Backpressure:
         self._is_high = False
 
     async def is_high(self) -> bool:
-        """Return whether more wake-ups than allowed are waiting; raise `StoreError`."""
+        """Return whether more wake-ups than allowed wait or are in work; raise `StoreError`."""
         if self._max_pending and self._now() - self._checked_at >= _CHECK_EVERY_S:
             self._checked_at = self._now()
             self._is_high = await self._client.call("XLEN", self._ready_queue) > self._max_pending

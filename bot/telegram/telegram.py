@@ -67,9 +67,10 @@ class Telegram(Protocol):
         ...
 
     def receive(self, accept: Accept, plan: SetupPlan) -> Sequence[Coroutine[Any, Any, None]]:
-        """Return what runs while updates are taken in, until it is cancelled.
+        """Return what runs while updates are taken in: what carries out the plan, then the others.
 
-        It carries out the plan and hands on updates; one that was not accepted comes again.
+        The first one ends by itself, the others when they are cancelled. They hand updates on; an
+        update that was not accepted comes again.
         """
         ...
 

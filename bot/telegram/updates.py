@@ -148,7 +148,7 @@ class IncomingMessage:
 
     @property
     def is_task(self) -> bool:
-        """Whether it is a task that is due: Telegram's ids are not below zero."""
+        """Whether nobody sent it: a task that is due, or the `/back` when an `/off` is over."""
         return self.update_id < 0
 
     @property

@@ -27,7 +27,7 @@ SEEN_MS = 48 * 3600 * 1000
 MAX_UPDATES = 5_000
 """Messages, and also commands, that a conversation takes from one sender in two days.
 
-At this bound intake refuses what the sender sends there, because it must not forget an update id.
+At this bound intake drops what the sender sends there, because it must not forget an update id.
 Messages of others still come in, and at the bound of messages so do the sender's commands.
 """
 

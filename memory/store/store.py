@@ -1,6 +1,6 @@
 """One bot's Redis as one value: client, names of keys, scripts. Also leases by name.
 
-A Lua script makes a step atomic. Its first line may name shared parts ("-- Uses: scope, notes"),
+A Lua script makes a step atomic. Its first line may name shared parts ("-- Uses: scope, delta"),
 which stand before it. Each script takes one JSON object, and opaque bytes after it. The scripts of
 one scope take its `ScopeKeys`, or those that the second line names ("-- Keys: meta, log"); the
 others say in their comments which keys they take.

@@ -1,4 +1,4 @@
-"""Pieces of tool calls are joined, whatever a server leaves out; see also `test_answering`."""
+"""Pieces of tool calls are joined, whatever a server leaves out."""
 
 from collections.abc import Mapping
 
