@@ -136,18 +136,3 @@ async def test_half_an_answer_is_never_shown(model_rig: Rig) -> None:
         assert reply.text == sentence("error.turn", reference=line["reference"])
     assert len(rig.requests) == 4 * (2 + 2)
     assert (await rig.ask(anna, chat, "Good night")).text == "All right."
-
-
-async def test_an_answer_that_stalls_is_requested_again_and_ends_at_the_time_limit(
-    rig: Rig,
-) -> None:
-    await rig.start(model_timeout_s=5)
-    anna, chat = rig.anna()
-    rig.model.faults.add(StreamBreak.STALL)
-    assert (await rig.ask(anna, chat, "Count")).text == "All right."
-    rig.model.faults.add(StreamBreak.STALL, times=2)
-    reply = await rig.ask(anna, chat, "Count again")
-    line = await rig.bot.wait_for_log("no answer")
-    assert line["reason"] == "ModelUnavailable"
-    assert reply.text == sentence("error.turn", reference=line["reference"])
-    assert (await rig.ask(anna, chat, "Good night")).text == "All right."

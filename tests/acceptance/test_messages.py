@@ -1,10 +1,7 @@
 """Other messages than text come in, and more than the reply goes out (A22)."""
 
-from itertools import pairwise
-
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.model_api import Reply
 
 
 async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_the_token(
@@ -60,21 +57,3 @@ async def test_a22_channel_posts_are_ignored_even_when_delivered(rig: Rig) -> No
         "What is it called?",
     ]
     assert (len(chat.replies), channel.replies) == (2, [])
-
-
-async def test_a22_typing_is_shown_while_the_model_is_answering(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    await rig.start()
-    anna = rig.anna()[0]
-    forum = rig.telegram.group("Forum", admins=[anna], forum=True)
-    topic = forum.topic("Sailing")
-    rig.script.on("Think", Reply("I have thought.", delay_s=6))
-    said = await anna.say(forum, "@ricordo_bot Think hard", topic=topic)
-    reply = await forum.wait_for_reply(after=said, topic=topic)
-    assert reply.text == "I have thought."
-    shown = rig.telegram.calls_to("sendChatAction")
-    (sent,) = rig.telegram.calls_to("sendMessage")
-    assert len(shown) == 2
-    assert all(call.given.integer("message_thread_id") == topic.id for call in shown)
-    moments = pairwise([*(call.at for call in shown), sent.at])
-    assert all(later - earlier <= 5 for earlier, later in moments)

@@ -3,8 +3,6 @@
 import re
 from time import time
 
-import pytest
-
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from memory.scopes.log import seq_of
@@ -15,8 +13,7 @@ from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api.chats import Message
-from tests.servers.model_api import Break, is_embeddings, server_error
-from tests.servers.model_api.faults import Fault
+from tests.servers.model_api import Break, is_embeddings
 
 FACTS = {  # fact, and a question that asks for it in another form or language
     "I keep my passports in the blue drawer": "Which drawers hold the passport?",
@@ -74,14 +71,13 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Ri
     assert rig.model.log.refusals == []
 
 
-@pytest.mark.parametrize("fault", [Break.HANG, server_error()], ids=["hangs", "fails"])
 async def test_messages_not_embedded_before_a_kill_are_embedded_by_the_next_process(
-    webhook_rig: Rig, fault: Fault
+    webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
     await rig.start(lease_s=4)
     anna, chat = rig.anna()
-    rig.model.faults.add(fault, times=None, when=is_embeddings)
+    rig.model.faults.add(Break.HANG, times=None, when=is_embeddings)
     await rig.ask(anna, chat, "My boat is called Aurora")
     await rig.model.wait_for(lambda call: call.request is not None and is_embeddings(call.request))
     await rig.bot.kill()

@@ -1,14 +1,13 @@
 """A message that the model's server refuses is left out from then on and blocks nothing."""
 
 import orjson
-import pytest
 
 from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import ask_first, press
 from tests.acceptance.rig import KEY, Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Chat, Person
-from tests.servers.model_api import ApiError, ApiRequest, Dialect
+from tests.servers.model_api import ApiError, Dialect
 
 CATALOGUE = Catalogue()
 FILTER = Dialect(api_key=KEY, filtered=frozenset({"badword"}))
@@ -66,22 +65,6 @@ async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button
     await press(rig, ben, chat.replies[-1], delete)
     await rig.telegram.wait_for(lambda: "badword" not in chat.replies[-1].text)
     assert await export(rig, ben, chat) == []
-
-
-@pytest.mark.parametrize(
-    "refusal", [ApiError(400, "Invalid 'messages[1]': cannot be read."), ApiError(413, "Too large")]
-)
-async def test_a_message_that_is_refused_for_another_reason_blocks_nothing(
-    rig: Rig, refusal: ApiError
-) -> None:
-    def holds_it(request: ApiRequest) -> bool:
-        return b"unreadable" in orjson.dumps(request.raw)
-
-    await rig.start()
-    rig.model.faults.add(refusal, times=None, when=holds_it)
-    anna, chat = rig.anna()
-    assert (await rig.ask(anna, chat, "unreadable")).text == sentence("error.refused")
-    assert (await rig.ask(anna, chat, "Hello again")).text == "All right."
 
 
 async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.talk import said
-from tests.servers.model_api import Break, Dialect, ModelApiServer, Reply, Scripted, server_error
-from tests.servers.model_api.faults import Fault
+from tests.servers.model_api import Dialect, ModelApiServer, Reply, Scripted, server_error
 
 SPARE_KEY = "sk-of-the-spare"
 
@@ -66,24 +65,3 @@ async def test_a_kill_between_both_models_leaves_one_answer(
     assert (await chat.wait_for_reply(after=asked)).text == "Spare."
     await rig.bot.wait_for_log("turn closed")
     assert [reply.text for reply in chat.replies] == ["Spare."]
-
-
-@pytest.mark.parametrize("fault", [server_error(), Break.HANG], ids=["refuses", "is silent"])
-async def test_a_dead_first_model_is_asked_by_few_of_the_turns(
-    fallback_rig: Rig, spare: ModelApiServer, fault: Fault
-) -> None:
-    """`tests/bot/model/test_resilience.py` says how long a turn may wait for it."""
-    rig = fallback_rig
-    spare.responder = Scripted(Reply("Spare.", delay_s=0.3))
-    rig.model.faults.add(fault, times=None)
-    await rig.start(model_timeout_s=4)
-    anna, chat = rig.anna()
-    await rig.ask(anna, chat, "Are you there?")
-
-    async def talk(user_id: int) -> None:
-        person, private = rig.person(user_id, f"P{user_id}")
-        for number in range(4):
-            assert (await rig.ask(person, private, f"Question {number}")).text == "Spare."
-
-    await asyncio.gather(*(talk(2000 + number) for number in range(5)))
-    assert len(rig.requests) < 8

@@ -1,33 +1,10 @@
 """A reasoning model answers like any other, and its reasoning is stored nowhere."""
 
 from tests.acceptance.rig import Rig
-from tests.acceptance.sentences import sentence
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
 
 THOUGHTS = "Perhaps they mean the harbour at Kirkwall? " * 30
-
-
-async def test_reasoning_that_uses_up_the_output_tokens_delays_the_answer_but_does_not_replace_it(
-    model_rig: Rig,
-) -> None:
-    rig = model_rig
-    await rig.start(openai_reasoning="medium")
-    anna, chat = rig.anna()
-    lost = Reply("", finish_reason="length", thoughts=THOUGHTS)
-    for late in (
-        lost,
-        Reply("", thoughts=THOUGHTS),
-        Reply("Where", (), "length", thoughts=THOUGHTS),
-    ):
-        rig.script.then(late, Reply("In Kirkwall.", thinking_s=0.5))
-        assert (await rig.ask(anna, chat, "Where is it?")).text == "In Kirkwall."
-    assert [request.effort for request in rig.requests] == ["medium", "low"] * 3
-
-    rig.script.then(lost, lost)
-    reply = await rig.ask(anna, chat, "And now?")
-    line = await rig.bot.wait_for_log("no answer")
-    assert reply.text == sentence("error.turn", reference=line["reference"])
 
 
 async def test_reasoning_is_returned_within_a_turn_and_never_stored(

@@ -150,32 +150,3 @@ async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_r
     await rig.telegram.wait_for(lambda: is_erased(question))
     assert HEADING not in await memory()
     assert await command("/memory topics off") == sentence("topics.off")
-
-
-async def test_topics_of_a_group_recall_each_other_where_its_admins_want_it(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    remember_with(rig)
-    await rig.start(learn="synopses")
-    (anna, _), (ben, _) = rig.person(1001, "Anna", "en"), rig.person(1002, "Ben", "en")
-    group = rig.telegram.group("Club", [anna, ben], admins=[anna])
-    boats, taxes = group.add_topic("Boats", 5), group.add_topic("Taxes", 6)
-
-    async def ask(person: Person, text: str, topic: Topic) -> str:
-        return (await ask_and_learn(rig, person, group, text, topic=topic)).text
-
-    async def memory() -> str:
-        await ask(ben, f"{US} Where does the Aurora lie?", taxes)
-        return main_requests(rig)[-1].memory
-
-    await ask(ben, f"{US} The Aurora lies in the harbour of Genoa", boats)
-    await ask_first(rig, ben, group, "/memory topics", topic=taxes)
-    assert await memory() == ""
-    for topic in (boats, taxes):
-        said = await ask_first(rig, anna, group, "/memory topics", topic=topic)
-        assert said.text == sentence("topics.group_on")
-    assert "another topic] Ben: The Aurora lies in the harbour of Genoa" in await memory()
-    said = await ask_first(rig, anna, group, "/memory topics off", topic=boats)
-    assert said.text == sentence("topics.group_off")
-    assert HEADING not in await memory()

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from bot.agent.agent import MessageRefused, PicturesDeclined, run_agent
-from bot.model.model_errors import ContentRefused, ModelUnavailable
+from bot.model.model_errors import ContentRefused, ModelRefused, ModelUnavailable
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
 from memory.message import Picture
@@ -69,10 +69,11 @@ async def test_a_prompt_that_is_refused_without_its_pictures_is_tried_alone_with
     assert (context.memory_context, context.are_pictures_refused) == ("", False)
 
 
+@pytest.mark.parametrize("refused", [REFUSED, ModelRefused("Too large", 413)])
 async def test_a_message_is_refused_if_only_a_harmless_one_is_taken_instead(
-    context: AgentContext, tokens: TokenCounter
+    context: AgentContext, tokens: TokenCounter, refused: ModelRefused
 ) -> None:
-    agent = Deciding(REFUSED, REFUSED, REFUSED, ANSWER)
+    agent = Deciding(refused, refused, refused, ANSWER)
     with pytest.raises(MessageRefused):
         await run_agent(agent, toolbox_of(tokens), context)
     assert [pictures for pictures, _ in agent.saw] == [True, False, True, False]
