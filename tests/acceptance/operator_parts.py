@@ -97,13 +97,6 @@ class Painter(AIContextBehavior):
     functions = (Tool("draw_berths", "Draw the berths.", NoArguments, draw, is_untrusted=False),)
 
 
-class Ticket(BaseModel):
-    """A ticket; both fields are required."""
-
-    key: str = Field(description="The ticket's key")
-    description: str = Field(description="What it is about")
-
-
 class Diary(BaseModel):
     """What is learned of meals."""
 
@@ -138,30 +131,6 @@ class Meals(LearningBehavior):
         return f"Meals: {diary.text}" if diary else ""
 
 
-class TicketPart(Arguments):
-    """One or both fields."""
-
-    key: str = Field("", description="The ticket's key")
-    description: str = Field("", description="What it is about")
-
-
-class Tickets(AIContextBehavior):
-    """Sets fields of the ticket, and tells the model if they cannot be kept."""
-
-    name = "tickets"
-
-    def __init__(self, store: BehaviorStore) -> None:
-        self._store = store
-        tool = Tool("note_ticket", "Note the ticket.", TicketPart, self._note, is_untrusted=False)
-        self.functions = (tool,)
-
-    async def _note(self, part: TicketPart, context: AgentContext) -> str:
-        assert context.call_context
-        fields = part.model_dump(exclude_defaults=True)
-        await self._store.set_domain(context.call_context, fields)
-        return "Noted."
-
-
 class OneExchange:
     """Shows only the first exchange of the window."""
 
@@ -182,10 +151,6 @@ class Porter:
             case "Fall over":
                 raise ValueError(context.user_message.text)
         return await self._ours.next_action(context)
-
-
-def tickets(_: Services) -> Feature:
-    return Feature(name="tickets", replaces=Replacements(knowledge_base=Ticket))
 
 
 def berths(_: Services) -> Feature:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.acceptance.rig import Rig
-from tests.servers.bot_api import Call, FloodWait, Hang, Refuse
+from tests.servers.bot_api import Call, FloodWait, Hang
 from tests.servers.model_api import Reply, tool_call
 
 DRAFT = "sendMessageDraft"
@@ -50,13 +50,9 @@ async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each
     assert len(rig.requests) == 2
 
 
-@pytest.mark.parametrize(
-    "trouble",
-    [Refuse(400, "Bad Request: TEXTDRAFT_PEER_INVALID"), FloodWait(60), Hang(60)],
-    ids=["400", "429", "silence"],
-)
+@pytest.mark.parametrize("trouble", [FloodWait(60), Hang(60)], ids=["429", "silence"])
 async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(
-    webhook_rig: Rig, trouble: Refuse | FloodWait | Hang
+    webhook_rig: Rig, trouble: FloodWait | Hang
 ) -> None:
     """Who waited for a draft would wait for a minute, which is longer than any wait here."""
     rig = webhook_rig

@@ -12,38 +12,6 @@ from tests.stored import everything_stored
 PARTS = "tests.acceptance.operator_parts"
 
 
-async def test_a_ticket_is_filled_step_by_step_and_too_long_a_text_loses_its_end(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    model = remember_with(rig)
-    model.read = lambda _: {"running_state": None}
-    await rig.start(
-        learn="state",
-        learn_every_turns=1,
-        features=f"{PARTS}:tickets",
-        behaviors=f"{PARTS}:Tickets",
-    )
-    anna, chat = rig.anna()
-
-    async def note(text: str, answer: str, **fields: str) -> None:
-        call = tool_call("note_ticket", **fields)
-        rig.script.on(text, Reply(tool_calls=(call,)), answer)
-        assert (await ask_and_learn(rig, anna, chat, text)).text == answer
-
-    await note("Open AB-1", "Opened.", key="AB-1")
-    await note("It rains in", "Noted.", description="rain " * 900)
-    await ask_and_learn(rig, anna, chat, "And what is open?")
-    shown = main_requests(rig)[-1].memory
-    assert '"domain": {"key": "AB-1", "description": "rain rain' in shown
-    assert 'rain rain…"}' in shown
-    await note("Rain, in short", "Noted.", description="It rains in")
-    await rig.ask(anna, chat, "What is open?")
-    shown = '"domain": {"key": "AB-1", "description": "It rains in"}'
-    assert shown in main_requests(rig)[-1].memory
-    assert rig.model.log.refusals == []
-
-
 async def test_a_behavior_and_a_namespace_of_one_chat_are_not_seen_in_another(
     webhook_rig: Rig,
 ) -> None:

@@ -9,10 +9,9 @@ import orjson
 
 from tests.acceptance.operator_parts import chart
 from tests.acceptance.rig import ROOT, Rig
-from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
-from tests.servers.bot_api import Chat, Hang, Refuse
+from tests.servers.bot_api import Chat, Hang
 from tests.servers.mcp_shop import Shop, ShopServer
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
@@ -56,21 +55,6 @@ async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(webhook
     assert b"[sent picture: berths.png]" in stored
     assert chart() not in stored
     assert TABLE not in stored
-
-
-async def test_a_group_that_takes_no_files_gets_the_text(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    await rig.start(behaviors="tests.acceptance.operator_parts:Painter")
-    anna, _ = rig.anna()
-    group = rig.telegram.group("Harbour", [anna])
-    rig.script.on("Draw", Reply(tool_calls=(tool_call("draw_berths"),)), "Here they are.")
-    for kind in ("Photo", "Document"):
-        rights = f"Bad Request: not enough rights to send {kind.lower()}s to the chat"
-        rig.telegram.faults.add(Refuse(400, rights), method=f"send{kind}", times=None)
-    await rig.ask(anna, group, "@ricordo_bot Draw the berths")
-    await closed(rig, 1)
-    not_sent = [sentence("answer.not_sent", name=name) for name in ("berths.csv", "berths.png")]
-    assert shown(group) == [("", not_sent[0]), ("", f"Here they are.\n\n{not_sent[1]}")]
 
 
 async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(

@@ -10,47 +10,6 @@ from tests.servers.model_api import Reply
 from tests.valkey import free_port
 
 
-async def test_a_slow_conversation_delays_no_other_conversation(webhook_rig: Rig) -> None:
-    rig, thought = webhook_rig, asyncio.Event()
-    rig.script.on("slowly", Reply("There.", gate=thought))
-    busy = await rig.start(max_concurrent_turns=1)
-    free = rig.another_bot()
-    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    said = await anna.say(annas, "Think slowly")
-    await rig.wait_until_asked("slowly")
-    await free.start()
-    assert (await rig.ask(ben, bens, "Quick?")).text == "All right."
-    await free.wait_for_log("turn closed")
-    thought.set()
-    assert (await annas.wait_for_reply(after=said)).text == "There."
-    await busy.wait_for_log("turn closed")
-    assert (_closed(busy), _closed(free)) == ([1], [1])
-
-
-async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
-    webhook_rig: Rig,
-) -> None:
-    rig, thought = webhook_rig, asyncio.Event()
-    rig.script.on("one", Reply("First.", gate=thought))
-    rig.script.on("two", "Second.")
-    stopped = await rig.start(coalesce_s=0)
-    heir = rig.another_bot()
-    anna, chat = rig.anna()
-    await anna.say(chat, "one")
-    await rig.wait_until_asked("one")
-    await anna.say(chat, "two")
-    await stopped.wait_until(lambda: _events(stopped, "update") == 2)
-    await heir.start()
-    stopping = asyncio.create_task(stopped.stop())
-    await stopped.wait_for_log("stopping")
-    thought.set()
-    await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
-    assert await stopping == 0
-    assert [reply.text for reply in chat.replies] == ["First.", "Second."]
-    await heir.wait_for_log("turn closed")
-    assert (_closed(stopped), _closed(heir), len(rig.requests)) == ([1], [1], 2)
-
-
 async def test_the_turn_of_a_killed_process_is_taken_over_when_its_lease_ends(
     webhook_rig: Rig,
 ) -> None:

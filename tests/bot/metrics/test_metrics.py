@@ -14,7 +14,7 @@ from memory.behaviors.running_state import RunningState
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.acceptance.operator_parts import Ticket
+from tests.acceptance.operator_parts import Berth
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import ScriptedModel
 from tests.settings import Settings
@@ -128,11 +128,11 @@ def test_sends_are_counted_by_outcome() -> None:
 async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory) -> None:
     metrics = Metrics()
     settings = Settings(_env_file=None, learn="state")
-    tickets = Feature(name="tickets", replaces=Replacements(knowledge_base=Ticket))
+    berths = Feature(name="berths", replaces=Replacements(knowledge_base=Berth))
     behaviors = behaviors_of(
-        settings, memory, ScriptedModel(), [tickets], metrics.domain_refused
+        settings, memory, ScriptedModel(), [berths], metrics.domain_refused
     ).behaviors
     [state] = [each for each in behaviors if isinstance(each, RunningState)]
-    for update in ('{"key": "A-1"}', '{"key": 7}'):
+    for update in ('{"number": "A-1"}', '{"number": 7}'):
         state.with_domain("", update)
     assert value(metrics, "ricordo_domain_refusals_total", source="tool") == 1

@@ -246,9 +246,9 @@ async def test_a_slow_conversation_does_not_delay_another(rig: Rig) -> None:
 
 async def test_no_more_turns_run_at_once_than_there_are_slots(rig: Rig) -> None:
     gates = [rig.gate(), rig.gate()]
+    for update_id in (1, 2, 3):
+        await put(rig.memory, update_id, Scope.of_chat(update_id))
     async with rig.working():
-        for update_id in (1, 2, 3):
-            await put(rig.memory, update_id, Scope.of_chat(update_id))
         await rig.runner.begun(2)
         gates[0].opened.set()
         await rig.runner.begun(3)
