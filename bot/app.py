@@ -278,11 +278,11 @@ class App:
         max_waiting = settings.max_pending_conversations
         backpressure = Backpressure(memory.client, memory.keys, max_waiting)
         acts = {kind: act for each in running.features for kind, act in each.arrivals.items()}
-        at_once = ImmediateActions(
+        immediate = ImmediateActions(
             buttons.press, commands.edits.take, memory.stopping, services.chat, acts
         )
         ballast = memory.capacity.ballast
-        self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
+        self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)
         menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
         shown = descriptions(self._catalogue, commands.ways)
         return SetupPlan(self._webhook, menu, shown)

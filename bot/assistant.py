@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.agent.agent import FunctionsBasedAgent, run_agent
+from bot.agent.agent import FunctionsBasedAgent, RunAgent, run_agent
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
@@ -17,7 +17,6 @@ from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.model.models import secret_of
 from bot.operator_classes import agents_of, replaced_by, selector_of
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
-from bot.turn.save_claims import RunAgent
 from bot.turn.tool_questions import RunTools
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior

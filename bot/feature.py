@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from pydantic import BaseModel
 from starlette.routing import BaseRoute
 
+from bot.agent.agent import RunAgent
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import BotCommand, ButtonHandler
 from bot.commands.immediate import Act
@@ -28,7 +29,6 @@ from bot.turn.answer import AnswerStep, FileFetcher
 from bot.turn.draft import TypingIndicator
 from bot.turn.outbox import Finish, Note, Outbox
 from bot.turn.permits import Permits
-from bot.turn.save_claims import RunAgent
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext

@@ -5,7 +5,7 @@ prompt. So the model is asked without the pictures first. If the server refuses 
 message is sent alone. It counts as refused only if the server accepts a harmless one in its place.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,6 +22,8 @@ from memory.work.item import WorkChanges
 
 Assemble = Callable[[AgentContext], Sequence[PromptMessage]]
 """Returns the whole prompt, including the steps of this run so far."""
+RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
+"""Answers what a context holds; raises what `run_agent` raises."""
 
 CUT_OFF = " […]"
 """Shown after a reply that reached its token limit."""

@@ -10,7 +10,7 @@ from bot.commands.access import asker_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
-from bot.telegram.updates import AtOnceUpdate, ButtonPress, IncomingMessage, StoppedDraft
+from bot.telegram.updates import ButtonPress, ImmediateUpdate, IncomingMessage, StoppedDraft
 from memory.queue.signals import Stop, Stopping
 from memory.store.keys import Scope
 
@@ -39,7 +39,7 @@ class ImmediateActions:
     chat: Chat
     acts: Mapping[type[Any], Act]
 
-    async def act(self, update: AtOnceUpdate) -> IncomingMessage | None:
+    async def act(self, update: ImmediateUpdate) -> IncomingMessage | None:
         """Act on an update; return a message that still has to be answered.
 
         Raise `StoreError` or `TelegramError` so that Telegram sends the update again.

@@ -257,18 +257,18 @@ class InternalCalls:
         self, instructions: str, content: str, shape: AnswerShape
     ) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
-        with self._guarded():
+        with self._attempt():
             return await self.models.ask(lambda model: model.fill(instructions, content, shape))
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
-        with self._guarded():
+        with self._attempt():
             return await self.models.ask(
                 lambda model: model.write(instructions, content, max_tokens)
             )
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _attempt(self) -> Iterator[None]:
         """Turn errors of models into those of internal calls."""
         try:
             with self.guard.attempt():

@@ -1,4 +1,4 @@
-"""The model's Markdown as message parts: text with legal entities, cut to what Telegram accepts.
+"""The model's Markdown as message parts: text with valid entities, cut to what Telegram accepts.
 
 Telegram would repair or drop entities that break its nesting rules (tdlib, MessageEntity.cpp): one
 entity contains another whole or not at all. None contains its own type. `pre` and `code` contain
@@ -76,7 +76,7 @@ def parsed(markdown: str) -> tuple[str, tuple[Entity, ...]]:
     text, entities = with_visible_hosts(text, entities)
     if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than text
         return source, ()
-    return text, legal(entities)
+    return text, valid_entities(entities)
 
 
 def _entity(found: MessageEntity) -> Entity:
@@ -134,7 +134,7 @@ _SOLID = _CODE | {"text_link", "date_time"}
 _STYLES = ("bold", "italic", "strikethrough", "spoiler")
 
 
-def legal(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+def valid_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
     """Return entities that may stand together, outer before inner, in order of offsets.
 
     Code wins over the styles around it, the outer link or quote over the inner one. Types that

@@ -1,7 +1,7 @@
 """Cuts a long text into parts that Telegram takes: at most 4096 UTF-16 units and 100 entities each.
 
 A cut falls between paragraphs, lines, sentences or words, and no word is lost. Pure functions of a
-text and legal entities; they know nothing of Markdown.
+text and valid entities; they know nothing of Markdown.
 """
 
 import re
@@ -26,7 +26,7 @@ _BLANK = re.compile(r"\s*+")
 def split(
     text: str, entities: Sequence[Entity] = (), max_utf16: int = MAX_UTF16
 ) -> tuple[Part, ...]:
-    """Return parts in order, none of them blank; `entities` are legal and ordered."""
+    """Return parts in order, none of them blank; `entities` are valid and ordered."""
     units: Sequence[int] = range(len(text) + 1)
     if text and max(text) > "\uffff":
         units = list(accumulate((1 + (char > "\uffff") for char in text), initial=0))

@@ -136,7 +136,7 @@ class WorkLoop:
     async def _begin_turn(self, taken: TakenWork, message: IncomingMessage, due: float) -> None:
         """Have a turn answer the message of a task, alone; it waits where nothing is kept now."""
         body = to_bytes(message)
-        entry = Entry(message.update_id, message.sender.id, is_command=True, body=body)
+        entry = Entry(message.update_id, message.sender.id, is_alone=True, body=body)
         if await self._items.close(taken, due, entry.to_member()):
             log.info("work done", kind=taken.item.kind, outcome="turn")
         else:

@@ -30,10 +30,10 @@ from bot.telegram.errors import (
 from bot.telegram.trace_context import trace_of_update
 from bot.telegram.updates import (
     AlbumPart,
-    AtOnceUpdate,
     ButtonPress,
     ChatMigration,
     Ignored,
+    ImmediateUpdate,
     IncomingMessage,
     StoppedDraft,
     Stranger,
@@ -61,7 +61,7 @@ RawUpdate = Mapping[str, object]
 Read = Callable[[RawUpdate], Update]
 """Returns what an update means to us; raises `UnreadableUpdate`."""
 
-ActAtOnce = Callable[[AtOnceUpdate], Awaitable[IncomingMessage | None]]
+ActImmediately = Callable[[ImmediateUpdate], Awaitable[IncomingMessage | None]]
 """Acts on what does not wait; a repeated call changes nothing.
 Returns a message that still has to be answered in its turn. Raises `StoreError` or
 `TelegramError`."""
@@ -135,13 +135,13 @@ class Intake:
         self,
         read: Read,
         mailbox: Mailbox,
-        act_at_once: ActAtOnce,
+        act_immediately: ActImmediately,
         ballast: Ballast,
         backpressure: Backpressure,
     ) -> None:
         self._read = read
         self._mailbox = mailbox
-        self._act_at_once = act_at_once
+        self._act_immediately = act_immediately
         self._ballast = ballast
         self._backpressure = backpressure
         self._albums = Albums(mailbox, self._store)
@@ -181,7 +181,7 @@ class Intake:
                 | StoppedDraft()
                 | ThumbsDown()
                 | Stranger()
-                | IncomingMessage(acts_at_once=True)
+                | IncomingMessage(is_immediate=True)
             ):
                 if waiting := await self._act(update):
                     if _is_message(waiting):
@@ -236,13 +236,13 @@ class Intake:
             outcome = Outcome.DROPPED
         log.info("update", update=message.update_id, conversation=tag, outcome=outcome.value)
 
-    async def _act(self, update: AtOnceUpdate) -> IncomingMessage | None:
+    async def _act(self, update: ImmediateUpdate) -> IncomingMessage | None:
         """Act on an update that does not wait. One that can never succeed is dropped.
 
         A client can put anything into a press, and Telegram would hold back the updates behind it.
         """
         try:
-            return await self._act_at_once(update)
+            return await self._act_immediately(update)
         except (StoreRefused, *DECLINED) as error:
             reason = type(error).__name__
             log.warning("update dropped", update=update.update_id, reason=reason)

@@ -89,7 +89,7 @@ class SendRateLimiter:
         """
         is_settled = not self.is_on
         while not is_settled:
-            permit = await self._chats.take(chat_id, _pace(chat_id))
+            permit = await self._chats.take(chat_id, _rate_of(chat_id))
             chat_wait_s = permit.wait_s
             if not permit.is_taken:
                 raise FloodWait(chat_wait_s)
@@ -102,7 +102,7 @@ class SendRateLimiter:
             if bot_wait_s > _NOTHING_S:
                 yield bot_wait_s
             has_waited = max(chat_wait_s, bot_wait_s) > _NOTHING_S
-            is_settled = not (has_waited and await self._chats.ban_s(chat_id, _pace(chat_id)))
+            is_settled = not (has_waited and await self._chats.ban_s(chat_id, _rate_of(chat_id)))
 
     async def take_spare(self, chat_id: int) -> bool:
         """Take a permit for a call that may be left out; return false if an answer could need it.
@@ -114,7 +114,7 @@ class SendRateLimiter:
         if not self._all.has_spare(self._now()):
             return False
         with suppress(StoreError):
-            if await self._chats.take_spare(chat_id, _pace(chat_id)):
+            if await self._chats.take_spare(chat_id, _rate_of(chat_id)):
                 self._all.take(self._now())
                 return True
         return False
@@ -137,16 +137,16 @@ class SendRateLimiter:
         """Count a call that is made at once; raise `FloodWait` while its chat is closed."""
         if self.is_on:
             with suppress(StoreError):
-                place = await self._chats.count(chat_id, _pace(chat_id))
-                if not place.is_taken:
-                    raise FloodWait(place.ban_s)
+                permit = await self._chats.count(chat_id, _rate_of(chat_id))
+                if not permit.is_taken:
+                    raise FloodWait(permit.ban_s)
             self._all.take(self._now())
 
     async def close(self, chat_id: int, for_s: float) -> None:
         """Close a chat as long as Telegram bans it: calls during a ban lengthen it."""
         if self.is_on:
             with suppress(StoreError):
-                await self._chats.ban(chat_id, _pace(chat_id), for_s)
+                await self._chats.ban(chat_id, _rate_of(chat_id), for_s)
 
 
 async def share_with_workers(
@@ -161,7 +161,7 @@ async def share_with_workers(
         limiter.share(max(1, await ready_queue.count_consumers(int(lease_s * 1000))))
 
 
-def _pace(chat_id: int) -> Rate:
+def _rate_of(chat_id: int) -> Rate:
     return _PRIVATE if chat_id > 0 else _GROUP
 
 

@@ -107,10 +107,10 @@ class UpdateReader:
                     update_id, stopped["chat"]["id"], topic_id_, stopped["draft_id"]
                 )
             case {"message_reaction": dict(reaction)}:
-                disliked = read_reaction(update_id, reaction)
-                is_ours = disliked and self._serves(disliked.sender.id, disliked.chat_id)
-                reason = "stranger" if disliked else "reaction"
-                return disliked if disliked and is_ours else Ignored(update_id, reason)
+                thumbs_down = read_reaction(update_id, reaction)
+                is_ours = thumbs_down and self._serves(thumbs_down.sender.id, thumbs_down.chat_id)
+                reason = "stranger" if thumbs_down else "reaction"
+                return thumbs_down if thumbs_down and is_ours else Ignored(update_id, reason)
             case {"my_chat_member": dict(membership)}:
                 change = telegram.ChatMemberUpdated.de_json(membership)
                 return self._read_membership(update_id, change)

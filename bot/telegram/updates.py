@@ -173,7 +173,7 @@ class IncomingMessage:
         return self.command == RETRY and self.kind != "command"
 
     @property
-    def acts_at_once(self) -> bool:
+    def is_immediate(self) -> bool:
         """Whether intake acts on the message without waiting for a turn."""
         return self.is_rewording or (self.kind, self.command) == ("command", "stop")
 
@@ -268,8 +268,10 @@ class Stranger:
     place: str
 
 
-AtOnceUpdate = ButtonPress | StoppedDraft | ThumbsDown | IncomingMessage | Stranger | ChatMigration
-Update = AtOnceUpdate | AlbumPart | TopicNamed | Ignored
+ImmediateUpdate = (
+    ButtonPress | StoppedDraft | ThumbsDown | IncomingMessage | Stranger | ChatMigration
+)
+Update = ImmediateUpdate | AlbumPart | TopicNamed | Ignored
 
 
 _DEFAULTS = [field.default for field in fields(IncomingMessage)]

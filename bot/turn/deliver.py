@@ -183,7 +183,7 @@ class Deliverer:
         shielded: its refusal is seen in any case.
         """
 
-        async def guarded() -> T:
+        async def stepping() -> T:
             try:
                 return await step
             except Superseded:
@@ -194,7 +194,7 @@ class Deliverer:
                     await self._delete(chat_id, late)
                 raise
 
-        return await shielded(guarded())
+        return await shielded(stepping())
 
     async def _delete(self, chat_id: int, message_id: int) -> None:
         try:

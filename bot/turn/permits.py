@@ -104,9 +104,9 @@ def _needed(opened: OpenTurn) -> list[_Permit]:
     sent = [
         from_bytes(each.body)
         for each in opened.entries
-        if each.is_command or b'"photo"' in each.body or b'"voice"' in each.body
+        if each.is_alone or b'"photo"' in each.body or b'"voice"' in each.body
     ]
-    if first.is_command and sent[0].kind == "command":
+    if first.is_alone and sent[0].kind == "command":
         return []
     photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
     if photos or any(map(_is_large, sent)):

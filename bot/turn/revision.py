@@ -209,7 +209,7 @@ def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:
 def _change(request: Request, sender_id: int, asked: IncomingMessage) -> tuple[bytes, bytes]:
     """Return the waiting entry of a request and its new form."""
     entry = request.entries[-1]
-    changed = Entry(entry.update_id, sender_id, entry.is_command, to_bytes(asked))
+    changed = Entry(entry.update_id, sender_id, entry.is_alone, to_bytes(asked))
     return entry.to_member(), changed.to_member()
 
 

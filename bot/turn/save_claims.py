@@ -11,19 +11,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.agent.agent import RunAgent
 from bot.turn.outbox import Finish, Note
 from bot.turn.tool_questions import AgreedRun
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_mode import Mode
-from memory.behaviors.steps import FinishAction
 from memory.scopes.writes import ForgetRecord
 from memory.store.keys import Scope
 
 NOTHING_KEPT = "claims.nothing_kept"
 """The key of what is said later, if learning has kept nothing of what the answer says it saved."""
-
-RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
-"""Answers what a context holds; raises `ModelError` or `MessageRefused`."""
 
 _MAX_CHARS = 8_000
 

@@ -145,9 +145,9 @@ class BatchLearner:
             learned = behavior.learn(batch, self._shape.validate(behavior.name, raw))
             _check_size(learned)
         except (PartInvalid, PartRejected) as error:
-            told = error.tell if isinstance(error, PartRejected) else ""
-            log.warning("part rejected", behavior=behavior.name, reason=str(error), told=told)
-            return PartRejected(str(error), told)
+            reason, feedback = str(error), error.tell if isinstance(error, PartRejected) else ""
+            log.warning("part rejected", behavior=behavior.name, reason=reason, feedback=feedback)
+            return PartRejected(reason, feedback)
         is_untrusted = batch.holds_untrusted or progress.state(behavior).is_untrusted
         return replace(learned, is_untrusted=learned.is_untrusted or is_untrusted)
 
@@ -228,7 +228,7 @@ def batch_of(
         here=progress.here,
         facts=progress.facts,
         now=progress.now,
-        refusal=progress.failures(behavior).told,
+        refusal=progress.failures(behavior).feedback,
         state=progress.state(behavior).text,
     )
 

@@ -91,14 +91,14 @@ class Progress:
             fields.append(state)
         return Write(learned.entries, fields, learned_from=source)
 
-    def after_failure(self, behavior: LearningBehavior, told: str = "") -> Write:
+    def after_failure(self, behavior: LearningBehavior, feedback: str = "") -> Write:
         """Return what to write after a bad part; each one doubles the wait.
 
-        `told` is what the model is told when it is asked again.
+        `feedback` says to the model why, when it is asked again.
         """
         failures = self.failures(behavior)
-        pause_s = min(_FIRST_PAUSE_S * 2**failures.count, _MAX_PAUSE_S)
-        more = replace(failures, count=failures.count + 1, again_at=self.now + pause_s, told=told)
+        again_at = self.now + min(_FIRST_PAUSE_S * 2**failures.count, _MAX_PAUSE_S)
+        more = replace(failures, count=failures.count + 1, again_at=again_at, feedback=feedback)
         source = None if self.target(behavior) is self.here else self.here
         return Write(fields=[more], learned_from=source)
 

@@ -56,19 +56,19 @@ class Outcome(StrEnum):
 class Entry:
     """One waiting update: what the queue must know, and `body`, which only the bot reads.
 
-    `is_command`: it is answered alone, as a command, a file, an edit and the beginning of a session
+    `is_alone`: it is answered alone, as a command, a file, an edit and the beginning of a session
     are. `is_grouped`: it is forwarded or of an album, so others may come with it.
     """
 
     update_id: int
     sender_id: int
-    is_command: bool
+    is_alone: bool
     body: bytes
     is_grouped: bool = False
 
     def to_member(self) -> bytes:
         """Return the member of the mailbox."""
-        kind = b"c" if self.is_command else b"f" if self.is_grouped else b"t"
+        kind = b"c" if self.is_alone else b"f" if self.is_grouped else b"t"
         return b"%d|%d|%b|%b" % (self.update_id, self.sender_id, kind, self.body)
 
     @classmethod

@@ -78,8 +78,8 @@ class TurnStore:
         acquire = self._store.call("acquire", conversation, request)
         facts_calls = []
         if (person := conversation.facts_scope) != conversation:  # it has a scope of its own
-            known = {"cursor": (cursor.facts or Cursor()).of_records, "max": self._tail}
-            facts_calls = [self._store.call("read_scope", person, known)]
+            facts_request = {"cursor": (cursor.facts or Cursor()).of_records, "max": self._tail}
+            facts_calls = [self._store.call("read_scope", person, facts_request)]
         asked_at = asyncio.get_running_loop().time()
         answer, *facts = await self._store.client.pipeline([acquire, *facts_calls])
         begun = begun_turn(conversation, answer, asked_at)

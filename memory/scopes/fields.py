@@ -167,8 +167,8 @@ class Watermark(Field):
 class Failures(Field):
     """How often in a row a behavior rejected its part of the answer, and when to ask again.
 
-    `learner` is named as in `Watermark`; `again_at` is in Unix seconds. `told` says to the model
-    why. Every erasure takes these words, because a behavior of an operator wrote them.
+    `learner` is named as in `Watermark`; `again_at` is in Unix seconds. `feedback` says why
+    to the model. Every erasure takes it, because a behavior of an operator wrote it.
     """
 
     PREFIX = "failures"
@@ -176,19 +176,19 @@ class Failures(Field):
     learner: str
     count: int = 0
     again_at: float = 0
-    told: str = ""
+    feedback: str = ""
 
     def without(self, erased: Erased) -> Self:  # noqa: ARG002 - every rule takes `erased`
         """Keep the numbers."""
-        return replace(self, told="")
+        return replace(self, feedback="")
 
     def _stored(self) -> str:
-        return f"{self.count}|{self.again_at:.0f}|{self.told}" if self.count else ""
+        return f"{self.count}|{self.again_at:.0f}|{self.feedback}" if self.count else ""
 
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
-        count, again_at, told = (*stored.split("|", 2), "", "")[:3]
-        return cls(key, int(count or 0), float(again_at or 0), told)
+        count, again_at, feedback = (*stored.split("|", 2), "", "")[:3]
+        return cls(key, int(count or 0), float(again_at or 0), feedback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,16 +200,16 @@ class DenseIndex:
 
         How many are used depends on the count alone; it is at least ten of eleven.
         """
-        settled = math.ceil(_STEP ** int(math.log(self.vectors, _STEP)))
-        if settled == self._centred_on:
+        count_in_mean = math.ceil(_STEP ** int(math.log(self.vectors, _STEP)))
+        if count_in_mean == self._centred_on:
             return
-        rows = np.flatnonzero(self.present)[:settled]
-        self._centred_on, self._centred_to = settled, int(rows[-1]) + 1
+        rows = np.flatnonzero(self.present)[:count_in_mean]
+        self._centred_on, self._centred_to = count_in_mean, int(rows[-1]) + 1
         total = np.zeros_like(self._centre)
         for block in blocks(self._centred_to):  # rows without a vector are zero
             total += self._unit[block] @ self._matrix[block].astype(np.float32)
-        self._centre = total * np.float32(self._centring / settled)
-        length = settled / max(float(self._unit[: self._centred_to].sum()), _FLAT)
+        self._centre = total * np.float32(self._centring / count_in_mean)
+        length = count_in_mean / max(float(self._unit[: self._centred_to].sum()), _FLAT)
         self._threshold = np.rint(self._centre * np.float32(length)).astype(np.int8)
         self._measured = 0
         self._background = self._far_apart(rows)

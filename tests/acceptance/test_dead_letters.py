@@ -25,7 +25,7 @@ async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> N
     """Put an entry into a chat's mailbox that no version of the bot can read."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
     rooms = Store(store, rig.keys, Scripts(store), asyncio.Event(), ttl_s=3600)
-    entry = Entry(update_id, person.id, is_command=False, body=GARBAGE)
+    entry = Entry(update_id, person.id, is_alone=False, body=GARBAGE)
     await Mailbox(rooms).put(Scope.of_chat(chat.id), entry)
     await store.close()
 

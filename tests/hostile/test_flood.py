@@ -35,10 +35,8 @@ def mailbox(store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.Monkey
     return Memory(store, 42, tokens, None, OPTIONS).mailbox
 
 
-async def put(
-    mailbox: Mailbox, update_id: int, sender: int, *, is_command: bool = False
-) -> Outcome:
-    return await mailbox.put(GROUP, Entry(update_id, sender, is_command, b"words"))
+async def put(mailbox: Mailbox, update_id: int, sender: int, *, is_alone: bool = False) -> Outcome:
+    return await mailbox.put(GROUP, Entry(update_id, sender, is_alone, b"words"))
 
 
 async def test_a_flood_is_refused_only_to_its_sender(mailbox: Mailbox) -> None:
@@ -54,9 +52,9 @@ async def test_commands_have_their_own_share(mailbox: Mailbox) -> None:
     for update_id in range(1, 4):
         await put(mailbox, update_id, ANN)
     for update_id in range(11, 14):
-        assert await put(mailbox, update_id, ANN, is_command=True) is Outcome.TAKEN
+        assert await put(mailbox, update_id, ANN, is_alone=True) is Outcome.TAKEN
     with pytest.raises(MailboxFull):
-        await put(mailbox, 14, ANN, is_command=True)
+        await put(mailbox, 14, ANN, is_alone=True)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ class Talk:
         )
         self._rig.model.answer = exchange.answer
         began = perf_counter()
-        entry = Entry(said.update_id, PERSON, is_command=False, body=to_bytes(said))
+        entry = Entry(said.update_id, PERSON, is_alone=False, body=to_bytes(said))
         await self.memory.mailbox.put(HERE, entry)
         turn = await self.memory.turns.acquire(HERE, self.memory.histories.cursor(HERE))
         assert isinstance(turn, OpenTurn), turn

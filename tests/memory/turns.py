@@ -19,7 +19,7 @@ ANN, BOB = 7, 8
 async def put(
     memory: Memory, update_id: int, conversation: Scope = HERE, *, sender: int = ANN
 ) -> Outcome:
-    entry = Entry(update_id, sender, is_command=False, body=f"text {update_id}".encode())
+    entry = Entry(update_id, sender, is_alone=False, body=f"text {update_id}".encode())
     return await memory.mailbox.put(conversation, entry)
 
 

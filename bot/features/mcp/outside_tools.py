@@ -35,7 +35,7 @@ _MAX_SCHEMA_CHARS = 4_000
 _LIST_TIMEOUT_S = 20.0
 """A command may have to import a lot; it takes several seconds on a busy machine."""
 _MAX_NAME_CHARS = 64
-_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_INVALID = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_SHOWN_CHARS = 1_000
 
 
@@ -98,7 +98,7 @@ async def usable_tools(server: McpServer, timeout_s: float) -> list[Tool[Any]]:
 def _tools(server: OutsideServer, listed: Sequence[types.Tool]) -> Iterator[Tool[Any]]:
     """Yield each tool that the model can use."""
     for each in listed:
-        name = _legal_name(server.name, each.name)
+        name = _valid_name(server.name, each.name)
         parameters = _parameters(each.input_schema)
         if parameters is None:
             log.warning("tool of MCP server has an unusable schema", tool=name)
@@ -118,13 +118,13 @@ def _tools(server: OutsideServer, listed: Sequence[types.Tool]) -> Iterator[Tool
         )
 
 
-def _legal_name(server: str, tool: str) -> str:
+def _valid_name(server: str, tool: str) -> str:
     """Return a name that every model server takes.
 
     If it differs from the tool's own name, it ends with a checksum of that name. So it is the same
     at each start, and two such tools have two names.
     """
-    name = _ILLEGAL.sub("_", f"{server}__{tool}")
+    name = _INVALID.sub("_", f"{server}__{tool}")
     if name == f"{server}__{tool}" and tool and len(name) <= _MAX_NAME_CHARS:
         return name
     mark = f"_{zlib.crc32(tool.encode('utf-8', 'replace')):08x}"

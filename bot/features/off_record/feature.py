@@ -61,7 +61,7 @@ class OffRecordCommands:
         # Telegram's ids are positive, so this one says that nobody sent it. It replies to nothing.
         back = replace(asked, update_id=-asked.update_id, command="back", text="")
         back = replace(back, replied_to=0, reply=None)
-        end = Entry(back.update_id, asked.sender.id, is_command=True, body=to_bytes(back))
+        end = Entry(back.update_id, asked.sender.id, is_alone=True, body=to_bytes(back))
         await self._sessions.begin(conversation, asked.sent_at, until, end)
         zone = (await self._scopes.read(conversation.facts_scope)).zone
         moment = self._sentences.local(language, until, zone)

@@ -1,10 +1,10 @@
 """What pictures add to the bot."""
 
+from bot.agent.agent import RunAgent
 from bot.feature import Feature, Services
 from bot.features.pictures.describing import SEND_PHOTO_AGAIN, DescribingAgent
 from bot.features.pictures.seeing import PictureNote, PictureStep
 from bot.features.pictures.settings import PictureSettings
-from bot.turn.save_claims import RunAgent
 
 
 def feature(services: Services) -> Feature:

@@ -52,7 +52,7 @@ def feature(services: Services) -> Feature:
                 section="memory",
             )
         ],
-        arrivals={ThumbsDown: why.read_dislike},
+        arrivals={ThumbsDown: why.read_thumbs_down},
         learned=[marks.show],
         erasing=[leave_all],
     )
@@ -150,35 +150,35 @@ class WhyCommand:
             pressed, conversation, f"{PAGE}.{page}"
         )
 
-    async def read_dislike(self, disliked: ThumbsDown) -> IncomingMessage | None:
+    async def read_thumbs_down(self, thumbs_down: ThumbsDown) -> IncomingMessage | None:
         """Read a 👎 on one of our newest answers as the command in reply to it, else None.
 
         Telegram does not say in which topic the message stands, so our log is searched for it.
         Raise `StoreError`.
         """
-        memory, chat_id = self._memory, disliked.chat_id
-        tags = await memory.client.call("HKEYS", memory.keys.person(disliked.sender.id))
+        memory, chat_id = self._memory, thumbs_down.chat_id
+        tags = await memory.client.call("HKEYS", memory.keys.person(thumbs_down.sender.id))
         spoken_in = (Scope(tag.decode()) for tag in tags)
         topics = {each.topic_id for each in spoken_in if each.chat_id == chat_id} - {0}
         for topic_id in (0, *sorted(topics, reverse=True)[:_MAX_TOPICS]):
             scope = await memory.mailbox.resolve(Scope.of_chat(chat_id, topic_id))
-            if await self._got_answer(disliked, scope):
+            if await self._got_answer(thumbs_down, scope):
                 return IncomingMessage(
-                    update_id=disliked.update_id,
+                    update_id=thumbs_down.update_id,
                     chat_id=chat_id,
                     topic_id=topic_id,
-                    is_group=disliked.is_group,
-                    message_id=disliked.message_id,
-                    sent_at=disliked.sent_at,
-                    sender=disliked.sender,
+                    is_group=thumbs_down.is_group,
+                    message_id=thumbs_down.message_id,
+                    sent_at=thumbs_down.sent_at,
+                    sender=thumbs_down.sender,
                     kind="command",
                     text="",
                     command=NAME,
-                    replied_to=disliked.message_id,
+                    replied_to=thumbs_down.message_id,
                 )
         return None
 
-    async def _got_answer(self, disliked: ThumbsDown, conversation: Scope) -> bool:
+    async def _got_answer(self, thumbs_down: ThumbsDown, conversation: Scope) -> bool:
         """Return whether the message is an answer there; in a group, one to this person.
 
         Otherwise everybody's 👎 in a group would be answered.
@@ -187,11 +187,11 @@ class WhyCommand:
         exchanges = {
             message.exchange
             for message in messages
-            if message.role == "assistant" and disliked.message_id in message.message_ids
+            if message.role == "assistant" and thumbs_down.message_id in message.message_ids
         }
         return any(
             message.exchange in exchanges
-            and (not disliked.is_group or message.sender_id == disliked.sender.id)
+            and (not thumbs_down.is_group or message.sender_id == thumbs_down.sender.id)
             for message in messages
         )
 

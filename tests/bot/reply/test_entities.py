@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reply.parts import Entity, Part
-from bot.reply.render import legal
+from bot.reply.render import valid_entities
 from tests.bot.reply.telegram_rules import faults
 
 ENTITIES = st.lists(
@@ -24,37 +24,37 @@ ENTITIES = st.lists(
 
 @given(ENTITIES.filter(lambda found: all(one.type != "blockquote" for one in found)))
 def test_overlapping_entities_become_legal(found: list[Entity]) -> None:
-    assert faults(Part("x" * 50, legal(found))) == []
+    assert faults(Part("x" * 50, valid_entities(found))) == []
 
 
 @given(ENTITIES)
 def test_legal_entities_stay_as_they_are(found: list[Entity]) -> None:
-    once = legal(found)
+    once = valid_entities(found)
 
-    assert {*legal(once)} == {*once}
+    assert {*valid_entities(once)} == {*once}
 
 
 def test_bold_around_code_is_split_into_two() -> None:
     bold, code = Entity("bold", 0, 10), Entity("code", 4, 2)
 
-    assert legal([code, bold]) == (Entity("bold", 0, 4), code, Entity("bold", 6, 4))
+    assert valid_entities([code, bold]) == (Entity("bold", 0, 4), code, Entity("bold", 6, 4))
 
 
 def test_bold_code_is_code() -> None:
-    assert legal([Entity("bold", 0, 3), Entity("code", 0, 3)]) == (Entity("code", 0, 3),)
+    assert valid_entities([Entity("bold", 0, 3), Entity("code", 0, 3)]) == (Entity("code", 0, 3),)
 
 
 def test_code_in_a_link_is_only_a_link() -> None:
     link = Entity("text_link", 0, 3, url="https://a.example")
 
-    assert legal([Entity("code", 0, 3), link]) == (link,)
+    assert valid_entities([Entity("code", 0, 3), link]) == (link,)
 
 
 def test_crossing_styles_are_cut_to_nest() -> None:
     crossing = [Entity("spoiler", 0, 5), Entity("bold", 3, 5)]
 
-    assert legal(crossing) == (Entity("spoiler", 0, 5), Entity("bold", 3, 2))
+    assert valid_entities(crossing) == (Entity("spoiler", 0, 5), Entity("bold", 3, 2))
 
 
 def test_types_without_a_markdown_sign_are_left_out() -> None:
-    assert legal([Entity("underline", 0, 3), Entity("custom_emoji", 0, 2)]) == ()
+    assert valid_entities([Entity("underline", 0, 3), Entity("custom_emoji", 0, 2)]) == ()

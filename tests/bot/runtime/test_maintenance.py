@@ -44,7 +44,7 @@ async def test_after_its_first_sweep_a_process_sweeps_only_if_no_other_does(
     processes = [
         Maintenance(each, BackgroundLearner(each.learn), nothing, nothing) for each in memories
     ]
-    await memories[0].mailbox.put(HERE, Entry(1, 7, is_command=False, body=b"words"))
+    await memories[0].mailbox.put(HERE, Entry(1, 7, is_alone=False, body=b"words"))
     woken = []
     for _ in range(2):
         for process in processes:
@@ -63,7 +63,7 @@ async def test_a_process_that_was_without_redis_sweeps_everything_again(
     )
     await first._sweep()
     await second._sweep()
-    await memories[0].mailbox.put(HERE, Entry(1, 7, is_command=False, body=b"words"))
+    await memories[0].mailbox.put(HERE, Entry(1, 7, is_alone=False, body=b"words"))
     await memories[0].client.call("DEL", memories[0].keys.ready_queue)
 
     async def fail() -> None:

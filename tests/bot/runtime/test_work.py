@@ -335,7 +335,7 @@ async def test_whoever_dies_between_any_two_steps_a_task_has_one_turn(
 async def test_a_task_waits_while_the_conversation_is_off_the_record(memory: Memory) -> None:
     one = a_task()
     await store(memory, one)
-    end = Entry(9, ANN, is_command=True, body=b"[]")
+    end = Entry(9, ANN, is_alone=True, body=b"[]")
     await memory.off_record.begin(HERE, time.time() - 1, time.time() + 60, end)
     due = worker(memory, ScriptedChat([]))
     await work(due)

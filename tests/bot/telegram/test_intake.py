@@ -91,14 +91,14 @@ async def test_a_message_waits_in_its_conversation_as_it_was_read(store: RedisCl
     update = raw.message("Hello")
     await intake_on(store).accept(update)
     (entry,) = await waiting(store)
-    assert (entry.update_id, entry.sender_id, entry.is_command) == (1, 7, False)
+    assert (entry.update_id, entry.sender_id, entry.is_alone) == (1, 7, False)
     assert from_bytes(entry.body) == raw.inbound(update)
     assert await store.call("XLEN", KEYS.ready_queue) == 1
 
 
 async def test_a_command_gets_a_turn_of_its_own(store: RedisClient) -> None:
     await intake_on(store).accept(raw.message("/help"))
-    assert [entry.is_command for entry in await waiting(store)] == [True]
+    assert [entry.is_alone for entry in await waiting(store)] == [True]
 
 
 async def test_what_a_stranger_writes_is_not_stored(store: RedisClient) -> None:

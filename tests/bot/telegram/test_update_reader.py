@@ -461,23 +461,23 @@ def reacted(new: object, old: object = (), **fields: object) -> dict[str, object
     return {"update_id": 1, "message_reaction": reaction}
 
 
-DISLIKED = [{"type": "emoji", "emoji": "👎"}]
+THUMBS_DOWN = [{"type": "emoji", "emoji": "👎"}]
 
 
 def test_only_a_new_dislike_of_a_named_person_counts_among_reactions() -> None:
     others = [{"type": "emoji", "emoji": "👍"}, {"type": "custom_emoji", "custom_emoji_id": "5"}]
     sender = Sender(7, "Anna K.", "Anna", "K.", "de")
-    disliked = ThumbsDown(1, -1005, is_group=True, message_id=11, sender=sender, sent_at=3)
-    assert read(reacted([*others, *DISLIKED], others)) == disliked
+    thumbs_down = ThumbsDown(1, -1005, is_group=True, message_id=11, sender=sender, sent_at=3)
+    assert read(reacted([*others, *THUMBS_DOWN], others)) == thumbs_down
     for raw in (
         reacted(others),
-        reacted((), DISLIKED),
-        reacted([*DISLIKED, *others], DISLIKED),
-        reacted(DISLIKED, user=OTHER_BOT),
-        reacted(DISLIKED, user=None, actor_chat=GROUP),
+        reacted((), THUMBS_DOWN),
+        reacted([*THUMBS_DOWN, *others], THUMBS_DOWN),
+        reacted(THUMBS_DOWN, user=OTHER_BOT),
+        reacted(THUMBS_DOWN, user=None, actor_chat=GROUP),
     ):
         assert ignored(raw) == "reaction"
-    assert ignored(reacted(DISLIKED), 8) == "stranger"
+    assert ignored(reacted(THUMBS_DOWN), 8) == "stranger"
 
 
 @pytest.mark.parametrize("odd", ["x", 5, None, [1], {"emoji": "👎"}], ids=str)
@@ -486,7 +486,7 @@ def test_a_malformed_reaction_is_unreadable(field: str, odd: object) -> None:
     if (field == "date" and odd == 5) or (field == "message_id" and odd == 5):
         return
     with pytest.raises(UnreadableUpdate):
-        read(reacted(DISLIKED, **{field: odd}))
+        read(reacted(THUMBS_DOWN, **{field: odd}))
 
 
 @pytest.mark.parametrize("kind", ["message", "callback_query", "my_chat_member"])

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bot.agent.agent import RunAgent
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.turn.agent_step import AgentStep
@@ -11,7 +12,7 @@ from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Event
 from bot.turn.request import Request
-from bot.turn.save_claims import CheckedAgent, RunAgent
+from bot.turn.save_claims import CheckedAgent
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult

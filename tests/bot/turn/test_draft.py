@@ -214,7 +214,7 @@ def test_a_draft_has_the_number_of_the_waiting_message_also_after_an_edit() -> N
     """By this number a press of Stop finds the turn."""
     edited = replace(raw.inbound(raw.message("new words")), update_id=9, edited_at=60)
     message = Message(0, 0, "user", "new words", 1.0, 7, "Anna", (11,), 1)
-    request = Request((edited,), message, (message,), (Entry(5, 7, is_command=False, body=b""),))
+    request = Request((edited,), message, (message,), (Entry(5, 7, is_alone=False, body=b""),))
     draft = draft_of(DraftChat(), Sentences(Catalogue()), request)
     assert draft
     assert draft.draft_id == 5

@@ -40,7 +40,7 @@ APOLOGY_IN_GERMAN = SENTENCES.say("de", "error.apology", reference="1")
 
 
 async def turn_of(memory: Memory, body: bytes, conversation: Scope) -> OpenTurn:
-    await memory.mailbox.put(conversation, Entry(1, 7, is_command=False, body=body))
+    await memory.mailbox.put(conversation, Entry(1, 7, is_alone=False, body=body))
     return await take(memory, conversation)
 
 

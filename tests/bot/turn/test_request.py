@@ -38,7 +38,7 @@ async def test_joined_messages_have_the_time_of_the_first(
     """A `/forget` between two joined messages has to erase both, because it covers the first."""
     edited = replace(said(2, "hello", 1_003), edited_at=1_004)
     for message in (said(1, "my secret", 1_000), edited):
-        entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
+        entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
         await memory.mailbox.put(HERE, entry)
     request = unpack(await take(memory), tokens)
     assert [update.text for update in request.updates] == ["my secret", "hello"]
@@ -58,7 +58,7 @@ async def test_forwarded_messages_stay_apart_from_the_comment_sent_with_them(
         forwarded(4, "Remember that"),
         said(5, "What do you think?", 1_003),
     ):
-        entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
+        entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
         await memory.mailbox.put(HERE, entry)
     request = unpack(await take(memory), tokens)
     assert [(part.text, part.is_first_party) for part in request.messages] == [
@@ -91,7 +91,7 @@ async def test_what_a_photo_shows_is_a_message_apart_from_its_caption(
         replace(said(3, "", 1_002), kind="photo", unseen="photo"),
         replace(forwarded(4, "Our boat"), kind="photo", unseen="photo"),
     ):
-        entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
+        entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
         await memory.mailbox.put(HERE, entry)
     shown = [(102, "[photo] A dog"), (103, "[photo]"), (104, "[photo] A boat")]
     request = with_words(unpack(await take(memory), tokens), shown, tokens)
@@ -118,7 +118,7 @@ async def test_only_what_describes_a_photo_keeps_telegrams_id_of_it(
         replace(forwarded(3, "Our boat"), kind="photo", file=file("a boat")),
         replace(forwarded(4, "Our bill"), kind="document", file=file("a bill")),
     ):
-        entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
+        entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
         await memory.mailbox.put(HERE, entry)
     shown = [(number, "[photo]") for number in (101, 102, 103)]
     request = with_words(unpack(await take(memory), tokens), shown, tokens)

@@ -69,7 +69,7 @@ class Revising:
     async def __call__(self, update: IncomingMessage, number: int) -> Outbox | None:
         """Run the step for an update, and again each time that its turn begins again."""
         update = replace(update, update_id=number)
-        entry = Entry(number, update.sender.id, is_command=True, body=to_bytes(update))
+        entry = Entry(number, update.sender.id, is_alone=True, body=to_bytes(update))
         await self.memory.mailbox.put(HERE, entry)
         return await self.run()
 

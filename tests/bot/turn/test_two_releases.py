@@ -54,7 +54,7 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
     """However often the older one meets it, no attempt counts, and the log says it once."""
     if newer == "message":
         monkeypatch.setattr(stored_version, "VERSION", NEWER)
-    entry = Entry(1, ANN, is_command=False, body=to_bytes(HELLO))
+    entry = Entry(1, ANN, is_alone=False, body=to_bytes(HELLO))
     await memory.mailbox.put(HERE, entry)
     monkeypatch.setattr(stored_version, "VERSION", NEWER)
     if newer == "reply":

@@ -384,7 +384,7 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_le
     said = raw.inbound(raw.message("hello"))
     with capture_logs() as log:
         async with rig.working():
-            await rig.memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=to_bytes(said)))
+            await rig.memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=to_bytes(said)))
             await rig.until_acknowledged(1)
     assert (slow.saved, learning, len(rig.runner.turns)) == (1, [HERE], 1)
     assert [line["event"] for line in log] == ["turn closed"]
@@ -604,7 +604,7 @@ async def test_a_picture_that_comes_later_into_the_turn_of_its_album_is_the_next
 
     async def send(update_id: int) -> None:
         photo = raw.inbound(album_photo(update_id, chat=raw.PRIVATE))
-        entry = Entry(update_id, ANN, is_command=False, body=to_bytes(photo), is_grouped=True)
+        entry = Entry(update_id, ANN, is_alone=False, body=to_bytes(photo), is_grouped=True)
         await rig.memory.mailbox.put(HERE, entry)
 
     await send(1)
@@ -704,7 +704,7 @@ def answering(
 
 async def say_hello(rig: Rig) -> None:
     said = raw.inbound(raw.message("hello"))
-    await rig.memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=to_bytes(said)))
+    await rig.memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=to_bytes(said)))
 
 
 @pytest.mark.parametrize(

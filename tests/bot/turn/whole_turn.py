@@ -42,7 +42,7 @@ async def answer_hello(settings: Settings, memory: Memory, tokens: TokenCounter)
         worker = turns.worker(assistant, no_command)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))
-        await memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=said))
+        await memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=said))
         async with asyncio.timeout(60):
             await chat.answered.wait()
         await worker.stop(grace_s=5)

@@ -81,7 +81,7 @@ class EchoRunner:
 
 async def accept(memory: Memory, day: Day, update_id: int, conversation: Scope) -> None:
     """Deliver an update as Telegram does, again and again until it is accepted."""
-    entry = Entry(update_id, conversation.chat_id, is_command=False, body=b"text")
+    entry = Entry(update_id, conversation.chat_id, is_alone=False, body=b"text")
     async with asyncio.timeout(_PATIENCE_S):
         while update_id not in day.accepted:
             try:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 
 OPTIONS = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(), wait_replicas=1)
 HERE = Scope.of_chat(7)
-ENTRY = Entry(1, 7, is_command=False, body=b"text")
+ENTRY = Entry(1, 7, is_alone=False, body=b"text")
 
 
 @pytest.fixture(scope="module")

@@ -50,10 +50,10 @@ async def audit(
         name = re.sub(r":?[\d-].*$", "", name) or "?"
         found.keys[name] += 1
         found.nbytes[name] += size or 0
-        is_foreign = not key.startswith(f"r:{bot_id}:")
-        is_nobodys = scoped and scoped[1][:2] in ("c:", "u:") and scoped[1] not in known
-        found.complaints["a key of another bot"] += is_foreign
-        found.complaints[f"{name} of nobody"] += bool(is_nobodys)
+        is_of_another_bot = not key.startswith(f"r:{bot_id}:")
+        is_orphan = scoped and scoped[1][:2] in ("c:", "u:") and scoped[1] not in known
+        found.complaints["a key of another bot"] += is_of_another_bot
+        found.complaints[f"{name} of nobody"] += bool(is_orphan)
         found.complaints[f"{name} never expires"] += not lasts and ttl_ms < 0
         found.complaints[f"{name} expires too late"] += ttl_ms > 1_000 * (ttl_s + _SLACK_S)
         found.complaints[f"a forgotten word in {name}"] += not forgotten.isdisjoint(

@@ -169,12 +169,12 @@ class SimulatedBot:
         self._work = NamingWorkLoop(memory.work, [ReminderWork(sentences)], deliverer, LEASE_S)
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
-        at_once = ImmediateActions(
+        immediate = ImmediateActions(
             buttons.press, commands.edits.take, memory.stopping, telegram, {}
         )
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
-            value_of, memory.mailbox, at_once.act, memory.capacity.ballast, backpressure
+            value_of, memory.mailbox, immediate.act, memory.capacity.ballast, backpressure
         )
 
     async def run(self, stopping: asyncio.Event) -> None:

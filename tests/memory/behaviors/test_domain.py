@@ -58,7 +58,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
         assert (here.state, here.watermark(state.name)) == ("", 0)
         failures = here.get(Failures, state.name)
         assert failures
-        again = Failures(state.name, failures.count, 0, failures.told)
+        again = Failures(state.name, failures.count, 0, failures.feedback)
         await memory.scopes.write(here, Write(fields=[again]))
         await memory.learn(HERE)
     (_, first), (_, second) = model.asked
@@ -68,7 +68,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     assert (here.watermark(state.name), here.get(Failures, state.name)) == (2, None)
     assert '"discussion_summary":"A ticket"' in here.state
     assert '"domain":null' in here.state
-    assert "secret" not in f"{logs}{failures.told}"
+    assert "secret" not in f"{logs}{failures.feedback}"
     assert [line["event"] for line in logs] == ["part rejected", "domain refused"]
     assert refusals == ["learning", "learning"]
 

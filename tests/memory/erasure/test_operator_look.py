@@ -76,7 +76,7 @@ async def test_an_erasure_of_the_chat_or_of_a_person_in_it_ends_the_permission_f
     conversation: Scope,
     erase: Callable[[Memory], Awaitable[None]],
 ) -> None:
-    await memory.mailbox.put(conversation, Entry(1, ANN, is_command=False, body=b"hello"))
+    await memory.mailbox.put(conversation, Entry(1, ANN, is_alone=False, body=b"hello"))
     await look.allow(conversation, 5)
     await erase(memory)
     assert await look.until(conversation) == 0

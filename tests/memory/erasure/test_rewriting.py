@@ -27,12 +27,12 @@ from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import ANN, GROUP, HERE, clear, close, take, texts
 from tests.stored import everything_stored
 
-AGAIN = Entry(9, ANN, is_command=True, body=b"a question").to_member()
+AGAIN = Entry(9, ANN, is_alone=True, body=b"a question").to_member()
 
 
 async def asking(memory: Memory) -> tuple[OpenTurn, tuple[bytes, bytes]]:
     """Begin the turn of an entry that wants something changed; return it with its new form."""
-    entry = Entry(9, ANN, is_command=True, body=b"change it")
+    entry = Entry(9, ANN, is_alone=True, body=b"change it")
     await memory.mailbox.put(HERE, entry)
     turn = await take(memory)
     return turn, (entry.to_member(), AGAIN)
@@ -84,7 +84,7 @@ async def test_an_exchange_of_which_a_message_was_erased_is_not_asked_again(
 ) -> None:
     await talk(memory, "I like tea.", f"I have a {CANARY}.")
     _, (entry, _) = await asking(memory)
-    again = Entry(9, ANN, is_command=True, body=f"I have a {CANARY}.".encode()).to_member()
+    again = Entry(9, ANN, is_alone=True, body=f"I have a {CANARY}.".encode()).to_member()
     await memory.forgetting.erase_messages(HERE, [3], "a receipt")
     with pytest.raises(LeaseLost):
         await memory.forgetting.take_out(HERE, [3, 4], (entry, again))

@@ -115,7 +115,7 @@ async def test_too_large_a_state_is_refused_and_the_model_told(
     failures = here.get(Failures, "notes")
     assert (here.watermark("notes"), here.facts, here.all(BehaviorState)) == (0, [], [])
     assert failures
-    assert failures.told == "the state would take 4097 bytes, but at most 4096 are kept"
+    assert failures.feedback == "the state would take 4097 bytes, but at most 4096 are kept"
 
 
 def test_the_name_of_a_behavior_of_ours_is_refused(memory: Memory, model: ScriptedModel) -> None:

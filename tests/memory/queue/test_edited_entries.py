@@ -102,5 +102,5 @@ async def test_a_dropped_message_is_not_answered(memory: Memory, *, is_open: boo
 
 
 async def test_an_entry_that_is_not_the_bots_own_is_left_alone(memory: Memory) -> None:
-    await memory.mailbox.put(HERE, Entry(1, ANN, is_command=True, body=b"a|b|c"))
+    await memory.mailbox.put(HERE, Entry(1, ANN, is_alone=True, body=b"a|b|c"))
     assert not await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))

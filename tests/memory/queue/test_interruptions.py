@@ -139,7 +139,7 @@ async def test_a_turn_goes_on_although_it_has_overtaken_another(memory: Memory, 
     """What came before the turn began was set aside or put back: it has not been overtaken."""
     await put(memory, 2)
     turn = await take(memory)
-    await memory.mailbox.put(HERE, Entry(1, BOB, is_command=False, body=b"earlier"))
+    await memory.mailbox.put(HERE, Entry(1, BOB, is_alone=False, body=b"earlier"))
     await arrived(memory, {2: 0, 1: {"late": COALESCE_MS, "older": -5}.get(state, 5)})
     name = memory.keys.scope(HERE).turn
     if state == "shown":
@@ -179,7 +179,7 @@ async def test_only_messages_of_the_same_person_interrupt_and_commands_do_not(
     memory: Memory, step: Step
 ) -> None:
     await put(memory, 1, GROUP)
-    await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/export"))
+    await memory.mailbox.put(HERE, Entry(2, ANN, is_alone=True, body=b"/export"))
     asked, command = await take(memory, GROUP), await take(memory)
     await put(memory, 3, GROUP, sender=BOB)
     await put(memory, 4, GROUP)
@@ -187,7 +187,7 @@ async def test_only_messages_of_the_same_person_interrupt_and_commands_do_not(
     assert await why(step, memory, asked) == ""
     assert await why(step, memory, command) == ""
     await close(memory, command)
-    await memory.mailbox.put(HERE, Entry(6, ANN, is_command=True, body=b"/help"))
+    await memory.mailbox.put(HERE, Entry(6, ANN, is_alone=True, body=b"/help"))
     text = await memory.turns.acquire(HERE, Cursor())
     assert not isinstance(text, OpenTurn) or await why(step, memory, text) == ""
 
@@ -196,7 +196,7 @@ async def test_forwarded_messages_may_follow_a_comment_a_second_later(memory: Me
     await put(memory, 1)
     turn = await take(memory)
     for update_id in (2, 3):
-        entry = Entry(update_id, ANN, is_command=False, body=b"news", is_grouped=True)
+        entry = Entry(update_id, ANN, is_alone=False, body=b"news", is_grouped=True)
         await memory.mailbox.put(HERE, entry)
     await arrived(memory, {1: 0, 2: 900, 3: 1_000})
     assert await why(renew, memory, turn) == "again"

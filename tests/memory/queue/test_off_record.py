@@ -10,7 +10,7 @@ from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, HERE, exchange_of, put, take, texts
 
-BACK = Entry(-1, ANN, is_command=True, body=b"back")
+BACK = Entry(-1, ANN, is_alone=True, body=b"back")
 
 
 async def begin(memory: Memory, seconds: float) -> None:

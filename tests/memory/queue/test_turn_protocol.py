@@ -33,7 +33,7 @@ async def test_messages_are_answered_in_the_order_of_their_update_ids(memory: Me
 
 async def test_a_command_is_a_turn_of_its_own_in_its_place(memory: Memory) -> None:
     await put(memory, 1)
-    await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/new"))
+    await memory.mailbox.put(HERE, Entry(2, ANN, is_alone=True, body=b"/new"))
     await put(memory, 3)
     turn: object = await take(memory)
     taken = []

@@ -153,7 +153,7 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
     await links.use(await links.make(uses=1, days=1, by=ADMIN), ANNA, "Anna")
     for number, sender in enumerate((ANNA, ANNA, BEN), 1):
         await memory.mailbox.put(
-            club, Entry(number, sender, is_command=False, body=b"{}", is_grouped=False)
+            club, Entry(number, sender, is_alone=False, body=b"{}", is_grouped=False)
         )
     turn = await take(memory, club) if is_open else None
     await access_of(memory).remove(ANNA, ADMIN)

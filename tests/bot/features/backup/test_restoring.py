@@ -30,7 +30,7 @@ NEXT_YEAR = time.time() + 365 * 86_400
 async def say(memory: Memory, text: str, where: Scope = HERE, sender: int = ANN) -> None:
     """Let a person say something and have it answered and learned."""
     update = int(await memory.client.call("INCR", "updates"))
-    await memory.mailbox.put(where, Entry(update, sender, is_command=False, body=b"-"))
+    await memory.mailbox.put(where, Entry(update, sender, is_alone=False, body=b"-"))
     turn = await take(memory, where)
     now = time.time()
     said = [

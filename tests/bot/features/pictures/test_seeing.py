@@ -87,7 +87,7 @@ async def test_what_a_model_sees_of_an_album_is_bounded_and_what_is_fetched_too(
 
 
 def turn(chat: int, person: int, *sent: IncomingMessage) -> OpenTurn:
-    entries = tuple(Entry(1, person, is_command=False, body=to_bytes(each)) for each in sent)
+    entries = tuple(Entry(1, person, is_alone=False, body=to_bytes(each)) for each in sent)
     lease = Lease(Scope.of_chat(chat), "token", "0", "0")
     return OpenTurn(lease, "t", 1, b"", 0, (), 0, "", entries, Delta(("0", "0"), 0, 0, {}, None))
 
