@@ -6,9 +6,9 @@ writer in the background stores all other calls at once. It counts them; but an 
 a turn has several, is only noted, and counted with the next call of its conversation. A call is
 lost only if the process dies before the call is written.
 
-Servers report the tokens of a stream in its last chunk. If a server has taken a prompt and the end
-of its answer never came, whoever broke it off, the call counts an estimate. A prompt that a server
-refused, or that it hung up on, counts nothing. Amounts of money are exact decimals.
+Servers report the tokens of a stream in its last chunk. If a server has taken a prompt but
+we never got the end of its answer, for whatever reason, the call counts an estimate. A prompt that
+a server refused, or that it hung up on, counts nothing. Amounts of money are exact decimals.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ from memory.store.tasks import end_tasks
 log = structlog.get_logger(__name__)
 
 _MAX_BATCH = 50
-_PAUSE_S = 1.0
-_GRACE_S = 2.0
-_REPEATS_S = 300
+_PAUSE_S = 1.0  # before a failed write is repeated
+_GRACE_S = 2.0  # how long a process that ends waits for its last writes
+_REPEATS_S = 300  # how long a failed write is repeated
 _HELD_S = 0.5
 """How long the call of a reply waits to be counted together with the reply."""
 NOTED_S = 300.0
@@ -62,7 +62,7 @@ Passed by context, like the fields of log lines, because models know no persons.
 
 @contextmanager
 def billed_to(conversation: Scope, person: int = NO_PERSON) -> Iterator[None]:
-    """Bill calls to models in this block, and in tasks started in it, to these."""
+    """Bill calls to models in this block, and in tasks that it starts, to this person."""
     token = _payer.set((person, conversation.tag))
     try:
         yield
@@ -88,6 +88,7 @@ class UsageRecorder:
         tokens = Tokens(
             usage.prompt_tokens - cached, cached, usage.completion_tokens, usage.reasoning_tokens
         )
+        # An amount that is not of tokens is stored as `reasoning`, under a kind of its own.
         amounts = {HEARD: usage.heard_s, SPOKEN: usage.spoken_chars, DRAWN: usage.drawn_images}
         for kind, amount in amounts.items():
             if amount:
@@ -119,7 +120,7 @@ class UsageRecorder:
             await end_tasks([writer])
 
     def _release(self, held: BilledCall | None = None) -> None:
-        """Write the held calls of this one's conversation, else of all: no reply came in time."""
+        """Write the calls held for this one's conversation, or all: no reply came to count them."""
         if self._store is not None and (held is None or self._store.holds(held)):
             conversations = [held.conversation] if held else []
             for call in self._store.release(*conversations):
@@ -183,7 +184,7 @@ class Prices:
         return sum((self._of(source, tokens) for source, tokens in sums.items()), Decimal(0))
 
     def missing(self, sources: Iterable[BillingSource]) -> tuple[str, ...]:
-        """Return the sorted names of models with no price for anything that was counted of them."""
+        """Return the sorted names of models that were used and have no price for any such use."""
         sources = list(sources)
         priced = {each.model for each in sources if self._is_priced(each)}
         return tuple(sorted({each.model for each in sources} - priced))
@@ -200,7 +201,7 @@ class Prices:
         if price is None or not self._is_priced(source):
             return Decimal(0)
         if price.unit:
-            return tokens.reasoning * price.input / _UNITS[price.unit][1]
+            return tokens.reasoning * price.input / _UNITS[price.unit][1]  # see `model_called`
         amount = tokens.fresh * price.input
         amount += tokens.cached * price.cached + tokens.output * price.output
         return amount / _PER_TOKENS

@@ -37,16 +37,14 @@ class TurnBuilder:
     def worker(self, assistant: Assistant, commands: Handler) -> TurnWorker:
         """Return the worker for all turns."""
         memory, permits = self.services.memory, self.services.permits
-        turn, max_turns = (
-            self.runner(assistant, commands),
-            self.services.settings.max_concurrent_turns,
-        )
+        turn = self.runner(assistant, commands)
+        max_turns = self.services.settings.max_concurrent_turns
         return TurnWorker(
             memory.ready_queue(), memory.turns, memory.histories, permits, turn.run, max_turns
         )
 
     def runner(self, assistant: Assistant, commands: Handler) -> TurnRunner:
-        """Return the runner of a single turn, without leases."""
+        """Return what runs one turn; its caller holds the lease."""
         memory, observe = self.services.memory, self.observe
         steps = self._steps(assistant, commands)
         give_up = GiveUp(memory.dead_letters, self.services.sentences, observe).give_up

@@ -68,7 +68,7 @@ class QuietChat:
         return False
 
     @contextmanager
-    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
         """Call nothing."""
         del to, sent
         yield

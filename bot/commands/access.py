@@ -16,14 +16,7 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from config.settings import Settings
-from memory.behaviors.context import (
-    Asker,
-    CallContext,
-    IsAdmin,
-    Person,
-    may_change,
-    not_an_admin,
-)
+from memory.behaviors.context import Asker, CallContext, IsAdmin, Person, may_change, not_an_admin
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 from memory.store.store import Store

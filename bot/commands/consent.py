@@ -7,14 +7,7 @@ import orjson
 
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
-from memory.scopes.writes import (
-    ForgetRecord,
-    Keep,
-    Remember,
-    SetDomain,
-    StillTrue,
-    ToolWrite,
-)
+from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 
 YES, NO, REWORD = "yes", "no", "reword"
 """The verbs of the buttons; the last one asks for other words."""

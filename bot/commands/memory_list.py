@@ -13,15 +13,7 @@ from bot.commands.fact_edits import FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
 from bot.commands.memory_entries import EDIT, MOVE, PIN, UNPIN, MemoryEntries
 from bot.commands.memory_settings import MemorySettings
-from bot.commands.paged_list import (
-    ASK,
-    CONFIRMED,
-    PAGE,
-    SWITCH,
-    ListChange,
-    ListContent,
-    PagedList,
-)
+from bot.commands.paged_list import ASK, CONFIRMED, PAGE, SWITCH, ListChange, ListContent, PagedList
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed

@@ -27,7 +27,7 @@ from bot.model.call import (
     Usage,
     live_observer,
 )
-from bot.model.dialects import PROMPT, Accumulator, Dialect, Effort, Options, Verbosity, less
+from bot.model.dialects import PROMPT, Accumulator, Dialect, Effort, Options, Verbosity, less_effort
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
@@ -139,7 +139,9 @@ class OpenAIChatModel:
         self, request: _Request, first: ModelReply, call: ObservedCall
     ) -> ModelReply:
         log.warning("reasoning took the answer's tokens", model=self.model)
-        request = replace(request, effort=less(request.effort), token_factor=_REASONING_FACTOR)
+        request = replace(
+            request, effort=less_effort(request.effort), token_factor=_REASONING_FACTOR
+        )
         stream = partial(self._stream, call)
         second = await self._served.ask(partial(self._groups, request), stream)
         call.usage += second.usage

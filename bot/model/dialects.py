@@ -32,13 +32,13 @@ _LESS: Mapping[Effort | None, Effort] = {
 }
 
 
-def less(effort: Effort | None) -> Effort:
+def less_effort(effort: Effort | None) -> Effort:
     """Return less effort, for an answer whose tokens all went into reasoning."""
     return _LESS.get(effort, "none")
 
 
 def usage_of(given: object, prompt: str, completion: str) -> Usage:
-    """Read what the server billed, as far as it says; the APIs name the two directions."""
+    """Read what was billed; `prompt` and `completion` are how the API's field names begin."""
     usage = object_of(given)
     return Usage(
         count_of(usage.get(f"{prompt}_tokens")),
@@ -118,15 +118,15 @@ class Dialect:
     limits: tuple[str, ...]  # names of the token limit of an answer, reasoning included; best first
     prompt: Callable[[Sequence[PromptMessage]], Mapping[str, Any]]  # without reasoning items
     streaming: Callable[[Sequence[PromptMessage], str], Options]
-    """What to ask of a stream, with the reasoning items that an origin can read."""
+    """The options of a streamed request, with the reasoning items that come from this origin."""
     tool: Callable[[ToolDefinition], Mapping[str, Any]]
     effort: Callable[[Effort], Mapping[str, Any]]
     verbosity: Callable[[Verbosity], Mapping[str, Any]]
     json: Callable[[AnswerShape | None], Mapping[str, Any]]
-    """That the answer must be JSON of a strict shape, or any JSON object (None)."""
+    """The fields that ask for JSON of a strict shape, or for any JSON object (None)."""
     accumulator: type[Accumulator]
     read: Callable[[Mapping[str, object]], WrittenAnswer]
-    """An answer that was not streamed; raises `ContentRefused` or `AnswerIncomplete`."""
+    """Reads an answer that was not streamed; raises `ContentRefused` or `AnswerIncomplete`."""
 
     def max_tokens(self, count: int) -> Options:
         """Return the token limit of an answer."""

@@ -2,7 +2,7 @@
 
 The SDK gives us keys, retries and errors. Requests go out as plain JSON: if we passed a prompt of
 forty messages as the SDK's own arguments, it would first compare it with its types, which takes
-10 ms and finds nothing. The caller reads the body of an answer, except that of an error.
+10 ms and finds nothing. The caller reads the body of an answer; the SDK reads that of an error.
 
 Importing the SDK takes as long as everything else of a start, so the first call or `load_sdk` does.
 
@@ -47,9 +47,9 @@ _NO_KEY = "none"
 """The SDK insists on a key; a server of one's own may need none."""
 
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-"""Those of the SDK's own client."""
+"""The same limits as in the SDK's own client."""
 _WE_GAVE_UP = (httpcore2.ReadTimeout, asyncio.CancelledError)
-_NEVER_FILTERED = frozenset(
+_NEVER_FILTERED = frozenset(  # a refusal with such a status is not about the content
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
 )
 
@@ -136,7 +136,8 @@ class ModelClient:
     ) -> httpx2.Response:
         """Return an answer whose body the caller has to read and close; raise `ModelError`.
 
-        A `file` is its name, content and type; the body is then sent as fields of a form.
+        `silence_s` is for this call in place of `timeout_s`. A `file` is its name, content and
+        type; the body is then sent as fields of a form.
         """
         await load_sdk()
         options: Any = {} if silence_s is None else {"timeout": timeouts(silence_s)}
@@ -217,12 +218,13 @@ def timeouts(silence_s: float) -> httpx2.Timeout:
 
 
 async def _watch(request: httpx2.Request) -> None:
-    """Tell the running call when the server has got its request, and when it refuses it."""
+    """Note in the running call that its request is sent, and that it is refused or broken off."""
     call = current_call.get()
     if call is None:
         return
-    # A form with a file is another stream, not read twice; it has no prompt. If `trace` knew its
-    # request, both would stay in memory until the garbage collector runs, with files of 20 MB.
+    # A form with a file is another kind of stream, which can be read only once; it has no prompt.
+    # `trace` must not refer to the request: both would stay, with files of 20 MB, until the garbage
+    # collector runs.
     prompt = request.content if isinstance(request.stream, ByteStream) else b""
 
     async def trace(event: str, happened: dict[str, Any]) -> None:
@@ -238,7 +240,7 @@ async def _watch(request: httpx2.Request) -> None:
 
 
 def translate(error: BaseException) -> ModelError:
-    """Return our error for one of the SDK, or one with which it fails if fields are left out."""
+    """Return our error for one of the SDK, or for what it raises if an answer lacks fields."""
     name, openai = type(error).__name__, _sdk().openai
     unavailable = (openai.ConflictError, openai.InternalServerError, openai.RateLimitError)
     is_compressed = any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
@@ -249,8 +251,9 @@ def translate(error: BaseException) -> ModelError:
     status, code = error.status_code, code_of(error.body)
     text = f"{name} {status}"
     objection = f"{error.message} {error.body}"
-    is_later = isinstance(error, unavailable) or status == HTTPStatus.REQUEST_TIMEOUT
-    if is_later and not is_blind(objection):  # llama.cpp says with status 500 that it is blind
+    may_pass_later = isinstance(error, unavailable) or status == HTTPStatus.REQUEST_TIMEOUT
+    # llama.cpp says with status 500 that it is blind.
+    if may_pass_later and not is_blind(objection):
         return ModelUnavailable(text, status, code)
     refused = ModelRefused
     if is_too_long(objection):

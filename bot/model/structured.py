@@ -17,7 +17,7 @@ from time import monotonic
 import structlog
 
 from bot.model.call import ModelObserver, ObservedCall, PromptMessage
-from bot.model.dialects import PROMPT, Dialect, Effort, Options, WrittenAnswer, less
+from bot.model.dialects import PROMPT, Dialect, Effort, Options, WrittenAnswer, less_effort
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
@@ -96,7 +96,7 @@ class StructuredModel:
                     if answer.text:
                         return _whole(answer)
                     if answer.is_cut:  # the model spent all tokens on reasoning
-                        self._limits_tokens, effort = False, less(effort)
+                        self._limits_tokens, effort = False, less_effort(effort)
             raise AnswerUnreadable("no text")
 
     async def _fill(
@@ -127,7 +127,7 @@ class StructuredModel:
 
         answer = await self._ask(call, formats, self.reasoning)
         if answer.is_cut and not answer.text:
-            answer = await self._ask(call, formats, less(self.reasoning))
+            answer = await self._ask(call, formats, less_effort(self.reasoning))
         found = read_object(_whole(answer), shape.parts)
         if answer.mode == _STRICT and not shows_schema and not shape.is_met_by(found):
             raise AnswerUnreadable("the server ignored the schema")

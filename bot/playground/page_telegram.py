@@ -65,7 +65,7 @@ class PageTelegram:
         self._health = TelegramHealth()
         self.files: dict[str, PageFile] = {}
         self._menus: dict[tuple[MenuScope, str], Commands] = {}
-        self._on_message: dict[tuple[int, int], Callable[[], None]] = {}
+        self._after_each_send: dict[tuple[int, int], Callable[[], None]] = {}
         first = self._now() + 1
         self._message_ids, self._update_ids, self._ids = count(first), count(first), count(first)
 
@@ -249,8 +249,8 @@ class PageTelegram:
         file = self._file(part.file) if part.file else None
         message = self._new(BOT, file=file, reply_to=place.message(replied), asks=part.force_reply)
         self._sent(place, _content(message, part))
-        if on_message := self._on_message.get((to.chat_id, to.topic_id)):
-            on_message()
+        if after_each_send := self._after_each_send.get((to.chat_id, to.topic_id)):
+            after_each_send()
         return message.id
 
     async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 0) -> None:
@@ -295,14 +295,14 @@ class PageTelegram:
         return True
 
     @contextmanager
-    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
         """Call `sent` after each `send` to this chat and topic, until the block ends."""
         where = to.chat_id, to.topic_id
-        self._on_message[where] = sent
+        self._after_each_send[where] = sent
         try:
             yield
         finally:
-            del self._on_message[where]
+            del self._after_each_send[where]
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
         """Show our reaction to a message."""

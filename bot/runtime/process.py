@@ -104,8 +104,8 @@ _M_MMAP_THRESHOLD, _LARGE_BYTES = -3, 2**20
 """glibc gives larger pieces of memory back as soon as they are free. By default it would soon keep
 pieces of up to 32 MB, because a file of that size was freed before."""
 _M_TRIM_THRESHOLD, _KEPT_BYTES = -1, 4 * 2**20
-"""It keeps so much of what is free. With its 128 kB, a search of a long conversation asks again and
-again for the same memory, and the kernel clears each page: a third of its CPU."""
+"""It keeps this much free memory. With its default of 128 kB, a search of a long conversation asks
+for the same memory again and again, and the kernel clears each page: a third of its CPU."""
 _GROWN_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
 _COLLECT_AGAIN_S = 5.0
@@ -167,7 +167,7 @@ class GarbageWatch:
                 ctypes.CDLL(None).malloc_trim(0)
             self._used_bytes = _resident_bytes()
             self._again_at = now + _COLLECT_AGAIN_S if is_grown else math.inf
-        self._used_bytes = min(self._used_bytes, _resident_bytes())
+        self._used_bytes = min(self._used_bytes, _resident_bytes())  # growth is from the least
 
 
 def _resident_bytes() -> int:
@@ -240,14 +240,14 @@ def run_forked(count: int, serve: Callable[[int], int]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
 
     def fork(number: int) -> int:
-        parent, child = os.getpid(), os.fork()
-        if child == 0:
+        parent_pid, child_pid = os.getpid(), os.fork()
+        if child_pid == 0:
             if sys.platform == "linux":
                 ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
-            sys.exit(serve(number) if os.getppid() == parent else 0)
-        return child
+            sys.exit(serve(number) if os.getppid() == parent_pid else 0)
+        return child_pid
 
     had_terminal = os.isatty(0)
     running = {fork(number): number for number in range(count)}

@@ -82,7 +82,9 @@ class Chat(Protocol):
         """
         ...
 
-    def on_message(self, to: Destination, sent: Callable[[], None]) -> AbstractContextManager[None]:
+    def after_each_send(
+        self, to: Destination, sent: Callable[[], None]
+    ) -> AbstractContextManager[None]:
         """Call `sent` after each message to this chat and topic, until the block ends.
 
         Only messages of this process count, and only one caller for each chat and topic.

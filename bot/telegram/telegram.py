@@ -1,4 +1,4 @@
-"""`Telegram`, the port to who we are and what arrives, and `BotApi`, which is it over HTTP.
+"""The port `Telegram`: our account and what arrives. `BotApi` implements it over HTTP.
 
 The playground passes `PageTelegram` in its place.
 
@@ -41,7 +41,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class SetupPlan:
-    """What Telegram is told at the start; without a webhook the bot polls.
+    """What we tell Telegram at the start; without a webhook the bot polls.
 
     Menus and descriptions are made one after the other, because each language takes time to read.
     """
@@ -60,7 +60,7 @@ class Telegram(Protocol):
         ...
 
     async def identify(self, *, polls: bool) -> BotIdentity:
-        """Wait until Telegram says who we are; with `polls`, also that we may poll.
+        """Wait until Telegram says who we are; if `polls`, also until no webhook is in the way.
 
         Raise `BadToken` or `WebhookTaken`.
         """
@@ -163,7 +163,7 @@ class BotApi:
             backoff = Backoff("set_profile", TelegramHealth(), self.pause)
             await backoff.retry(step, BadToken, *DECLINED)
         except (BadToken, *DECLINED) as error:
-            log.info("menu not set", scope=scope, language=language, error=type(error).__name__)
+            log.info("profile not set", scope=scope, language=language, error=type(error).__name__)
 
     def _backoff(self, step: str) -> Backoff:
         return Backoff(step, self.health, self.pause)

@@ -26,7 +26,7 @@ _ADMIN_STATUS = ("creator", "administrator")
 _DRAFT_S = 2.0
 _MAX_BUTTON_ANSWER_CHARS = 200
 _NO_PREVIEW = {"is_disabled": True}
-# In a group this is left to the person: without a mention Telegram would ask all members.
+# `selective`: in a group only people who are mentioned or replied to are asked, not all members.
 _FORCE_REPLY = {"force_reply": True, "selective": True}
 _Result = TypeVar("_Result")
 
@@ -45,7 +45,7 @@ class TelegramChat:
         self.waits = limiter.waits
         self._sends_rich = sends_rich
         self._limits = DraftLimits()
-        self._on_message: dict[tuple[int, int], Callable[[], None]] = {}
+        self._after_each_send: dict[tuple[int, int], Callable[[], None]] = {}
 
     async def send(self, to: Destination, part: Part, timeout_s: float = CALL_S) -> int:
         """Send one part, with its file if it has one; return the id of the message.
@@ -60,10 +60,10 @@ class TelegramChat:
                 self._limits.failed("sendVoice", to.chat_id, refusal)
             if part.quote is None or not part.quote.text:
                 raise
-            # The message is gone, or the passage does not stand there exactly so. Nothing was sent.
+            # Nothing was sent: the quoted message is gone, or has not exactly this passage.
             message_id = await send(to, without_passage(part, part.quote), timeout_s)
-        if on_message := self._on_message.get((to.chat_id, to.topic_id)):
-            on_message()
+        if after_each_send := self._after_each_send.get((to.chat_id, to.topic_id)):
+            after_each_send()
         return message_id
 
     async def _send_part(self, to: Destination, part: Part, timeout_s: float) -> int:
@@ -164,7 +164,7 @@ class TelegramChat:
             "text": well_formed(part.text),
             "message_thread_id": to.topic_id or None,
             "entities": entities_of(part.entities),
-            # The draft then stays until the message that keeps what was shown.
+            # So a stopped draft stays until we send the message that keeps its text.
             "can_stop": True,
             "keep_on_stop": True,
         }
@@ -178,17 +178,17 @@ class TelegramChat:
             raise
 
     @contextmanager
-    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
         """Call `sent` after each message to this chat and topic, until the block ends."""
-        place = to.chat_id, to.topic_id
-        self._on_message[place] = sent
+        where = to.chat_id, to.topic_id
+        self._after_each_send[where] = sent
         try:
             yield
         finally:
-            del self._on_message[place]
+            del self._after_each_send[where]
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
-        """React if the rate limit has a permit to spare and the chat did not refuse lately."""
+        """React, unless the chat refused lately; return false if there is no permit to spare."""
         takes = self._limits.takes("setMessageReaction", chat_id)
         if not takes or not await self.limiter.take_spare(chat_id):
             return not takes

@@ -70,7 +70,7 @@ class Draft:
         try:
             await self._begun.wait()
             await asyncio.sleep(_FIRST_S)
-            with self.chat.on_message(self.to, self._gone.set):
+            with self.chat.after_each_send(self.to, self._gone.set):
                 await self._keep_growing()
         except TelegramError:
             return

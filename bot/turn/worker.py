@@ -30,32 +30,33 @@ from memory.store.tasks import end_tasks
 log = structlog.get_logger(__name__)
 
 _PAUSE_S = 0.5
-"""Pause after wake-ups were not read, and after a failed turn, doubled with each failure."""
+"""Pause after an error while reading wake-ups. It is also the first pause after a failed turn;
+each further failure doubles it."""
 _MAX_BLOCK_S = 2.0
 _RECLAIM_AFTER = 1.5
 """A wake-up is taken from a silent worker after this many leases.
 
-The lease of that worker is over by then, although it may have been extended up to a third of a
-lease after the wake-up.
+A worker renews lease and wake-up separately, up to a third of a lease apart. So its lease is over
+by then.
 """
 _DEFERRED_MS = 15_000
-"""A deferred turn is tried again after this, though usually when another turn ends."""
+"""After this a deferred turn is tried again, or earlier if another turn of the person ends."""
 _GIVEN_BACK_MS = 2_000
-"""When a turn comes again that a newer release has to serve, to whichever worker is free."""
+"""After this a turn that only a newer release can read wakes up any free worker."""
 _MAX_UNREADABLE = 1_000
-"""Conversations for which the log says so once."""
+"""Conversations that are remembered, so that the log has this warning once for each."""
 
 Next = OpenTurn | NoTurn
 RunTurn = Callable[[OpenTurn], Awaitable[Committed]]
 """Answers, delivers and commits a turn; raises `LeaseLost`, `Interrupted`, `Parked`, `StoreError`.
 
-What it does after the commit may outlast the lease.
+The hooks after the commit may still run when the lease is over.
 """
 
 
 @dataclass(slots=True, eq=False)
 class TurnWorker:
-    """Serves wake-ups, each of another conversation; at most `max_turns` at once."""
+    """Serves wake-ups of different conversations, at most `max_turns` at once."""
 
     ready_queue: ReadyQueue
     queue: TurnStore
@@ -70,7 +71,7 @@ class TurnWorker:
 
     async def run(self) -> None:
         """Read wake-ups, never more than there are free slots, until cancelled."""
-        # So that it is heard at once what happens to the turns that run here.
+        # Other processes tell us at once what happens to the turns that run here.
         listening = asyncio.create_task(self.queue.signals.listen())
         try:
             while True:
@@ -125,8 +126,8 @@ class TurnWorker:
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
                 ended = await self.run_turns(wake_up)
-                # The wake-up of a dead holder brings us back. A holder that was paused may have
-                # lost its own.
+                # If the worker that holds the lease died, its own wake-up comes back to us. If it
+                # was only paused, it may have lost that wake-up. Then ours must stay.
                 pending = ended.wake_up if ended.why == "held" else None
                 await self.ready_queue.acknowledge(wake_up, if_pending=pending)
             except StoreError as error:
@@ -149,7 +150,7 @@ class TurnWorker:
                 try:
                     while not isinstance(step, NoTurn):
                         if self.is_stopping:
-                            _stop()
+                            _raise_cancelled()
                         step = await self._run(step, wake_up, signal)
                 except asyncio.CancelledError:
                     await self._hand_over(conversation, wake_up, step)
@@ -174,7 +175,7 @@ class TurnWorker:
     async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
         """Run a turn, unless it has to be deferred; return what comes next.
 
-        A turn that fails is begun again; after too many failures it gives itself up.
+        A failed turn is begun again. After too many failures it sends a notice (`give_up.py`).
         """
         conversation = opened.lease.conversation
         if opened.stored_version > stored_version.VERSION or not self.permits.take(opened):
@@ -186,7 +187,7 @@ class TurnWorker:
             except LeaseLost:
                 log.info("lease lost")
                 self.histories.scopes.drop(conversation)
-                # After an erasure the lease is still ours, and would keep us out as well.
+                # After an erasure Redis still has our lease, which would keep every worker out.
                 await self.queue.hand_over(conversation, opened.lease.token)
                 return NoTurn("lost")
             except Parked as parked:
@@ -251,7 +252,7 @@ class TurnWorker:
         try:
             yield
         except BaseException:
-            if why and task.uncancel() <= cancellations:
+            if why and task.uncancel() <= cancellations:  # nobody else has cancelled us
                 raise why from None
             raise
         finally:
@@ -275,12 +276,12 @@ class TurnWorker:
                 renewed = loop.time()
             except Interrupted:
                 if was_shown or opened.run.shown is None:
-                    raise
-                signal.set()  # a part of the reply was shown meanwhile, which may change the answer
+                    raise  # nothing was shown while we asked, so the answer holds
+                signal.set()  # the first part was shown: ask again, the answer may be another now
             except StoreError:
                 if loop.time() - renewed > self.queue.lease_s:
                     raise LeaseLost(opened.lease.conversation.tag) from None
 
 
-def _stop() -> NoReturn:
+def _raise_cancelled() -> NoReturn:
     raise asyncio.CancelledError

@@ -171,7 +171,7 @@ async def test_typing_and_drafts_end_with_a_message_or_in_time() -> None:
     assert page.draft(page.place) is None
     await page.show_draft(ANNA, 7, Part("all"))
     heard: list[str] = []
-    with page.on_message(ANNA, lambda: heard.append("sent")):
+    with page.after_each_send(ANNA, lambda: heard.append("sent")):
         await page.send(ANNA, Part("all of it"))
     assert (page.draft(page.place), heard) == (None, ["sent"])
 

@@ -92,7 +92,7 @@ async def test_a_draft_hears_of_messages_to_its_place_only(
 ) -> None:
     heard: list[str] = []
     api.script(*[SENT] * 4, refusal(400, "Bad Request: chat not found"), SENT)
-    with chat.on_message(Destination(5, 3), lambda: heard.append("message")):
+    with chat.after_each_send(Destination(5, 3), lambda: heard.append("message")):
         for topic in (3, 0, 4, 3):
             await chat.send(Destination(5, topic), Part("hi"))
         with pytest.raises(Refused):

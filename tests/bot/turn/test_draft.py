@@ -45,7 +45,7 @@ class DraftChat(QuietChat):
         self.watching: list[Callable[[], None]] = []
 
     @contextmanager
-    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
         assert to.chat_id == 7
         self.watching.append(sent)
         try:
