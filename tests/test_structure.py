@@ -21,7 +21,7 @@ BUDGETS: dict[str, int | dict[str, int]] = {
     "files": 350,
     "wiring_lines": 1_459,
     "wiring_files": 8,
-    "test_lines": 77_140,
+    "test_lines": 76_867,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 50, "voice": 41, "off_record": 34, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 3,
