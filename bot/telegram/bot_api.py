@@ -172,8 +172,7 @@ def _connecting(connect_s: float) -> httpx2.Timeout:
 async def _bounded(timeout_s: float) -> AsyncIterator[None]:
     """Bound the time of a request and translate its errors.
 
-    They are not chained, because their texts may quote the URL with the token. `RuntimeError` comes
-    if the client is closed already.
+    They are not chained, because their texts may quote the URL with the token.
     """
     try:
         async with asyncio.timeout(timeout_s):

@@ -35,13 +35,13 @@ from memory.text.tokens import TokenCounter
 log = structlog.get_logger(__name__)
 
 _LEASE_MS = 15_000
-_RENEW_S = 5
-_BUSY_AGAIN_S = 10
-_HARDLY_LATER_S = 2
-_REFUSED_AGAIN_S = 5
-_FIRST_PAUSE_S = 60
+_RENEW_S = 5  # each time the lease is extended
+_BUSY_AGAIN_S = 10  # another process learns from the conversation
+_HARDLY_LATER_S = 2  # a due time that is so much too late stays
+_REFUSED_AGAIN_S = 5  # something was erased meanwhile
+_FIRST_PAUSE_S = 60  # after a failure of a model; each further one doubles it
 _MAX_PAUSE_S = 86_400
-_LOOK_AGAIN_S = 60
+_LOOK_AGAIN_S = 60  # after something was written
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
 
 
@@ -60,7 +60,7 @@ class LearningConfig:
     """The behaviors that learn and the model they ask; without a model they do not learn.
 
     `with_domain` sets domain fields of the running state, for tools of operators. If a conversation
-    waits because of one model, a new `model_name` ends the wait.
+    waits after failures of a model, it waits no longer once `model_name` is another.
     """
 
     behaviors: Sequence[LearningBehavior] = ()
@@ -93,9 +93,9 @@ class ConversationLearner:
         """Learn what is due; raise `LearnerBusy` if another process does.
 
         `noted`: the due time that this process has just stored with a turn. It then held the whole
-        conversation. Raise `InternalModelUnavailable` or `EmbeddingsUnavailable` after all that
-        needs no such model is done. What was written stays. A stored due time moves to the next
-        attempt. A failure of this conversation alone doubles the wait.
+        conversation. If a model fails, first do all that does not need it, then raise
+        `InternalModelUnavailable` or `EmbeddingsUnavailable`. What was written stays. A stored due
+        time moves to the next attempt. A failure of this conversation alone doubles the wait.
         """
         scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
         lease = [self._store.keys.learner(conversation)]
@@ -175,9 +175,10 @@ class ConversationLearner:
     def _scheduling(
         self, conversation: Scope, noted: float, due: float
     ) -> list[Command | ScriptCall]:
-        """Return what lowers the due time; if it is still `noted`, also what raises or removes it.
+        """Return the commands that change the due time of a conversation from `noted` to `due`.
 
-        Nothing, if `noted` is hardly later than `due`.
+        A later time, or none (infinity), is stored only if the stored one is still `noted`. There
+        are no commands if `noted` is hardly later than `due`.
         """
         key, known = self._store.keys.learning, {"member": conversation.tag, "score": repr(noted)}
         if due <= noted <= due + _HARDLY_LATER_S:
@@ -220,8 +221,8 @@ class ConversationLearner:
                         more = await vectors.learn_records(scope_memory)
                         done = replace(done, records=done.records + more)
             again_in_s = (
-                await self._settle(progress, began, embedding, no_vectors),
-                await self._settle(progress, began, asking, no_answer),
+                await self._note_outcome(progress, began, embedding, no_vectors),
+                await self._note_outcome(progress, began, asking, no_answer),
                 _LOOK_AGAIN_S if progress.facts.newest > newest else inf,
                 *(each.expires_at - progress.now for each in progress.here.all(WaitingWrite)),
             )
@@ -232,15 +233,15 @@ class ConversationLearner:
             return done, _REFUSED_AGAIN_S, ()
         return done, min(due_in_s, *again_in_s), (*no_answer, *no_vectors)
 
-    async def _settle(
+    async def _note_outcome(
         self,
         progress: Progress,
         began: float,
         pause: LearningPause,
         failures: Sequence[ModelTrouble],
     ) -> float:
-        """Store the outcome; return in how many seconds to try again, infinity after a success."""
-        if pause.again_at > began:  # the round has not tried
+        """Store if a model failed; return in how many seconds to try again, inf after a success."""
+        if pause.again_at > began:  # this round has not asked the model
             return pause.again_at - progress.now
         rests_s = max((error.rests_s for error in failures), default=0.0)
         if rests_s:  # the model failed for everybody, which does not count for this conversation

@@ -42,8 +42,8 @@ Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
 class Scopes:
     """All scopes of one bot; the most recently used ones are cached. Days are those of `zone`.
 
-    The cache has `max_bytes`; of one conversation at most `conversation_bytes` are in memory, its
-    newest messages.
+    The cache takes at most `max_bytes`. Of a longer conversation it has only the newest messages,
+    at most `conversation_bytes`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Scopes:
         self._bytes -= self._sizes.pop(scope, 0)
 
     def held(self, scope: Scope) -> ScopeMemory | None:
-        """Return the scope as it is in the cache, None if it is not there; this is no use."""
+        """Return the cached scope, or None; it does not become the most recently used one."""
         return self._kept.get(scope)
 
     def cursor(self, scope: Scope) -> Cursor:
@@ -118,7 +118,7 @@ class Scopes:
             scope_memory = self.join(scope, Delta.of(answer), _PAGE)
             if scope_memory.is_whole:
                 return scope_memory
-            if scope_memory.cursor == before:  # old entries were erased: read all of it again
+            if scope_memory.cursor == before:  # old entries were erased: read all again
                 self.drop(scope)
 
     async def current(self, scope: Scope) -> ScopeMemory:
@@ -157,7 +157,7 @@ class Scopes:
             return Receipt()
 
     async def erase(self, scope: Scope, revision: Revision = _NOTHING_ERASED) -> Receipt:
-        """Carry out a revision that does not depend on stored content; open turns start again."""
+        """Carry out a revision that needs no look at the content; open turns start again."""
 
         async def decide(_: ScopeMemory) -> Revision:
             return revision
@@ -193,7 +193,7 @@ class Scopes:
         """Erase and change parts of a scope in one step; an open turn starts again.
 
         Raise `NotWritten` if anything was learned or erased since the scope was read, `LeaseLost`
-        if the entry to change is not the same any more, or if a message that it brings was erased.
+        if the waiting entry was changed or answered, or if a message that it holds was erased.
         """
         scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
         contents: list[Arg] = []
@@ -232,9 +232,9 @@ class Scopes:
         return Receipt.of(answer["counts"])
 
     async def cut(self, scope: Scope, conversation: Scope) -> int:
-        """Refuse later writes here that rest on a conversation before its last clear.
+        """Have this scope refuse what was learned from a conversation before its last clear.
 
-        Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that is still accepted.
+        Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that it still accepts.
         """
         meta = self._store.keys.scope(conversation).meta
         generation, clears = await self._store.client.call("HMGET", meta, "generation", "epoch")
@@ -244,19 +244,19 @@ class Scopes:
         return epoch
 
     def renewal(self, scope_memory: ScopeMemory) -> list[Command | ScriptCall]:
-        """Return the commands that renew the expiry of a scope; none within an hour of the last."""
+        """Return the commands that renew the expiry of a scope, at most once an hour."""
         if time() - scope_memory.renewed_at < min(3_600, self._store.ttl_s / 24):
             return []
         scope_memory.renewed_at, scope = time(), scope_memory.scope
         return [self._index(scope), self._store.call("touch", scope, {"ttl_s": self._store.ttl_s})]
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
-        """Note in the journal what a revision takes; return false if Redis is full."""
+        """Note in the journal what a revision erases; return false if Redis is full."""
         scope, after = scope_memory.scope, int(scope_memory.version[1] or 0) + 1
         if revision.entry:
             mailbox = self._store.keys.scope(scope).mailbox
             if await self._store.client.call("ZSCORE", mailbox, revision.entry[0]) is None:
-                return True  # it is refused, or a repeat
+                return True  # nothing will be erased: the revision is refused, or a repeat
         return await self._store.journal.note_parts(scope, after, revision.taken)
 
     def _index(self, scope: Scope) -> Command:

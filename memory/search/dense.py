@@ -4,8 +4,8 @@ All records of a conversation share something (its people, its style); their mea
 It is subtracted from the rows and from the question before the cosine is taken (Mu & Viswanath
 2018, without the principal components, which did not help).
 
-In a long conversation a first pass compares only the signs of the components: of a record above the
-mean, and of the question. Records that may be among the best are then scored exactly.
+In a long conversation a first pass compares only signs: whether each component of a record, and of
+the question, is above the mean. Records that may be among the best are then scored exactly.
 
 Results depend only on the vectors that are held, not on when they came or when searches ran. All
 vectors must be of one model; the scope store sees to that.
@@ -32,11 +32,11 @@ _GROWTH: Final = 8
 _MAX_EXACT: Final = 20_000
 """Up to so many records all are scored exactly."""
 _LIKELY: Final = 300
-"""Of more records, so many are scored exactly because their signs and words are best, ..."""
+"""Of more, these are scored exactly: this many with the best estimate by signs and words, ..."""
 _NEAREST: Final = 200
-"""... so many because their signs alone are best (the closest one is among them), ..."""
+"""... this many with the best estimate by signs alone (the closest one is among them), ..."""
 _SAMPLED: Final = 400
-"""... and so many others, to estimate mean and deviation of all. All with their neighbors."""
+"""... this many others, to estimate mean and deviation of all; and the neighbors of each."""
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _SIGNS_TELL: Final = np.float32(0.85)
 """Correlation of what the signs estimate with the exact scores (MiniLM vectors)."""
@@ -48,8 +48,8 @@ class DenseScores:
 
     `rows`: ascending, the records that were scored: all, or some with their neighbors.
     `standard`: `(rows,)` float32, the cosine without the mean vector, in standard deviations from
-    the average record; 0 for a record without a vector. `stand_for`: `(rows,)` float32, for how
-    many records each counts in the mean and the deviation of all. `closeness`: the best plain
+    the average record; 0 for a record without a vector. `stand_for`: `(rows,)` float32: each row
+    counts as this many records in the mean and deviation of all. `closeness`: the best plain
     cosine, in standard deviations from the cosines of distant records. It is comparable between
     models.
     """
@@ -69,19 +69,19 @@ class DenseIndex:
     def __init__(self, centring: float = 1.0) -> None:
         self._centring = centring
         self._width: int | None = None
-        self._matrix: Int8Rows = np.zeros((0, 0), np.int8)
-        self._unit: Floats = np.zeros(0, np.float32)
-        self._present: Flags = np.zeros(0, bool)
-        self._along: Floats = np.zeros(0, np.float32)
-        self._scale: Floats = np.zeros(0, np.float32)
-        self._signs: Signs = np.zeros((0, 0), np.uint64)
+        self._matrix: Int8Rows = np.zeros((0, 0), np.int8)  # (records, width)
+        self._unit: Floats = np.zeros(0, np.float32)  # (records,), 1 / length of the row
+        self._present: Flags = np.zeros(0, bool)  # (records,), whether it has a vector
+        self._along: Floats = np.zeros(0, np.float32)  # (records,), e * m
+        self._scale: Floats = np.zeros(0, np.float32)  # (records,), 1 / |e - m|
+        self._signs: Signs = np.zeros((0, 0), np.uint64)  # (width / 64, records)
         self._used = self.vectors = 0
-        self._centre: Floats = np.zeros(0, np.float32)
-        self._threshold: Int8Rows = np.zeros(0, np.int8)
-        self._centred_on = 0
-        self._centred_to = 0
-        self._measured = 0
-        self._background = (0.0, 1.0)
+        self._centre: Floats = np.zeros(0, np.float32)  # (width,), the mean vector m
+        self._threshold: Int8Rows = np.zeros(0, np.int8)  # (width,), m as long as a row
+        self._centred_on = 0  # this many vectors are in the mean
+        self._centred_to = 0  # they are before this position
+        self._measured = 0  # before this position, `_along` and `_scale` are up to date
+        self._background = (0.0, 1.0)  # mean and deviation of cosines of distant records
 
     @property
     def present(self) -> Flags:
@@ -147,9 +147,9 @@ class DenseIndex:
     def scores(self, question: Floats, favor: Floats) -> DenseScores:
         """Score the records for the unit vector of a question; at least one has a vector.
 
-        Of many, only those are scored that may be among the best. `favor`: `(records,)`, what a
-        record has besides its vector, in deviations. Raise `ValueError` if the question has another
-        width than the others.
+        If there are many, only those are scored that may be among the best. `favor`: `(records,)`,
+        what a record scores without its vector, in deviations. Raise `ValueError` if the width of
+        the question is not that of the records.
         """
         self._check(question)
         self._recentre()
@@ -179,7 +179,7 @@ class DenseIndex:
         differ = np.zeros(self._used, np.uint16)
         asked = packed_signs((question > self._centre)[None])
         for signs, word in zip(self._signs[:, : self._used], asked, strict=True):
-            differ += np.bitwise_count(signs ^ word)
+            differ += np.bitwise_count(signs ^ word)  # 64 components at once
         estimate = differ * np.float32(-1.0)
         standardise(estimate, present)
         estimate *= present * _SIGNS_TELL  # nothing is known without a vector
@@ -198,7 +198,7 @@ class DenseIndex:
     def _recentre(self) -> None:
         """Compute the mean and the background from the first vectors, if their number has grown.
 
-        How many are used depends on the count alone; it is at least ten of eleven.
+        How many are used depends on their number alone: at least ten of eleven.
         """
         count_in_mean = math.ceil(_STEP ** int(math.log(self.vectors, _STEP)))
         if count_in_mean == self._centred_on:
@@ -209,6 +209,7 @@ class DenseIndex:
         for block in blocks(self._centred_to):  # rows without a vector are zero
             total += self._unit[block] @ self._matrix[block].astype(np.float32)
         self._centre = total * np.float32(self._centring / count_in_mean)
+        # The threshold is compared with rows of int8, so it has to be as long as they are.
         length = count_in_mean / max(float(self._unit[: self._centred_to].sum()), _FLAT)
         self._threshold = np.rint(self._centre * np.float32(length)).astype(np.int8)
         self._measured = 0
@@ -247,11 +248,11 @@ class DenseIndex:
 
 
 def _likely(estimate: Floats, favor: Floats) -> Floats:
-    """Return 1 for records that may be among the best; a sample stands for the others."""
+    """Return what each record counts for: 1 if it may be among the best, more in a sample, or 0."""
     likely = np.zeros(len(estimate), np.bool_)
     for scores, count in ((estimate, _NEAREST), (estimate + favor, _LIKELY)):
         likely[best_positions(scores, count)] = True
-    # Multiples of the golden ratio are spread evenly and in step with nothing, as sessions are.
+    # Multiples of the golden ratio are spread evenly, without a period that sessions may have, too.
     sample = (np.arange(_SAMPLED) * _GOLDEN % 1 * len(estimate)).astype(np.intp)
     sample = sample[~likely[sample]]
     stand_for = likely.astype(np.float32)

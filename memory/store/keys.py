@@ -31,12 +31,11 @@ class ScopeKeys(NamedTuple):
     albums: str
 
 
-LAST_WORDS = ScopeKeys(
+KEY_SUFFIXES = ScopeKeys(
     *("meta", "lease", "turn", "mailbox", "seen", "log", "vec", "confirm", "learned"),
     *("records", "rvec", "dead_letters", "reminders", "off_record", "albums"),
 )
-"""The last words of these keys, by which scripts know them. Work has the name that the first
-release gave it."""
+"""How these keys end; scripts name them by that. The key of work ends as in the first release."""
 
 SHARDS = 16
 """The number of sorted sets into which each index is split."""
@@ -155,7 +154,7 @@ class Keys:
     def scope(self, scope: Scope) -> ScopeKeys:
         """Return the keys of a scope."""
         base = self.base(scope)
-        return ScopeKeys(*(base + word for word in LAST_WORDS))
+        return ScopeKeys(*(base + word for word in KEY_SUFFIXES))
 
     def base(self, scope: Scope) -> str:
         """Return what all keys of a scope begin with."""

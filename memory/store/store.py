@@ -1,9 +1,9 @@
 """One bot's Redis as one value: client, names of keys, scripts. Also leases by name.
 
 A Lua script makes a step atomic. Its first line may name shared parts ("-- Uses: scope, delta"),
-which stand before it. Each script takes one JSON object, and opaque bytes after it. The scripts of
-one scope take its `ScopeKeys`, or those that the second line names ("-- Keys: meta, log"); the
-others say in their comments which keys they take.
+which are put before it. Each script takes one JSON object, and after it opaque bytes. A script of a
+scope takes all its `ScopeKeys`, or those that its second line names ("-- Keys: meta, log"). Any
+other script says in a comment which keys it takes.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Arg, Reply, Request, Script, ScriptCall
 from memory.store.errors import StoreError
 from memory.store.journal import ErasureJournal
-from memory.store.keys import LAST_WORDS, Keys, Scope
+from memory.store.keys import KEY_SUFFIXES, Keys, Scope
 
 _LUA = Path(__file__).parent / "lua"
 _USES, _KEYS = "-- Uses: ", "-- Keys: "
@@ -28,9 +28,9 @@ _USES, _KEYS = "-- Uses: ", "-- Keys: "
 
 @cache
 def source(name: str, folder: Path = _LUA) -> str:
-    """Return the text of a script after its shared parts; the server's clock is always one.
+    """Return the text of a script behind its shared parts, of which `clock` is always the first.
 
-    Lines that are only a comment are left out: a process sends each text once, and Redis keeps it.
+    Lines of comment are left out, because a process sends each text once, and Redis keeps it.
     """
     text = (folder / f"{name}.lua").read_text()
     first_line = text.partition("\n")[0]
@@ -42,9 +42,9 @@ def source(name: str, folder: Path = _LUA) -> str:
 
 @cache
 def keys_used_by(name: str) -> Sequence[str]:
-    """Return the last words of the keys of a scope that a script takes."""
+    """Return the suffixes of the keys that a script of one scope takes."""
     line = (_LUA / f"{name}.lua").read_text().split("\n", 2)[1]
-    return line.removeprefix(_KEYS).split(", ") if line.startswith(_KEYS) else LAST_WORDS
+    return line.removeprefix(_KEYS).split(", ") if line.startswith(_KEYS) else KEY_SUFFIXES
 
 
 @cache
@@ -70,10 +70,10 @@ _ERASED_S = 60
 """How long the stream `erased` lives; every process reads it every second."""
 
 JOBS, RELOADS = "jobs", "reloads"
-"""Topics of notes to other processes. A topic has no colon, which tells it from a scope.
+"""Topics of notes to other processes. A topic has no colon; the tag of a scope has one.
 
-The stream `erased` has such notes, too, because every process reads it anyway. Older versions take
-a note for an erasure of a scope that does not exist.
+They are in the stream `erased`, because every process reads it anyway. An older version takes such
+a note for the erasure of a scope that does not exist.
 """
 
 
@@ -103,7 +103,7 @@ class Store:
         return self.scripts[script].command(keys, request, *opaque)
 
     async def run(self, script: str, scope: Scope, request: Request, *opaque: Arg) -> Reply:
-        """Make such a call alone; raise a `StoreError` if it was not done."""
+        """Run a script of one scope, as `call` describes it; raise a `StoreError` if it fails."""
         [reply] = await self.client.pipeline([self.call(script, scope, request, *opaque)])
         return reply
 
@@ -117,7 +117,7 @@ class Store:
         await self.note(*(scope.tag for scope in scopes))
 
     async def note(self, *tags: str) -> None:
-        """Have every process see these tags within a second, unless the store fails."""
+        """Send these tags to every process, which reads them in a second; ignore a `StoreError`."""
         stream = (self.keys.erased, "MAXLEN", "~", _MAX_ERASED, "*")
         entries = [("XADD", *stream, "c", tag) for tag in tags]
         with suppress(StoreError):
