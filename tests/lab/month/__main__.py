@@ -49,13 +49,13 @@ PATIENCE_S = 120
 TTL_DAYS = 90
 TTL_S = TTL_DAYS * 86_400
 RHYTHM = ((0.05, 2), (0.4, 48), (0.5, 8), (1.0, 144))
-"""Until which part of a day's turns how many people talk at once."""
+"""How many people talk at once, each time until this part of the day's turns."""
 
 _STRANGERS, _BURST = 500, 3
 _SECRET = "a-secret-of-the-month"
 _REDIS_MB = 1_000
 _BOT_ID = int(TOKEN.partition(":")[0])
-_AGAIN_S, _QUIET_S = 0.3, 8
+_AGAIN_S, _QUIET_S = 0.3, 8  # before a refused update comes again; for what comes late
 PRICE_IN, PRICE_OUT = 0.25, 2.0
 """Dollars for a million tokens of a small model, as the list prices of 2026 say."""
 
@@ -155,7 +155,7 @@ class Month:
             await asyncio.sleep(_AGAIN_S)
 
     async def talk(self, until_turn: int, talking: int, ends: float) -> None:
-        """Let people talk until so many turns have begun; some chats are busier than others."""
+        """Let people talk until this many turns have begun; some chats are busier than others."""
         weights = list(accumulate(1 + 1_000 / (1 + each.number) for each in self.places))
         busy: set[int] = set()
 
@@ -176,7 +176,7 @@ class Month:
         await asyncio.gather(*(one() for _ in range(min(talking, self.size.chats))))
 
     def _kind(self, place: Place) -> str:
-        """Return what somebody does next: what nobody has done, else by chance."""
+        """Return what a person does next: first what nobody has done yet, then by chance."""
         may = [each for each in CHANCES if each not in PRIVATE or place.kind == "private"]
         new = [each for each in may if not self.asked[each]]
         [kind] = new[:1] or self.random.choices(may, [CHANCES[each] for each in may])
@@ -237,7 +237,7 @@ class Month:
             await asyncio.sleep(0.02)
 
     async def strike(self, day: int) -> None:
-        """Do to the processes what a day brings, while people talk."""
+        """Deploy, and do what `STRIKES` says for this day, while people talk."""
         if day:
             await self.deploy(day)
         chosen = STRIKES[day % len(STRIKES)]
@@ -364,7 +364,7 @@ class Month:
         }
 
     def _logged(self) -> dict[str, int]:
-        """Return how often the processes logged each warning and error."""
+        """Count each warning and error in the logs, except that a busy machine held the loop."""
         logs = [file.read_text().splitlines() for file in self.folder.glob("w*.log")]
         said = [json.loads(line) for lines in logs for line in lines if line.startswith("{")]
         counts = Counter(

@@ -20,7 +20,7 @@ _LASTING = re.compile(
     r"scopes:\d+|off_record|reporters|\{access\}:.*|\{usage\}:.*|"
     r"\{[cu]:[^}]*\}:(conversations|reminders))$"
 )
-"""Keys of the whole bot that may stay for ever; what they list of a scope goes with the scope."""
+"""Keys of the whole bot that never expire; what they list of a scope is erased with the scope."""
 
 
 @dataclass

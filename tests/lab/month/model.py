@@ -64,7 +64,7 @@ class MonthModel(LeanModel):
         self.stats["answers"] += 1
         self.stats["pictures"] += '"image_url":' in raw
         said = _said(next(each for each in reversed(asked["messages"]) if each["role"] == "user"))
-        wish, is_due = REMINDER.search(said), "⏰" in said  # in a group behind a name
+        wish, is_due = REMINDER.search(said), "⏰" in said  # in a group a name comes first
         if wish and not is_due and asked["messages"][-1]["role"] == "user":
             arguments = {"text": wish[0], "in_minutes": 1, "is_task": "Do this" in said}
             function = {"name": "set_reminder", "arguments": orjson.dumps(arguments).decode()}
