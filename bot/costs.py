@@ -6,9 +6,9 @@ writer in the background stores all other calls at once. It counts them; but an 
 a turn has several, is only noted, and counted with the next call of its conversation. A call is
 lost only if the process dies before the call is written.
 
-Servers report the tokens of a stream in its last chunk. If a server has taken a prompt but
-we never got the end of its answer, for whatever reason, the call counts an estimate. A prompt that
-a server refused, or that it hung up on, counts nothing. Amounts of money are exact decimals.
+Servers report the tokens of a stream in its last chunk. If a server has taken a prompt but we
+never got the end of its answer, whoever broke off, the call counts an estimate. If a server refused
+a prompt, or hung up, the call counts nothing. Amounts of money are exact decimals.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ Passed by context, like the fields of log lines, because models know no persons.
 
 @contextmanager
 def billed_to(conversation: Scope, person: int = NO_PERSON) -> Iterator[None]:
-    """Bill calls to models in this block, and in tasks that it starts, to this person."""
+    """Bill calls to models here, and in tasks that start here, to this person and conversation."""
     token = _payer.set((person, conversation.tag))
     try:
         yield

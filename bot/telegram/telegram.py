@@ -60,7 +60,7 @@ class Telegram(Protocol):
         ...
 
     async def identify(self, *, polls: bool) -> BotIdentity:
-        """Wait until Telegram says who we are; if `polls`, also until no webhook is in the way.
+        """Wait until Telegram says who we are; if `polls`, then make sure that we may poll.
 
         Raise `BadToken` or `WebhookTaken`.
         """
@@ -87,7 +87,7 @@ class BotApi:
     pause: Pause = asyncio.sleep
 
     async def identify(self, *, polls: bool) -> BotIdentity:
-        """Wait until Telegram says who we are; with `polls`, also that we may poll."""
+        """Wait until Telegram says who we are; if `polls`, then make sure that we may poll."""
         try:
             me = await self._backoff("identify").retry(self.client.identify, BadToken)
         except BadToken as error:

@@ -23,12 +23,12 @@ ENTITIES = st.lists(
 
 
 @given(ENTITIES.filter(lambda found: all(one.type != "blockquote" for one in found)))
-def test_overlapping_entities_become_legal(found: list[Entity]) -> None:
+def test_overlapping_entities_become_valid(found: list[Entity]) -> None:
     assert faults(Part("x" * 50, valid_entities(found))) == []
 
 
 @given(ENTITIES)
-def test_legal_entities_stay_as_they_are(found: list[Entity]) -> None:
+def test_valid_entities_stay_as_they_are(found: list[Entity]) -> None:
     once = valid_entities(found)
 
     assert {*valid_entities(once)} == {*once}
