@@ -226,6 +226,7 @@ class Scopes:
             raise LeaseLost(scope.tag)
         if answer["outcome"] != "done":
             raise NotWritten(answer["outcome"])
+        # If Redis was too full for the note, the erasure has made room for it.
         if not is_noted and not await self._note(scope_memory, revision):
             raise StoreFull("the journal of erasures has no space")
         await self._store.tell_erased(scope)
