@@ -59,7 +59,6 @@ from memory.store.layout import OtherLayout
 log = structlog.get_logger(__name__)
 
 _WORKER_NICENESS = 10
-_MAX_PROCESSES = 64
 
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
 _REASONS = (
@@ -141,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         worker.add_argument(
             "--processes",
             type=int,
-            choices=range(1, _MAX_PROCESSES + 1),
+            choices=range(1, 65),
             metavar="N",
             help="start N workers that share memory; they listen from PORT on",
         )
@@ -185,8 +184,7 @@ def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
         def serve(number: int) -> int:
             port = settings.port and settings.port + number
             os.environ["PORT"] = str(port)  # also for the next reload
-            # It may replace a process that had read the settings again.
-            reload_settings(settings, ".env", lambda _: None)
+            reload_settings(settings, ".env", lambda _: None)  # if it replaces one that had
             return _serve(settings.model_copy(update={"port": port}), WORKER)
 
         return run_forked(options.processes, serve)

@@ -230,8 +230,7 @@ def run_forked(count: int, serve: Callable[[int], int]) -> int:
     """Fork processes that share the memory of all that is imported; return when all have ended.
 
     Each calls `serve` with its number, from 0 on, and ends with the status that it returns. Signals
-    are passed on. A process that was killed is replaced. One that fails ends all with its status,
-    so that the platform sees it and starts all again. Not for Windows.
+    are passed on. One that is killed is replaced; one that fails ends all with its status.
     """
     asyncio.run(load_sdk())
     gc.freeze()  # the collector writes to what it looks through, and that would copy it

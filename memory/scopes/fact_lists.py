@@ -31,10 +31,9 @@ _FIRST_WORDS = 4
 """Who a fact is about stands at its beginning."""
 
 _WORD = re.compile(r"[^\W\d_]\w+")
-_BESIDE = (
-    r"(?:\b((?:\w+ ){{0,2}})(\w+),? )?\b{name}\b"
-    r"(?:(?:,| [(–—-])((?: ?\w+){{1,2}})(?= ?[^\w\s]|$))?"
-)
+_BEFORE = re.compile(r"\b((?:\w+ ){0,2})(\w+),? $")
+_BEHIND = re.compile(r"(?:,| [(–—-])( ?\w+(?: \w+)?)(?= ?[^\w\s]|$)")
+_NEAR_CHARS = 120
 
 
 def is_of_kind(fact: Fact, kind: str) -> bool:
@@ -54,14 +53,17 @@ def names_of(facts: Sequence[Fact], messages: Iterable[str], spoken: str) -> set
     first = {word for word in first if word[0].isupper() and fold(word) not in CLAIMED_BY}
     names: set[str] = set()
     for text in (*(each.text for each in facts), *messages):
-        for name in first.intersection(_WORD.findall(text)) - names:
-            codes = _languages(words_of(text), spoken)
-            for found in re.findall(_BESIDE.format(name=name), text):
-                earlier, before, behind = map(words_of, found)
-                # German writes every noun with a capital letter: "my sister drinks tea".
-                is_named = "de" not in codes and CLAIMED_BY.keys().isdisjoint(before)
-                if _has_relation([*(earlier if is_named else ()), *before, *behind], codes):
-                    names.add(name)
+        codes = _languages(words_of(text), spoken) if first & {*_WORD.findall(text)} else set()
+        for word in (each for each in _WORD.finditer(text) if each[0] in first):
+            start, end = word.span()
+            said = _BEFORE.search(text[max(0, start - _NEAR_CHARS) : start])
+            earlier, before = map(words_of, said.groups() if said else ("", ""))
+            said = _BEHIND.match(text[end : end + _NEAR_CHARS])
+            behind = words_of(said[1] if said else "")
+            # German writes every noun with a capital letter: "my sister drinks tea".
+            is_named = "de" not in codes and CLAIMED_BY.keys().isdisjoint(before)
+            if _has_relation([*(earlier if is_named else ()), *before, *behind], codes):
+                names.add(word[0])
     return names
 
 

@@ -25,10 +25,10 @@ _TIMES = frozenset(fold(word) for language in LANGUAGES.values() for word in lan
 _HAN_TIMES = frozenset(LANGUAGES["zh"].times)
 
 
-def _phrases_of(*lists: str) -> re.Pattern[str]:
-    """Return a pattern of the phrases of all languages that stand in these lists.
+def _any_of(*lists: str) -> str:
+    """Return a pattern of the phrases of all languages in these lists.
 
-    Whole words, and anywhere where no spaces are written.
+    They are whole words, or stand anywhere in a language without spaces.
     """
     phrases = [
         phrase
@@ -39,11 +39,12 @@ def _phrases_of(*lists: str) -> re.Pattern[str]:
     is_han = {phrase: "\u3400" <= phrase[0] <= "\u9fff" for phrase in phrases}
     spaced = "|".join(re.escape(fold(each)) for each in phrases if not is_han[each])
     unspaced = "|".join(re.escape(each) for each in phrases if is_han[each])
-    return re.compile(rf"\b(?:{spaced})\b|{unspaced}")
+    return rf"\b(?:{spaced})\b|{unspaced}"
 
 
-_WHEN, _ALL = _phrases_of("asks_when"), _phrases_of("asks_all", "asks_summary")
-_FIRST, _SUMMARY = _phrases_of("asks_first"), _phrases_of("asks_summary")
+_WHEN, _FIRST = re.compile(_any_of("asks_when")), re.compile(_any_of("asks_first"))
+_ALL = re.compile(_any_of("asks_all", "asks_summary"))
+_SUMMARY = re.compile(_any_of("asks_summary"))
 
 
 def is_question(text: str) -> bool:

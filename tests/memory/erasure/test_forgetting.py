@@ -349,14 +349,14 @@ async def test_a_merged_fact_loses_exactly_the_source_that_was_erased(
 ) -> None:
     """The first source said the kind and the days. Without it nothing of them is left."""
     first = Fact(
-        0, "Ann has been away", (source(1),), 1.0, kind=CANARY, from_day="1987-06-05", to_day="1987"
+        0, "Ann has been away", (source(1),), 1.0, kind=CANARY, from_day="1987-06", to_day="1987-07"
     )
     await talk(memory, "one", "two", "three")
     await write(memory, ANNS, first, Again(1, source(3), 86_400.0), Again(1, source(5), 172_800.0))
     await forget(memory, 3)
     [left] = (await memory.scopes.read(ANNS)).facts
     assert [(each.seq, each.at) for each in left.sources] == [(1, 0), (5, 172_800.0)]
-    assert (left.kind, left.from_day, left.to_day) == (CANARY, "1987-06-05", "1987")
+    assert (left.kind, left.from_day, left.to_day) == (CANARY, "1987-06", "1987-07")
     undated = replace(left, from_day="", to_day="")
     said = "1 January 1970, 3 January 1970"
     assert listed(undated, UTC) == f"#{left.id} [{said}] Ann has been away"
@@ -366,7 +366,7 @@ async def test_a_merged_fact_loses_exactly_the_source_that_was_erased(
     assert (left.kind, left.from_day, left.to_day) == ("", "", "")
     stored = await everything_stored(valkey)
     assert CANARY.encode() not in stored
-    assert b"1987" not in stored
+    assert b"1987-0" not in stored
     assert await facts_of(memory, ANNS) == [("Ann has been away", True, [5])]
 
 

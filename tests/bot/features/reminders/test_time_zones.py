@@ -121,7 +121,7 @@ async def test_a_named_place_answers_what_waited_for_it(memory: Memory) -> None:
     await store(memory, own, theirs, replace(own, id="0000000c", person=8))
     rig = rig_of(memory)
     *_, first, second = (await rig.says("")).parts  # asked again, because neither is set
-    assert ("„Tea“. Welche Uhr" in first.text, "„Pay Mallory“" in second.text) == (True, True)
+    assert ("„Tea“. Wie spät" in first.text, "„Pay Mallory“" in second.text) == (True, True)
     with pytest.raises(NotConfirmed):
         await rig.command.buttons["remind"](PRESSED, HERE, "y0000000b")
     _, is_set, asked = (await rig.says("Wien")).parts

@@ -50,6 +50,7 @@ COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
     b"HGET": lambda space, args: _fields(space, args).get(args[1]),
     b"HGETALL": hgetall,
     b"HINCRBY": hincrby,
+    b"HLEN": lambda space, args: len(_fields(space, args)),
     b"HKEYS": lambda space, args: list(_fields(space, args)),
     b"HMGET": hmget,
     b"HSET": hset,
