@@ -1,12 +1,14 @@
 """A model server that answers with any bytes, and counts how many the client read."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 STREAM = b"content-type: text/event-stream\r\n"
 MB = 2**20
+_UNSENT_BYTES = MB // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ async def serving(answer: Answer) -> AsyncIterator[HostileServer]:
     """Yield a server that runs while the block lasts."""
     hostile = HostileServer(answer)
     server = await asyncio.start_server(hostile.handle, "127.0.0.1", 0)
+    # Inherited by each connection. Otherwise Linux lets a socket grow, and `taken` with it.
+    server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT_BYTES)
     hostile.port = server.sockets[0].getsockname()[1]
     try:
         yield hostile
