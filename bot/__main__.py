@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
             type=int,
             choices=range(1, 65),
             metavar="N",
-            help="start N workers that share memory; they listen from PORT on",
+            help="start N workers that share memory, on PORT to PORT+N-1",
         )
     check = commands.add_parser("check", help="test settings and every outside service")
     check.set_defaults(command=_check)
@@ -170,21 +170,21 @@ def _everything(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
-    """Run one process of several that share a Redis."""
+    """Run the web process, or one or more workers, of several processes on one Redis."""
     token = settings.telegram_bot_token
     if token is None or settings.redis_url is None:
         missing = "TELEGRAM_BOT_TOKEN" if token is None else "REDIS_URL"
         log.critical("cannot start", reason=f"{missing} is not set")
         return 1
     if options.duty is WORKER and hasattr(os, "nice"):  # Windows has none
-        # If both run on one machine, the web process has priority, because Telegram waits for it.
+        # A web process on the same machine has priority, because Telegram waits for it.
         os.nice(_WORKER_NICENESS)
     if options.duty is WORKER and options.processes > 1:
 
         def serve(number: int) -> int:
             port = settings.port and settings.port + number
-            os.environ["PORT"] = str(port)  # also for the next reload
-            reload_settings(settings, ".env", lambda _: None)  # if it replaces one that had
+            os.environ["PORT"] = str(port)  # a reload reads it, too
+            reload_settings(settings, ".env", lambda _: None)  # the parent never does
             return _serve(settings.model_copy(update={"port": port}), WORKER)
 
         return run_forked(options.processes, serve)

@@ -3,6 +3,7 @@
 The first page is a portrait: the newest facts of each group. What is not in it comes behind.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -100,7 +101,8 @@ class MemoryEntries:
             return ListContent("memory.found", [replace(each, group="") for each in found])
         history = await ChatHistory.read(self._histories, conversation)
         theirs = (m for m in history.messages[-_MAX_READ:] if m.is_first_party and m.sender_id)
-        names = names_of(facts.facts, (m.text for m in theirs), language[:2].lower())
+        texts, code = [m.text for m in theirs], language[:2].lower()
+        names = await asyncio.to_thread(names_of, facts.facts, texts, code)
         listed = list(self._facts(language, facts, here, names))
         synopses = list(self._synopses(language, here))
         refused = [message for message in history.messages if message.is_refused]

@@ -111,8 +111,8 @@ _PAGE_BYTES = 4096
 _COLLECT_AGAIN_S = 5.0
 """What was in use at first may be garbage then."""
 _CONVERSATION_SHARE = 16
-"""One conversation takes at most a sixteenth of the machine's memory, or three quarters of the
-cache if that is more. So others are cached beside it."""
+"""In each process a conversation takes at most a sixteenth of the machine's memory, or three
+quarters of the cache if that is more."""
 _MAX_FILES = 65_536
 _REPLACE_AFTER_S = 1
 _PR_SET_PDEATHSIG = 1
@@ -229,43 +229,46 @@ def memory_options(settings: Settings) -> MemoryOptions:
 def run_forked(count: int, serve: Callable[[int], int]) -> int:
     """Fork processes that share the memory of all that is imported; return when all have ended.
 
-    Each calls `serve` with its number, from 0 on, and ends with the status that it returns. Signals
-    are passed on. One that is killed is replaced; one that fails ends all with its status.
+    Each calls `serve` with its number, from 0 on, and ends with the status that it returns. A
+    process that ends is replaced. If its status is above 0, all are stopped, and it is returned.
     """
     asyncio.run(load_sdk())
-    gc.freeze()  # the collector writes to what it looks through, and that would copy it
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # some systems drop a signal without a handler
+    gc.freeze()  # the collector writes to objects, so the kernel would copy their pages
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler `sigwait` may miss it
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
 
     def fork(number: int) -> int:
-        parent_pid, child_pid = os.getpid(), os.fork()
+        parent, child_pid = os.getpid(), os.fork()
         if child_pid == 0:
-            if sys.platform == "linux":
+            if sys.platform == "linux":  # it gets SIGTERM when the parent dies from now on
                 ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
-            sys.exit(serve(number) if os.getppid() == parent_pid else 0)
+            sys.exit(serve(number) if os.getppid() == parent else 0)
         return child_pid
 
     had_terminal = os.isatty(0)
     running = {fork(number): number for number in range(count)}
-    status: int | None = None  # known as soon as all are to end
+    is_stopping, status = False, 0
     while running:
-        passed_on = signal.sigwait(awaited)
-        is_hung_up = passed_on == signal.SIGHUP and had_terminal and not os.isatty(0)
-        if is_hung_up or passed_on in (signal.SIGTERM, signal.SIGINT):
-            status, passed_on = status or 0, signal.SIGTERM
-        for number, exit_status in _ended(running):
-            if status is None and exit_status > 0:
-                status, passed_on = exit_status, signal.SIGTERM
-            elif status is None:
-                log.error("a process ended and is replaced", number=number, status=exit_status)
+        received = signal.sigwait(awaited)
+        if received == signal.SIGCHLD:
+            ended = dict(_ended(running))
+            if is_stopping or not ended:
+                continue
+            status = max(0, *ended.values())
+            if not status:
+                log.error("processes ended and are replaced", statuses=ended)
                 time.sleep(_REPLACE_AFTER_S)
-                running[fork(number)] = number
+                running |= {fork(number): number for number in ended}
+                continue
+        is_reload = received == signal.SIGHUP and os.isatty(0) == had_terminal
+        is_stopping |= not is_reload
         for pid in running:
-            os.kill(pid, 0 if passed_on == signal.SIGCHLD else passed_on)
-    return status or 0
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGHUP if is_reload else signal.SIGTERM)
+    return status
 
 
 def _ended(running: dict[int, int]) -> Iterator[tuple[int, int]]:
@@ -277,9 +280,9 @@ def _ended(running: dict[int, int]) -> Iterator[tuple[int, int]]:
 
 
 def raise_file_limit() -> None:
-    """Allow as many open files and connections as the system permits.
+    """Raise the limit of open files and connections, up to `_MAX_FILES`.
 
-    Many systems start a process with 1,024, which callers of the web port could use up.
+    Many systems start a process with 1,024, which clients of the web port could use up.
     """
     if sys.platform == "win32":
         return

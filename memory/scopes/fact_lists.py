@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from functools import cache
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from memory.scopes.entries import Again, Ended, Fact, ScopeEntry
 from memory.scopes.scope_memory import ScopeMemory
@@ -34,6 +34,7 @@ _WORD = re.compile(r"[^\W\d_]\w+")
 _BEFORE = re.compile(r"\b((?:\w+ ){0,2})(\w+),? $")
 _BEHIND = re.compile(r"(?:,| [(–—-])( ?\w+(?: \w+)?)(?= ?[^\w\s]|$)")
 _NEAR_CHARS = 120
+_MAX_MENTIONS = 32  # of names in one text, which may have nothing else
 
 
 def is_of_kind(fact: Fact, kind: str) -> bool:
@@ -54,11 +55,11 @@ def names_of(facts: Sequence[Fact], messages: Iterable[str], spoken: str) -> set
     names: set[str] = set()
     for text in (*(each.text for each in facts), *messages):
         codes = _languages(words_of(text), spoken) if first & {*_WORD.findall(text)} else set()
-        for word in (each for each in _WORD.finditer(text) if each[0] in first):
-            start, end = word.span()
-            said = _BEFORE.search(text[max(0, start - _NEAR_CHARS) : start])
+        mentions = (each for each in _WORD.finditer(text) if each[0] in first)
+        for word in islice(mentions, _MAX_MENTIONS):
+            said = _BEFORE.search(text, max(0, word.start() - _NEAR_CHARS), word.start())
             earlier, before = map(words_of, said.groups() if said else ("", ""))
-            said = _BEHIND.match(text[end : end + _NEAR_CHARS])
+            said = _BEHIND.match(text, word.end(), word.end() + _NEAR_CHARS)
             behind = words_of(said[1] if said else "")
             # German writes every noun with a capital letter: "my sister drinks tea".
             is_named = "de" not in codes and CLAIMED_BY.keys().isdisjoint(before)

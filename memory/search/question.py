@@ -26,10 +26,7 @@ _HAN_TIMES = frozenset(LANGUAGES["zh"].times)
 
 
 def _any_of(*lists: str) -> str:
-    """Return a pattern of the phrases of all languages in these lists.
-
-    They are whole words, or stand anywhere in a language without spaces.
-    """
+    """Return a pattern of the phrases of all languages in these lists."""
     phrases = [
         phrase
         for name in lists
@@ -38,6 +35,7 @@ def _any_of(*lists: str) -> str:
     ]
     is_han = {phrase: "\u3400" <= phrase[0] <= "\u9fff" for phrase in phrases}
     spaced = "|".join(re.escape(fold(each)) for each in phrases if not is_han[each])
+    # Where no spaces are written, a phrase may stand within a longer run.
     unspaced = "|".join(re.escape(each) for each in phrases if is_han[each])
     return rf"\b(?:{spaced})\b|{unspaced}"
 

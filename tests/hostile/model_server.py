@@ -54,9 +54,8 @@ class HostileServer:
                 writer.write(piece)
                 await writer.drain()
                 self.taken += len(piece)
-                if (
-                    not number % 64
-                ):  # otherwise this server would block the loop until a buffer is full
+                # Otherwise this server would block the loop until a buffer is full.
+                if not number % 64:
                     await asyncio.sleep(0)
         writer.close()
 

@@ -156,9 +156,8 @@ async def test_only_the_beginning_of_an_error_is_read() -> None:
     async with serving(Answer.whole(body, b"400 Bad Request")) as server, watched():
         with pytest.raises(ModelError):
             await ask(server.base_url)
-        assert (
-            server.taken < server.asked * 4 * MB
-        )  # sockets between us hold some bytes that are not read
+        # The sockets between us hold some bytes that are not read.
+        assert server.taken < server.asked * 4 * MB
 
 
 @pytest.mark.parametrize("status", [b"301 Moved", b"307 Temporary Redirect", b"308 Permanent"])

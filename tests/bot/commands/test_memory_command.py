@@ -11,6 +11,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress
 from memory.memory import Memory
+from memory.scopes import fact_lists
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
 from memory.scopes.sources import Source
@@ -195,3 +196,10 @@ async def test_with_a_full_redis_a_press_sends_no_question(
     assert chat.sent == []
     await edits.misheard(pressed, HERE, "5.7.1774000000")
     assert await memory.questions.check(HERE, "edit:100", "edit", ANNA.id) == "heard:5.1774000000"
+
+
+def test_a_text_of_one_name_is_read_at_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    monkeypatch.setattr(fact_lists, "_has_relation", lambda *near: read.append(near))
+    assert fact_lists.names_of([fact("Ab sails")], ["Ab " * 1_300], "en") == set()
+    assert len(read) == 1 + 32  # the fact, and the text
