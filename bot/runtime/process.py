@@ -171,9 +171,11 @@ class GarbageWatch:
 
 
 def _resident_bytes() -> int:
+    """Return the memory of this process without pages of files, which the kernel may drop."""
     try:
         with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - no disk
-            return int(statm.read().split()[1]) * _PAGE_BYTES
+            _, resident, of_files, *_ = map(int, statm.read().split())
+            return (resident - of_files) * _PAGE_BYTES
     except OSError:
         return 0
 

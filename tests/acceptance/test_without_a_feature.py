@@ -15,13 +15,14 @@ LIST = Path("bot", "features", "__init__.py")
 
 
 def without(name: str, folder: Path) -> Path:
-    """Make a folder with links to all of the product but one feature."""
+    """Make a folder with links to all of the product but one feature and bytecode of lists."""
     features = folder / "bot" / "features"
     features.mkdir(parents=True)
     for package in ("config", "memory"):
         (folder / package).symlink_to(ROOT / package)
+    left_out = [ROOT / LIST.parent / each for each in ("", "__init__.py", "__pycache__", name)]
     for each in (*(ROOT / "bot").iterdir(), *(ROOT / LIST.parent).iterdir()):
-        if each not in (ROOT / LIST, ROOT / LIST.parent, ROOT / LIST.parent / name):
+        if each not in left_out:
             (folder / each.relative_to(ROOT)).symlink_to(each)
     listed = (ROOT / LIST).read_text()
     left = re.sub(rf'    Listed\("{name}".*?\),\n(?=    Listed|\))', "", listed, flags=re.DOTALL)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 STREAM = b"content-type: text/event-stream\r\n"
 MB = 2**20
-_UNSENT_BYTES = MB // 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ async def serving(answer: Answer) -> AsyncIterator[HostileServer]:
     hostile = HostileServer(answer)
     server = await asyncio.start_server(hostile.handle, "127.0.0.1", 0)
     # Inherited by each connection. Otherwise Linux lets a socket grow, and `taken` with it.
-    server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNSENT_BYTES)
+    server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MB // 4)
     hostile.port = server.sockets[0].getsockname()[1]
     try:
         yield hostile

@@ -131,8 +131,8 @@ def serve(number):
 process._REPLACE_AFTER_S = 0
 sys.exit(process.run_forked(2, serve))
 """
-    command = [sys.executable, "-c", code]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+    run = [sys.executable, "-c", code]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as parent:
         try:
             yield parent
         finally:
