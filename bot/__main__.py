@@ -27,7 +27,7 @@ import structlog
 
 from bot.agent.toolbox import ToolNameClash
 from bot.app import App
-from bot.features import add_all_commands, all_probes, all_settings
+from bot.features import add_all_commands, all_settings
 from bot.metrics.metrics import reporting_errors
 from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
@@ -144,16 +144,6 @@ def _parser() -> argparse.ArgumentParser:
             metavar="N",
             help="start N workers that share memory, on PORT to PORT+N-1",
         )
-    check = commands.add_parser("check", help="test settings and every outside service")
-    check.set_defaults(command=_check)
-    check.add_argument(
-        "--release", action="store_true", help="test only what would prevent a start"
-    )
-    check.add_argument(
-        "--compare-embeddings",
-        action="store_true",
-        help="measure vectors against words alone on what is stored; shows only counts",
-    )
     if sys.argv[1:2] not in ([], ["web"], ["worker"]):  # a bot that serves needs no other command
         add_all_commands(commands)
     return parser
@@ -197,16 +187,6 @@ def _demo(settings: Settings, _: argparse.Namespace) -> int:
 
     play(settings)
     return 0
-
-
-def _check(settings: Settings, options: argparse.Namespace) -> int:
-    from bot.check.command import run_check, run_comparison  # noqa: PLC0415 - as above
-
-    # Log lines would stand between the rows of the table, and the table already names the errors.
-    configure_logs("error", settings.log_format, secrets_of(settings))
-    if options.compare_embeddings:
-        return run_comparison(settings)
-    return run_check(settings, all_probes(), for_release=options.release)
 
 
 def _serve(settings: Settings, duty: Duty) -> int:

@@ -15,7 +15,6 @@ from starlette.routing import BaseRoute
 
 from bot.assistant import Assistant, assistant_of, bot_id_of
 from bot.behaviors import behaviors_of, learning_config
-from bot.check.store import refuse_unfit
 from bot.command_set import CommandSet, Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.erasing import Receipts, all_in_order
@@ -30,6 +29,7 @@ from bot.language.catalogue import Catalogue
 from bot.metrics.metrics import Metrics, metrics_route, short_name
 from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models, secret_of
+from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.false_claims import FalseClaims
 from bot.runtime.maintenance import Maintenance

@@ -3,12 +3,21 @@
 An operator may show a row to anyone: it holds no secret, no error's own text and no person's text.
 """
 
-from collections.abc import AsyncGenerator, Callable
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import structlog
+
 from memory.store.client import RedisClient
+from memory.store.errors import StoreRefused, StoreUnfit
 from memory.store.keys import Keys
+
+log = structlog.get_logger(__name__)
+
+_MIN_VERSION = {"Redis": (6, 2), "Valkey": (7, 2)}
 
 # `unknown`: the service does not tell, and that is no reason to stop.
 Verdict: TypeAlias = Literal["ok", "warn", "fail", "unknown"]
@@ -43,3 +52,124 @@ class StoreProbe:
 
     name: str
     run: Callable[[Any, RedisClient, Keys], Rows]  # gets the settings of the bot
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """What a server reports about itself; None for what it does not report.
+
+    `snapshots` is its `save` line, "" for none. `max_bytes` is 0 if there is no limit. `clients`
+    includes ourselves. `is_redis` is false if its INFO has no fields. `clock_ahead_s` is how far
+    its clock is ahead of ours.
+    """
+
+    product: str
+    version: str | None
+    ping_ms: float
+    appends: bool | None
+    snapshots: str | None
+    policy: str | None
+    used_bytes: int | None
+    max_bytes: int | None
+    clients: int | None
+    max_clients: int | None
+    replicas: int | None
+    is_cluster: bool
+    is_redis: bool = True
+    clock_ahead_s: float = 0
+
+
+async def refuse_unfit(client: RedisClient, address: str) -> None:
+    """Refuse a server on which no bot can run, and warn of one that drops memories.
+
+    Raise `StoreUnfit`, or another `StoreError` if it does not answer.
+    """
+    state = await read_state(client)
+    for row in (server(state), cluster(state, address)):
+        if row.verdict == "fail":
+            raise StoreUnfit(f"{row.seen}; {row.advice}")
+    evicting = eviction(state)
+    if evicting.verdict == "fail":
+        log.warning("redis drops memories", detail=evicting.seen, advice=evicting.advice)
+
+
+def server(state: ServerState) -> Row:
+    """Judge product and version."""
+    minimum = _MIN_VERSION[state.product]
+    needed = f"{state.product} {'.'.join(map(str, minimum))} or newer"
+    if not state.is_redis:
+        seen = "a server answers, but it is neither Redis nor Valkey"
+        return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
+    if state.version is None:
+        return Row(
+            "Redis", "unknown", f"answers, but does not report its version ({needed} is needed)"
+        )
+    seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms for a round trip"
+    if _numbers(state.version) < minimum:
+        return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
+    return Row("Redis", "ok", seen)
+
+
+def eviction(state: ServerState) -> Row:
+    """Judge what a full server does: it must refuse writes and not drop memories."""
+    if state.policy is None:
+        advice = "make sure that it is noeviction"
+        return Row("Redis eviction", "unknown", "maxmemory-policy is not reported", advice)
+    if state.policy != "noeviction":
+        seen = f"maxmemory-policy is {state.policy}: a full server drops memories and messages"
+        advice = "set maxmemory-policy to noeviction, or choose another REDIS_URL"
+        return Row("Redis eviction", "fail", seen, advice)
+    return Row("Redis eviction", "ok", "noeviction")
+
+
+def cluster(state: ServerState, address: str) -> Row:
+    """Judge whether the address fits the kind of server."""
+    if state.is_cluster and "+cluster://" not in address:
+        scheme = "rediss" if address.startswith("rediss") else "redis"
+        advice = f"begin REDIS_URL with {scheme}+cluster://"
+        return Row("Redis kind", "fail", "a Cluster, but the address is for one server", advice)
+    seen = "a Cluster (the figures are those of one node)" if state.is_cluster else "one server"
+    return Row("Redis kind", "ok", seen)
+
+
+async def read_state(client: RedisClient) -> ServerState:
+    """Return what a server reports about itself; raise `StoreError`."""
+    began = time.perf_counter()
+    await client.ping()
+    ping_ms = (time.perf_counter() - began) * 1000
+    info: Mapping[str, str] = {}
+    is_redis = True
+    with suppress(StoreRefused):
+        info = await client.info("default")
+        is_redis = bool(info)
+    config: Mapping[str, str] = {}
+    ahead_s = await client.clock_ahead_s() if is_redis else 0
+    if is_redis:
+        with suppress(StoreRefused):
+            config = await client.call("CONFIG GET", "save", "maxclients")
+    appends = info.get("aof_enabled")
+    is_valkey = "valkey_version" in info
+    return ServerState(
+        product="Valkey" if is_valkey else "Redis",
+        version=info.get("valkey_version") or info.get("redis_version"),
+        ping_ms=ping_ms,
+        appends=None if appends is None else appends == "1",
+        snapshots=config.get("save"),
+        policy=info.get("maxmemory_policy"),
+        used_bytes=_integer(info.get("used_memory")),
+        max_bytes=_integer(info.get("maxmemory")),
+        clients=_integer(info.get("connected_clients")),
+        max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
+        replicas=_integer(info.get("connected_slaves")),
+        is_cluster=info.get("cluster_enabled") == "1",
+        is_redis=is_redis,
+        clock_ahead_s=ahead_s,
+    )
+
+
+def _integer(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())

@@ -33,6 +33,7 @@ class Listed:
 
 
 FEATURES = (
+    Listed("check", lambda _: False),  # only a command of the command line
     Listed("voice"),
     Listed("links", lambda s: s.web == "read"),
     Listed("pictures"),
@@ -49,7 +50,7 @@ FEATURES = (
     Listed("access"),
     Listed("inspector", lambda s: s.inspector_token),
     Listed("traces", lambda s: s.otel_exporter_otlp_endpoint),
-    Listed("backup", lambda _: False),  # only commands of the command line
+    Listed("backup", lambda _: False),  # as `check`
     Listed("attached", lambda s: s.attachable_behaviors),
     Listed("hints", lambda s: s.hints == "on"),
     Listed("drawing", lambda s: s.openai_image_model),

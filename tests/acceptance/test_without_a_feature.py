@@ -25,7 +25,7 @@ def without(name: str, folder: Path) -> Path:
         if each not in left_out:
             (folder / each.relative_to(ROOT)).symlink_to(each)
     listed = (ROOT / LIST).read_text()
-    left = re.sub(rf'    Listed\("{name}".*?\),\n(?=    Listed|\))', "", listed, flags=re.DOTALL)
+    left = re.sub(rf'    Listed\("{name}".*?\),[^\n]*\n', "", listed, flags=re.DOTALL)
     assert left != listed
     (folder / LIST).write_text(left)
     return folder

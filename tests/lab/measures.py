@@ -50,7 +50,7 @@ TRACES_OF_FEATURES = {
     "imports": r"ImportProgress|features\.imports",
     "topics": r"other_topics|OtherTopics",
     "backup": r"backup",
-    "check": r"bot\.check",
+    "check": r"features\.check",
     "usage": r"UsageCommand|UsageReport",
     "documents": r"document|TextRag|text_rag",
 }

@@ -1,6 +1,6 @@
 """OpenAI's models refuse in the words of the service.
 
-The words of the other servers are checked by the tests of `bot.check`.
+The words of the other servers are checked by the tests of `bot.features.check`.
 """
 
 from typing import Any

@@ -1,16 +1,63 @@
-"""An empty memory on a real server, for features."""
+"""An empty memory on a real server, local servers, and settings with their addresses."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bot.probe import Row, Rows
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.bot.check.conftest import model_api, reader, settings_of
+from tests.bot.features.check.front_reader import FrontReader
 from tests.memory.conftest import OPTIONS
+from tests.servers.bot_api import BotApiServer
+from tests.servers.model_api import ModelApiServer
+from tests.settings import Settings
+from tests.valkey import ValkeyServer
 
-__all__ = ["model_api", "reader", "settings_of"]
+SettingsOf = Callable[..., Any]
 
 
 @pytest.fixture
 def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
     return Memory(store, 42, tokens, None, OPTIONS)
+
+
+@pytest.fixture
+def settings_of(monkeypatch: pytest.MonkeyPatch) -> SettingsOf:
+    """Make settings of exactly the values given."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    return Settings
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()  # it may be writing its first append-only file and not react to a stop
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[BotApiServer]:
+    async with BotApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def reader() -> FrontReader:
+    return FrontReader()
+
+
+@pytest.fixture
+async def model_api(reader: FrontReader) -> AsyncIterator[ModelApiServer]:
+    async with ModelApiServer(reader) as server:
+        yield server
+
+
+async def rows_of(rows: Rows) -> dict[str, Row]:
+    """Return rows by what they test."""
+    return {row.what: row async for row in rows}

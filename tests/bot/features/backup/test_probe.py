@@ -6,7 +6,7 @@ from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
 from memory.text.tokens import TokenCounter
-from tests.bot.check.conftest import SettingsOf
+from tests.bot.features.conftest import SettingsOf
 from tests.memory.conftest import OPTIONS
 
 DAY_S = 86_400

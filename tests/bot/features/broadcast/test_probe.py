@@ -4,7 +4,7 @@ from bot.features.broadcast.announcements import Announcement, Announcements
 from bot.features.broadcast.probes import PROBES
 from memory.memory import Memory
 from memory.store.keys import Keys
-from tests.bot.check.conftest import SettingsOf
+from tests.bot.features.conftest import SettingsOf
 
 
 async def test_the_row_says_whether_an_announcement_is_being_sent(

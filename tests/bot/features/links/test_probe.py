@@ -4,7 +4,7 @@ import pytest
 
 from bot.features.links.probes import _web_search as check_web_search
 from bot.probe import Verdict
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.search_service import KEY, SearchServer
 
 

@@ -3,7 +3,7 @@
 import orjson
 
 from bot.features.mcp.probes import PROBES
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.mcp_shop import Shop, ShopServer
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.features.pictures.probes import PROBES
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import ApiError, ModelApiServer
 
 

@@ -1,7 +1,7 @@
 """What the check finds out about the speech model."""
 
 from bot.features.voice.probes import _spoken_answers as check_speech
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import ApiError, Break, ModelApiServer, SpeechRequest, is_speech
 
 

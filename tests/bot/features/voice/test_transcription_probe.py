@@ -1,7 +1,7 @@
 """What the check finds out about the transcription model."""
 
 from bot.features.voice.probes import _voice_messages as check_transcription
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import ApiError, ModelApiServer, TranscriptionRequest, is_transcription
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from bot.check.chat_model import check_chat, front_was_read
+from bot.features.check.chat_model import check_chat, front_was_read
 from bot.model.call import ModelReply, Usage
 from memory.text.tokens import TokenCounter
-from tests.bot.check.conftest import SettingsOf, rows_of
-from tests.bot.check.front_reader import FrontReader
+from tests.bot.features.check.front_reader import FrontReader
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import (
     ApiError,
     Break,

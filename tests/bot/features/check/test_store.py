@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from bot.check import store
-from bot.check.store import STORED_DATA, ServerState, check_store
-from bot.probe import Row
+from bot import probe
+from bot.features.check import store
+from bot.features.check.store import STORED_DATA, check_store
+from bot.probe import Row, ServerState
 from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
 from memory.store.layout import LAYOUT
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
 FINE = ServerState(
@@ -175,7 +176,7 @@ def test_a_server_older_than_the_minimum_version_fails(
     product: str, version: str | None, verdict: str
 ) -> None:
     state = replace(FINE, product=product, version=version)
-    assert store.server(state).verdict == verdict
+    assert probe.server(state).verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""Runs the checks side by side, each group within its time, and prints the table.
+"""`python -m bot check` runs the checks side by side, each group within its time; prints a table.
 
 It changes nothing anywhere, and writes nothing to Redis.
 """
 
+import argparse
 import asyncio
 import sys
 from collections import Counter
@@ -15,16 +16,19 @@ from urllib.parse import urlsplit
 import structlog
 from pydantic import SecretStr
 
-from bot.check.chat_model import check_chat, check_second
-from bot.check.embeddings import COMPARISON, check_embeddings
-from bot.check.store import STORED_DATA, check_store, one_connection
-from bot.check.telegram import check_telegram, check_token
+from bot.feature import Subcommands
+from bot.features import all_probes
+from bot.features.check.chat_model import check_chat, check_second
+from bot.features.check.embeddings import COMPARISON, check_embeddings
+from bot.features.check.store import STORED_DATA, check_store, one_connection
+from bot.features.check.telegram import check_telegram, check_token
 from bot.metrics.metrics import REPORTS_NEED, how_to_install
 from bot.model.models import lacks_embedding_key, lacks_fallback_key, lacks_model_key
 from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Probe, Row, Rows, StoreProbe
+from bot.runtime.logs import configure_logs
 from bot.runtime.process import redis_address
-from config.loading import unknown_names
+from config.loading import secrets_of, unknown_names
 from config.settings import Settings
 from memory.behaviors.behavior import reaches_of
 from memory.store.embedded import EmbeddedError
@@ -36,23 +40,40 @@ log = structlog.get_logger(__name__)
 _GROUP_LIMIT_S = 300.0
 
 
-def run_check(
-    settings: Settings, probes: Sequence[Probe | StoreProbe], *, for_release: bool
-) -> int:
-    """Print the table; return 0, or 1 if something failed. `probes` are those of features.
+def add_commands(commands: Subcommands) -> None:
+    """Add the command."""
+    check = commands.add_parser("check", help="test settings and every outside service")
+    check.set_defaults(command=_check)
+    check.add_argument(
+        "--release", action="store_true", help="test only what would prevent a start"
+    )
+    check.add_argument(
+        "--compare-embeddings",
+        action="store_true",
+        help="measure vectors against words alone on what is stored; shows only counts",
+    )
+
+
+def _check(settings: Settings, options: argparse.Namespace) -> int:
+    """Print the table; return 0, or 1 if something failed.
 
     For a release only what would make the start impossible is checked: settings, Redis, and a token
     that Telegram refuses. If Telegram cannot be reached, that must not stop a release.
     """
+    # Log lines would stand between the rows of the table, and the table already names the errors.
+    configure_logs("error", settings.log_format, secrets_of(settings))
+    if options.compare_embeddings:
+        return run_comparison(settings)
+    probes = None if options.release else all_probes()
     with _store_address(settings) as address:
-        rows = asyncio.run(_all(settings, address, None if for_release else probes))
-    steps = "" if for_release else f"\n{next_steps(rows)}\n"
+        rows = asyncio.run(_gathered(_groups(settings, address, probes)))
+    steps = "" if options.release else f"\n{next_steps(rows)}\n"
     sys.stdout.write(f"{table(rows)}\n{steps}")
     return 0 if is_passed(rows) else 1
 
 
 def run_comparison(settings: Settings) -> int:
-    """Print what the vectors of what this bot has stored are worth; return as `run_check`."""
+    """Print what the vectors of what this bot has stored are worth; return as `_check`."""
     with _store_address(settings) as address:
         token = settings.telegram_bot_token
         groups = [("Redis", check_store(address, settings))]
@@ -78,13 +99,6 @@ async def bounded(name: str, rows: Rows, limit_s: float = _GROUP_LIMIT_S) -> lis
     return found
 
 
-async def _all(
-    settings: Settings, address: str | None, probes: Sequence[Probe | StoreProbe] | None
-) -> list[Row]:
-    """Return all rows; without probes only those of a release."""
-    return await _gathered(_groups(settings, address, probes))
-
-
 async def _gathered(groups: Iterable[tuple[str, Rows]]) -> list[Row]:
     found = await asyncio.gather(*(bounded(name, rows) for name, rows in groups))
     return [row for rows in found for row in rows]
@@ -100,7 +114,7 @@ def _groups(
     if token is not None:
         check = check_token if probes is None else check_telegram
         yield "Telegram", check(settings, token.get_secret_value())
-    if probes is None:
+    if probes is None:  # for a release
         return
     if token is not None and address is not None:
         bot_id = _bot_id(token)

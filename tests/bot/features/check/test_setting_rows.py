@@ -5,7 +5,7 @@ import sys
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from bot.check.command import check_settings
+from bot.features.check.command_line import check_settings
 from tests.settings import Settings
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bot.check.chat_model import check_chat
-from bot.check.embeddings import check_embeddings
+from bot.features.check.chat_model import check_chat
+from bot.features.check.embeddings import check_embeddings
 from bot.model.trouble import OTHER, recognize
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers import profiles
 from tests.servers.model_api import Dialect, ModelApiServer
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bot.check.chat_model import check_second
-from bot.check.command import check_settings
-from tests.bot.check.conftest import SettingsOf, rows_of
-from tests.bot.check.front_reader import FrontReader
+from bot.features.check.chat_model import check_second
+from bot.features.check.command_line import check_settings
+from tests.bot.features.check.front_reader import FrontReader
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import ApiError, Dialect, ModelApiServer
 from tests.settings import Settings
 

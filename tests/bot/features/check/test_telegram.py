@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bot.check import telegram as check
-from bot.check.telegram import check_telegram, check_token
+from bot.features.check import telegram as check
+from bot.features.check.telegram import check_telegram, check_token
 from bot.probe import Rows
 from bot.telegram.bot_account import WebhookState
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.errors import Conflict
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.bot_api import BotApiServer, DropConnection, FloodWait, ServerError
 from tests.settings import Settings
 

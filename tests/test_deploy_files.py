@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from bot import app, costs
 from bot.runtime import process, web, work
 from tests.settings import Settings
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 STOPPING_S = 20
 """The README promises this; a platform has to wait longer."""
 RELEASE = "python -m bot check --release"
@@ -173,6 +174,8 @@ def test_the_container_says_whether_it_is_healthy() -> None:
     environment = re.findall(r"^ENV (.*(?:\\\n.*)*)$", dockerfile, re.MULTILINE)[0]
     port = re.findall(r"PORT=(\d+)", environment)[0]
     assert f"\nEXPOSE {port}\n" in dockerfile
+    [imported] = re.findall(r"-c 'import (.*)'", dockerfile)
+    assert [name for name in imported.split(", ") if find_spec(name) is None] == []
     settings = set(Settings.model_fields) | {"path", "home", "ssl_cert_file"}
     named = {name.lower() for name in re.findall(r"(\w+)=", environment)}
     assert {name for name in named if not name.startswith("python")} <= settings

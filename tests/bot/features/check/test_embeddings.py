@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bot.check.command import run_comparison
-from bot.check.embeddings import COMPARISON, check_embeddings, native_row
+from bot.features.check.command_line import run_comparison
+from bot.features.check.embeddings import COMPARISON, check_embeddings, native_row
 from bot.probe import Row
 from memory.memory import Memory
 from memory.message import Message
@@ -15,7 +15,7 @@ from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.lab.recall import exchanges
 from tests.memory.conftest import OPTIONS
 from tests.servers.model_api import (

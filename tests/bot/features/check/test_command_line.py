@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.check.command import bounded
+from bot.features.check.command_line import bounded
 from bot.probe import Row, Rows
 from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.rig import run_command

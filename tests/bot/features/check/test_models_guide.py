@@ -7,10 +7,10 @@ import pytest
 
 from bot.model.trouble import KNOWN
 from config.loading import load_settings
-from tests.bot.check.test_known_servers import WRONG, Wrong
+from tests.bot.features.check.test_known_servers import WRONG, Wrong
 from tests.settings import Settings
 
-_GUIDE = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
+_GUIDE = (Path(__file__).parents[4] / "docs" / "models.md").read_text()
 _SECTIONS = {part.partition("\n")[0]: part for part in _GUIDE.split("\n## ")[1:]}
 
 

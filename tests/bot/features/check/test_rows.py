@@ -1,6 +1,6 @@
 """The table as a log shows it."""
 
-from bot.check.command import is_passed, next_steps, table
+from bot.features.check.command_line import is_passed, next_steps, table
 from bot.probe import Row
 
 ROWS = [
