@@ -84,11 +84,10 @@ class LearningModes:
 
         A learner that has begun under another mode is refused.
         """
-
-        async def decide(facts: ScopeMemory) -> Revision | None:
-            return None if mode_in(facts) == mode else Revision(fields=[LearningMode(mode)])
-
-        await self._scopes.update(conversation.facts_scope, decide)
+        wanted = Revision(fields=[LearningMode(mode)])
+        await self._scopes.update(
+            conversation.facts_scope, lambda facts: None if mode_in(facts) == mode else wanted
+        )
 
     async def mode(self, conversation: Scope) -> Mode:
         """Return how facts are learned; raise `StoreError`."""

@@ -119,7 +119,7 @@ class Correcting:
         """
         place, stored_id = place_of(conversation, fact_id)
 
-        async def decide(facts: ScopeMemory) -> Revision | None:
+        def decide(facts: ScopeMemory) -> Revision | None:
             fact = facts.record(stored_id)
             is_other = isinstance(fact, Fact) and fact.is_pinned != is_pinned
             return Revision(added=[Pinned(stored_id, is_pinned)]) if is_other else None
@@ -157,7 +157,7 @@ class Correcting:
             moved = replace(fact, id=0, replaced=replaced)
             return Write([moved], learned_from=None if target == topic else here)
 
-        async def remove(facts: ScopeMemory) -> Revision | None:
+        def remove(facts: ScopeMemory) -> Revision | None:
             found = facts.record(stored_id)
             return Revision(records=chain_of(facts, found)) if isinstance(found, Fact) else None
 
@@ -198,7 +198,7 @@ class Correcting:
     async def delete_synopsis(self, conversation: Scope, synopsis_id: int) -> None:
         """Erase a synopsis; the messages that it sums up stay."""
 
-        async def decide(here: ScopeMemory) -> Revision | None:
+        def decide(here: ScopeMemory) -> Revision | None:
             is_there = isinstance(here.record(synopsis_id), Synopsis)
             return Revision(records=[synopsis_id]) if is_there else None
 
@@ -206,11 +206,7 @@ class Correcting:
 
     async def delete_state(self, conversation: Scope) -> None:
         """Erase the running state; it is learned again from later messages only."""
-
-        async def decide(_: ScopeMemory) -> Revision:
-            return await self._without_state(conversation)
-
-        await self._scopes.update(conversation, decide)
+        await self._scopes.update(conversation, lambda _: self._without_state(conversation))
 
     async def _without_state(self, conversation: Scope) -> Revision:
         meta = self._keys.scope(conversation).meta
@@ -244,7 +240,7 @@ class Correcting:
             if fields[b"x"] == entries[0][1][b"x"]
         ]
 
-        async def decide(here: ScopeMemory) -> Write | None:
+        def decide(here: ScopeMemory) -> Write | None:
             entries = [Hidden(seq, hidden) for seq in exchanges if (seq in here.hidden) != hidden]
             return Write(entries) if entries else None
 

@@ -12,6 +12,7 @@ messages, so the second step is repeated after a crash.
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
+from inspect import isawaitable
 from math import inf
 from time import time
 
@@ -81,12 +82,8 @@ class Forgetting:
         if scope == conversation:
             return receipt
         # Only now, so that a repeat after a crash does not cut what was said since.
-        lowest = await self._scopes.cut(scope, conversation)
-
-        async def facts_left(facts: ScopeMemory) -> Revision:
-            return without(facts, Erased(conversation.tag, epoch=lowest))
-
-        learned = await self.revise(scope, facts_left, nonce)
+        erased = Erased(conversation.tag, epoch=await self._scopes.cut(scope, conversation))
+        learned = await self.revise(scope, lambda facts: without(facts, erased), nonce)
         return replace(receipt, records=receipt.records + learned.records)
 
     async def find_exchange(
@@ -152,23 +149,17 @@ class Forgetting:
             await leave(conversation, seqs)
         erased = Erased(conversation.tag, seqs)
 
-        async def decide(here: ScopeMemory) -> Revision:
+        def decide(here: ScopeMemory) -> Revision:
             return replace(without(here, erased), messages=sorted(seqs))
-
-        async def facts_left(facts: ScopeMemory) -> Revision:
-            return without(facts, erased)
-
-        async def nothing(_: ScopeMemory) -> Revision:
-            return Revision()
 
         scope = conversation.facts_scope
         if scope == conversation:
             return await self.revise(conversation, decide, receipt_id)
         said = await self.revise(conversation, decide, first_step(receipt_id))
         # Also without facts: it refuses a learner that has read the messages and is about to write.
-        learned = await self.revise(scope, facts_left, receipt_id)
+        learned = await self.revise(scope, lambda facts: without(facts, erased), receipt_id)
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
-        answered = await self.revise(conversation, nothing, receipt_id)
+        answered = await self.revise(conversation, lambda _: Revision(), receipt_id)
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def take_out(
@@ -182,7 +173,7 @@ class Forgetting:
         """
         erased = Erased(conversation.tag, seqs)
 
-        async def decide(here: ScopeMemory) -> Revision:
+        def decide(here: ScopeMemory) -> Revision:
             left = without(here, erased)
             if _is_state_from_before(here, min(seqs)):
                 stays = {State.PREFIX, StateUntrusted.PREFIX}
@@ -201,7 +192,7 @@ class Forgetting:
         """
         erased = Erased(conversation.tag, seqs)
 
-        async def decide(here: ScopeMemory) -> Revision:
+        def decide(here: ScopeMemory) -> Revision:
             left = without(here, erased)
             again = [each for each in here.synopses if each.last_seq >= message.seq]
             records = {*left.records, *(id_ for each in again for id_ in here.entries_of(each))}
@@ -224,7 +215,7 @@ class Forgetting:
             return
         erased = Erased(conversation.tag, seqs)
 
-        async def decide(facts: ScopeMemory) -> Revision:
+        def decide(facts: ScopeMemory) -> Revision:
             left = without(facts, erased)
             watermarks = _watermarks_before(facts, min(seqs), of=conversation)
             return replace(left, fields=[*left.fields, *watermarks])
@@ -255,16 +246,18 @@ class Forgetting:
     async def revise(
         self,
         scope: Scope,
-        decide: Callable[[ScopeMemory], Awaitable[Revision]],
+        decide: Callable[[ScopeMemory], Revision | Awaitable[Revision]],
         receipt_id: str = "",
     ) -> Receipt:
         """Carry out what `decide` returns; an erased state is learned again from the rest."""
 
-        async def revision(scope_memory: ScopeMemory) -> Revision:
-            decided = await self._with_state(scope_memory, await decide(scope_memory))
-            return replace(decided, receipt_id=receipt_id)
+        async def with_state(scope_memory: ScopeMemory) -> Revision:
+            decided = decide(scope_memory)
+            revision = await decided if isawaitable(decided) else decided
+            revision = await self._with_state(scope_memory, revision)
+            return replace(revision, receipt_id=receipt_id)
 
-        return await self._scopes.update(scope, revision)
+        return await self._scopes.update(scope, with_state)
 
     async def learn_soon(self, conversation: Scope) -> None:
         """Note that there is something to learn; any process takes it up."""

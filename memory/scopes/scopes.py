@@ -8,6 +8,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, tzinfo
+from inspect import isawaitable
 from time import time
 
 import orjson
@@ -35,7 +36,8 @@ from memory.store.store import Store
 _PAGE = 1_000
 _NOTHING_ERASED = Revision()
 
-Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
+Change = Write | Revision | None
+Decide = Callable[[ScopeMemory], Change | Awaitable[Change]]
 """Returns what to change in a scope as it was read, None for nothing; it may be called again."""
 
 
@@ -147,7 +149,8 @@ class Scopes:
         while True:
             scope_memory = await self.read(scope)
             try:
-                match await decide(scope_memory):
+                change = decide(scope_memory)
+                match await change if isawaitable(change) else change:
                     case Write() as write:
                         await self.write(scope_memory, write)
                     case Revision() as revision:
@@ -158,11 +161,7 @@ class Scopes:
 
     async def erase(self, scope: Scope, revision: Revision = _NOTHING_ERASED) -> Receipt:
         """Carry out a revision that needs no look at the content; open turns start again."""
-
-        async def decide(_: ScopeMemory) -> Revision:
-            return revision
-
-        return await self.update(scope, decide)
+        return await self.update(scope, lambda _: revision)
 
     async def write(self, scope_memory: ScopeMemory, write: Write) -> None:
         """Append entries and set fields at once.
