@@ -5,40 +5,43 @@ It is valid for one version of the conversation. After an erasure its writes are
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from secrets import token_hex
 from time import time
 
 from memory.message import Message
 from memory.scopes.fact_lists import is_of_kind, known_facts, with_facts
-from memory.scopes.history_search import HistorySearch
 from memory.scopes.log import (
     Cursor,
     Delta,
-    StreamDelta,
     generation_of,
-    message_of,
-    seq_of,
     stored_fields,
-    version_of,
 )
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
-from memory.search.embeddings import QuestionVectors
-from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
-from memory.store.commands import Command, Reply
+from memory.scopes.stream import fingerprint_of
+from memory.search.arrays import Flags
+from memory.search.embeddings import QuestionVectors, Vectors
+from memory.search.hybrid import Hit
+from memory.search.message_search import EVERYTHING, RECIPE, SearchFilter, SearchResult
+from memory.search.question import asks_for_all, asks_for_first, is_question
+from memory.store.commands import Command
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import Store
-from memory.store.tasks import shielded
 from memory.text.tokens import TokenCounter
 
 _FOR_ALL_TIME = 2**53
 _UNREAD = -1
+_RELATED_SHARE = 4
+_MAX_INDEXED_INLINE = 200
+_MAX_SEARCHED_INLINE = 20_000
+"""With more messages to index first, or to search, a thread does it so that other turns go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class ChatHistory:
         moved_from = await parts.store.client.call("HGET", meta, "moved_from")
         if moved_from is not None:
             conversation = Scope(moved_from.decode())
-        here = await read_conversation(parts.store, parts.scopes, conversation)
+        here = await parts.scopes.read_conversation(conversation)
         return cls(parts, here, here.messages)
 
     @property
@@ -160,7 +163,99 @@ class ChatHistory:
         """
         if not text.strip() or k <= 0:
             return []
-        return await (await self._search()).results(text, k, exclude, search_filter)
+        await self.fill()
+        return await self.search_in_memory(text, k, exclude, search_filter)
+
+    async def search_in_memory(
+        self,
+        text: str,
+        k: int,
+        exclude: Collection[int] = (),
+        search_filter: SearchFilter = EVERYTHING,
+        *,
+        is_alone: bool = False,
+    ) -> list[SearchResult]:
+        """Search as `search` does, but only the messages in memory.
+
+        If a question asks for a list and there are no vectors, at most `k` messages follow that say
+        much. A question for the first thing that was said begins with the first messages. If it
+        `is_alone`, none of these are added, nor those that resemble the best one.
+        """
+        stream = self._stream
+        if not stream.messages:
+            return []
+        query = await self._query_vector(text)
+        allowed = partial(self._allowed, exclude, search_filter)
+        find = partial(self._found, text, query, k, allowed, is_alone=is_alone)
+        is_long = len(stream.messages) > _MAX_SEARCHED_INLINE
+        is_long = is_long or stream.unindexed > _MAX_INDEXED_INLINE
+        if is_long or stream.searching.locked():
+            return await asyncio.to_thread(find)
+        return find()
+
+    def _found(
+        self,
+        text: str,
+        query: Vectors | None,
+        k: int,
+        find_allowed: Callable[[], Flags],
+        *,
+        is_alone: bool,
+    ) -> list[SearchResult]:
+        stream, zone = self._stream, self._parts.scopes.zone
+        with stream.searching:  # a row stands for its message only while it is held
+            index = stream.indexed(zone)
+            # Only now, because a turn may have appended messages in between.
+            allowed = find_allowed()[: len(index.ids)]
+            today = datetime.fromtimestamp(time(), zone).date()
+            hits = index.search(text, query, k, allowed, today)
+            if not is_alone and is_question(text):
+                first = index.index.first_said(allowed) if asks_for_first(text) else []
+                best = stream.messages[hits[0].row].text if hits else ""
+                related = index.index.related(hits, k // _RELATED_SHARE, allowed, best)
+                hits = [*first, *hits, *related]
+                if query is None and hits and asks_for_all(text):
+                    hits += index.index.statements_of_rare_words(text, k, allowed)
+            once: dict[int, Hit] = {}
+            for hit in hits:
+                once.setdefault(hit.row, hit)
+            return [self._result(hit) for hit in once.values()]
+
+    def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
+        """Return which messages may be hit, `(len(messages),)` bool."""
+        stream = self._stream
+        allowed = search_filter.mask(stream.messages)
+        for seq in (*exclude, *self.hidden, *stream.refused):
+            position = stream.position(seq)
+            if position is not None and position < len(allowed):
+                allowed[position] = False
+        return allowed
+
+    async def _query_vector(self, text: str) -> Vectors | None:
+        """Embed the text; None if its vector could not be compared with those of the messages."""
+        stream, questions = self._stream, self._parts.questions
+        embedder = questions.embedder
+        if embedder is None or stream.fingerprint != fingerprint_of(embedder, RECIPE):
+            return None
+        if not stream.is_embedded:  # a message without a vector would look unrelated
+            return None
+        return await questions.vector(text)
+
+    def _result(self, hit: Hit) -> SearchResult:
+        messages = self._stream.messages
+        number, first, end = messages[hit.row].exchange, hit.row, hit.row + 1
+        while first and messages[first - 1].exchange == number:
+            first -= 1
+        while end < len(messages) and messages[end].exchange == number:
+            end += 1
+        return SearchResult(
+            messages=tuple(messages[first:end]),
+            score=hit.score,
+            seq=messages[hit.row].seq,
+            lexical=hit.lexical,
+            dense=hit.dense,
+            is_boosted=hit.is_boosted,
+        )
 
     async def with_facts(self, found: Sequence[SearchResult]) -> list[SearchResult]:
         """Return results with what facts say about their messages; not for talk off the record."""
@@ -173,17 +268,16 @@ class ChatHistory:
         facts = known_facts(await self._facts(), self._here)
         sources = (each for fact in facts if is_of_kind(fact, kind) for each in fact.sources)
         seqs = {each.seq for each in sources if each.tag == self.conversation.tag}
-        return (await self._search()).messages_of(sorted(seqs, reverse=True), k, search_filter)
+        await self.fill()
+        allowed = self._allowed((), search_filter)
+        rows = (self._stream.position(seq) for seq in sorted(seqs, reverse=True))
+        found = [row for row in rows if row is not None and allowed[row]]
+        return [self._result(Hit(row)) for row in found[:k]]
 
     async def _facts(self) -> ScopeMemory:
         facts_scope = self.conversation.facts_scope
         is_here = facts_scope == self.conversation
         return self._here if is_here else await self._parts.scopes.current(facts_scope)
-
-    async def _search(self) -> HistorySearch:
-        await self.fill()
-        questions, zone = self._parts.questions, self._parts.scopes.zone
-        return HistorySearch(self._stream, self._here.hidden, questions, zone)
 
     async def append_user_message(
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
@@ -223,7 +317,7 @@ class ChatHistory:
         await store.journal.note_clear(self.conversation)
         await store.tell_erased(self.conversation)
         parts.scopes.drop(self.conversation)
-        self._here = await read_conversation(parts.store, parts.scopes, self.conversation)
+        self._here = await parts.scopes.read_conversation(self.conversation)
         self._stream = self._here.messages
 
     async def fill(self) -> None:
@@ -231,7 +325,7 @@ class ChatHistory:
         if self._stream.is_whole:
             return
         parts = self._parts
-        version, stream = await read_messages(parts.store, parts.scopes, self.conversation)
+        version, stream = await parts.scopes.read_messages(self.conversation)
         if version != self._here.version:
             raise LeaseLost(self.conversation.tag)
         self._stream = self._here.messages = stream
@@ -262,75 +356,3 @@ class ChatHistory:
         # There is no update to write as `<id>|<ms>`. The value only has to be new.
         by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
         return [by_activity, by_person] if sender_id else [by_activity]
-
-
-_PAGE = 200
-_LONG_BYTES = 2**21
-"""A conversation that takes more memory is read alone: others as long wait."""
-
-
-async def read_conversation(store: Store, scopes: Scopes, conversation: Scope) -> ScopeMemory:
-    """Read a conversation with all its messages under one version, and keep it in the cache."""
-    while True:
-        version, messages = await read_messages(store, scopes, conversation)
-        scope_memory = await scopes.read(conversation)
-        if scope_memory.version == version:
-            scope_memory.messages = messages
-            scopes.keep(scope_memory)
-            return scope_memory
-
-
-async def read_newest(store: Store, conversation: Scope) -> list[Message]:
-    """Return the newest 200 messages of a conversation, newest first."""
-    log = store.keys.scope(conversation).log
-    entries = await store.client.call("XREVRANGE", log, "+", "-", "COUNT", _PAGE)
-    return [message_of(seq_of(entry), fields) for entry, fields in entries]
-
-
-async def read_messages(
-    store: Store, scopes: Scopes, conversation: Scope
-) -> tuple[tuple[str, str], MessageStream]:
-    """Return the version (epoch, erasure) and all messages and vectors that it has.
-
-    If they take too much memory, only the newest are kept. A short conversation takes one round
-    trip. A longer one is read in pages, because Redis counts what it is about to send as used
-    memory, and because other turns go on between two pages. Long conversations are read and indexed
-    one after the other, because indexing one with many made-up words takes 100 MB.
-    """
-    keys = store.keys.scope(conversation)
-    names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
-    versions: set[tuple[Reply, ...]] = set()
-    is_whole = is_long = False
-    async with AsyncExitStack() as turn:
-        while not is_whole:
-            if not versions:
-                messages = MessageStream()
-                messages.max_bytes = scopes.conversation_bytes
-            if not is_long and messages.nbytes > _LONG_BYTES:
-                is_long = True
-                await turn.enter_async_context(scopes.reading_long)
-            newest = {keys.log: messages.newest, keys.vectors: messages.vectors.newest}
-            pages = [
-                ("XRANGE", key, b"(%d-0" % seq, "+", "COUNT", _PAGE) for key, seq in newest.items()
-            ]
-            version = ("HMGET", keys.meta, *names)
-            before, log, vectors, after = await store.client.pipeline([version, *pages, version])
-            versions |= {tuple(before), tuple(after)}
-            page = StreamDelta(
-                entries=[(seq_of(entry), fields) for entry, fields in log],
-                length=messages.count + len(log),
-                fingerprint=(after[2] or b"").decode(),
-                vectors=[(seq_of(entry), fields[b"v"]) for entry, fields in vectors],
-                vectors_length=messages.vectors.count + len(vectors),
-            )
-            widths = {len(row) for _, row in page.vectors}
-            if len(versions) > 1 or len(widths) > 1 or not messages.vectors.fits(page.vectors):
-                versions.clear()  # an erasure or another model came in between: read all again
-                continue
-            messages.add(page)
-            messages.shorten()
-            is_whole = max(len(log), len(vectors)) < _PAGE
-        if is_long:
-            await shielded(asyncio.to_thread(messages.indexed, scopes.zone))
-    messages.session = int(after[3] or 0)
-    return version_of(after), messages

@@ -7,12 +7,14 @@ import asyncio
 import sys
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from datetime import UTC, tzinfo
 from inspect import isawaitable
 from time import time
 
 import orjson
 
+from memory.message import Message
 from memory.scopes.changes import (
     NotWritten,
     Receipt,
@@ -24,16 +26,29 @@ from memory.scopes.changes import (
     take_over,
 )
 from memory.scopes.entries import Record
-from memory.scopes.log import Cursor, Delta, stored_fields
+from memory.scopes.log import (
+    Cursor,
+    Delta,
+    StreamDelta,
+    message_of,
+    seq_of,
+    stored_fields,
+    version_of,
+)
+from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors
-from memory.store.commands import Arg, Command, ScriptCall
+from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
 from memory.store.store import Store
+from memory.store.tasks import shielded
 
 _PAGE = 1_000
+_PAGE_OF_MESSAGES = 200
+_LONG_BYTES = 2**21
+"""A conversation that takes more memory is read alone: others as long wait."""
 _NOTHING_ERASED = Revision()
 
 Change = Write | Revision | None
@@ -127,6 +142,72 @@ class Scopes:
         """Return the cached scope, as the turn has read it; read it if it is not complete."""
         held = self.held(scope)
         return held if held and held.is_whole else await self.read(scope)
+
+    async def read_newest(self, conversation: Scope) -> list[Message]:
+        """Return the newest 200 messages of a conversation, newest first."""
+        log = self._store.keys.scope(conversation).log
+        entries = await self._store.client.call(
+            *("XREVRANGE", log, "+", "-", "COUNT", _PAGE_OF_MESSAGES)
+        )
+        return [message_of(seq_of(entry), fields) for entry, fields in entries]
+
+    async def read_conversation(self, conversation: Scope) -> ScopeMemory:
+        """Read a conversation with all its messages under one version; keep it in the cache."""
+        while True:
+            version, messages = await self.read_messages(conversation)
+            scope_memory = await self.read(conversation)
+            if scope_memory.version == version:
+                scope_memory.messages = messages
+                self.keep(scope_memory)
+                return scope_memory
+
+    async def read_messages(self, conversation: Scope) -> tuple[tuple[str, str], MessageStream]:
+        """Return the version (epoch, erasure) and all messages and vectors that it has.
+
+        If they take too much memory, only the newest are kept. A short conversation takes one round
+        trip. A longer one is read in pages, because Redis counts what it is about to send as used
+        memory, and because other turns go on between two pages. Long conversations are read and
+        indexed one after the other, because indexing one with many made-up words takes 100 MB.
+        """
+        keys = self._store.keys.scope(conversation)
+        names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
+        versions: set[tuple[Reply, ...]] = set()
+        is_whole = is_long = False
+        async with AsyncExitStack() as turn:
+            while not is_whole:
+                if not versions:
+                    messages = MessageStream()
+                    messages.max_bytes = self.conversation_bytes
+                if not is_long and messages.nbytes > _LONG_BYTES:
+                    is_long = True
+                    await turn.enter_async_context(self.reading_long)
+                newest = {keys.log: messages.newest, keys.vectors: messages.vectors.newest}
+                pages = [
+                    ("XRANGE", key, b"(%d-0" % seq, "+", "COUNT", _PAGE_OF_MESSAGES)
+                    for key, seq in newest.items()
+                ]
+                version = ("HMGET", keys.meta, *names)
+                answers = await self._store.client.pipeline([version, *pages, version])
+                before, log, vectors, after = answers
+                versions |= {tuple(before), tuple(after)}
+                page = StreamDelta(
+                    entries=[(seq_of(entry), fields) for entry, fields in log],
+                    length=messages.count + len(log),
+                    fingerprint=(after[2] or b"").decode(),
+                    vectors=[(seq_of(entry), fields[b"v"]) for entry, fields in vectors],
+                    vectors_length=messages.vectors.count + len(vectors),
+                )
+                widths = {len(row) for _, row in page.vectors}
+                if len(versions) > 1 or len(widths) > 1 or not messages.vectors.fits(page.vectors):
+                    versions.clear()  # an erasure or another model came between: read all again
+                    continue
+                messages.add(page)
+                messages.shorten()
+                is_whole = max(len(log), len(vectors)) < _PAGE_OF_MESSAGES
+            if is_long:
+                await shielded(asyncio.to_thread(messages.indexed, self.zone))
+        messages.session = int(after[3] or 0)
+        return version_of(after), messages
 
     async def search(
         self, kind: type[R], scope_memory: ScopeMemory, text: str, k: int

@@ -1,6 +1,6 @@
 """What search knows of messages: what is indexed, what may be found, and what is found.
 
-Values only. The search itself runs in `memory.scopes.history_search`.
+Values only. The search itself runs in `memory.scopes.history`.
 """
 
 from collections.abc import Mapping, Sequence

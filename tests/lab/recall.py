@@ -28,7 +28,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.search.hybrid import HybridIndex
-from memory.search.message_search import EVERYTHING, embedded_text, record_of
+from memory.search.message_search import embedded_text, record_of
 from memory.search.weights import Weights
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -142,8 +142,8 @@ async def measure(folder: Path, redis: str) -> dict[str, object]:
 
 async def found_alone(history: ChatHistory, text: str, k: int) -> list[int]:
     """Return the rows of the messages about a text, without what a turn adds to them."""
-    search = await history._search()
-    return [each.seq - 1 for each in await search.results(text, k, (), EVERYTHING, is_alone=True)]
+    await history.fill()
+    return [each.seq - 1 for each in await history.search_in_memory(text, k, is_alone=True)]
 
 
 def percent(shares: Sequence[float]) -> float:

@@ -19,7 +19,6 @@ from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
 from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory, HistoryParts
-from memory.scopes.history_search import HistorySearch
 from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -219,14 +218,13 @@ class OtherTopics(AIContextBehavior):
         self, topic: ScopeMemory, question: str, k: int, search_filter: SearchFilter
     ) -> list[tuple[float, ScopeMemory, list[Message]]]:
         """Return score, topic, and what to show: the message that was found, and its answer."""
-        if not topic.messages.is_whole and topic.messages.length <= _MAX_FILLED:
+        history = ChatHistory(self._histories, topic, topic.messages)
+        if topic.messages.length <= _MAX_FILLED:
             try:
-                await ChatHistory(self._histories, topic, topic.messages).fill()
+                await history.fill()
             except LeaseLost:  # something was erased since
                 return []
-        stream = topic.messages
-        search = HistorySearch(stream, topic.hidden, self._histories.questions, self._scopes.zone)
-        found = await search.results(question, k, (), search_filter, is_alone=True)
+        found = await history.search_in_memory(question, k, (), search_filter, is_alone=True)
         return [(each.score, topic, _with_answer(each, topic)) for each in found]
 
 

@@ -23,7 +23,6 @@ from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
 from memory.behaviors.context import CallContext
 from memory.erasure.questions import NotConfirmed
-from memory.scopes.history import read_newest
 from memory.store.keys import Scope
 
 _SEQ_AND_CODE = re.compile(r"\A\d{1,16} \S+")
@@ -183,7 +182,7 @@ class WhyCommand:
 
         Otherwise everybody's 👎 in a group would be answered.
         """
-        messages = await read_newest(self._memory.store, conversation)
+        messages = await self._memory.scopes.read_newest(conversation)
         exchanges = {
             message.exchange
             for message in messages
