@@ -51,7 +51,7 @@ from bot.telegram.errors import BadToken, WebhookTaken
 from config.loading import SettingsError, hide_secrets, load_settings, secrets_of, unknown_names
 from config.reloading import reload_settings
 from config.settings import Settings
-from memory.behaviors.manager import FunctionNameClash
+from memory.behaviors.behavior import FunctionNameClash
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store.errors import StoreError, StoreUnfit
 from memory.store.layout import OtherLayout

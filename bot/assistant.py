@@ -19,9 +19,8 @@ from bot.operator_classes import agents_of, replaced_by, selector_of
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
 from bot.turn.tool_questions import RunTools
 from config.settings import Settings
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
-from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.steps import FinishAction
 from memory.behaviors.tool import Tool
 from memory.scopes.selectors import MessageSelector

@@ -10,11 +10,15 @@ from pydantic import BaseModel
 from bot.feature import Feature, Replacements
 from bot.operator_classes import UnusableClass, built, class_at, replaced_by, required_arguments
 from config.settings import Settings
-from memory.behaviors.behavior import EVERYWHERE, AIContextBehavior, reaches_of
+from memory.behaviors.behavior import (
+    EVERYWHERE,
+    AIContextBehavior,
+    AIContextBehaviorManager,
+    reaches_of,
+)
 from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
-from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import Synopses
 from memory.behaviors.tool import Tool

@@ -11,11 +11,10 @@ from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting
 from memory.erasure.jobs import Jobs
-from memory.erasure.operator_look import OperatorLook
-from memory.erasure.pause import MemorySwitch
 from memory.erasure.questions import Questions
-from memory.learning.consent import Consent
+from memory.erasure.switches import MemorySwitch, OperatorLook
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
+from memory.learning.tool_writes import Consent
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
 from memory.limits.members import Members

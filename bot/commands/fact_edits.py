@@ -25,7 +25,7 @@ from memory.behaviors.context import may_change
 from memory.behaviors.statements import unfit
 from memory.erasure.correcting import present_fact
 from memory.erasure.questions import NotConfirmed
-from memory.learning.consent import find_waiting
+from memory.learning.tool_writes import find_waiting
 from memory.memory import Memory
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import place_of, shown

@@ -14,8 +14,7 @@ from typing import Self
 import orjson
 
 from memory.behaviors.context import CallContext
-from memory.behaviors.domain import DomainRefused
-from memory.behaviors.knowledge_base import KnowledgeBase, merged_domain
+from memory.behaviors.knowledge_base import DomainRefused, KnowledgeBase, merged_domain
 from memory.behaviors.tool import ToolError
 from memory.scopes.fields import Field, goes_with_message
 from memory.scopes.scope_memory import ScopeMemory

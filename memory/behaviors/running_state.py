@@ -12,9 +12,9 @@ import structlog
 from pydantic import BaseModel
 
 from memory.behaviors.context import CallContext
-from memory.behaviors.domain import DomainRefused
 from memory.behaviors.knowledge_base import (
     UNKNOWN,
+    DomainRefused,
     KnowledgeBase,
     bounded,
     knowledge_base_model,

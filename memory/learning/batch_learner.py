@@ -26,8 +26,8 @@ from memory.behaviors.learning_behavior import (
     Unlearned,
 )
 from memory.behaviors.learning_mode import mode_in, unasked
-from memory.learning.consent import new_cards
 from memory.learning.progress import Progress, progress_after
+from memory.learning.tool_writes import new_cards
 from memory.message import Message
 from memory.scopes.changes import NotWritten, Write, together
 from memory.scopes.fact_lists import split_by_place

@@ -17,9 +17,8 @@ import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.batch_learner import BatchLearner
-from memory.learning.consent import WithDomain
 from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, progress_of
-from memory.learning.tool_writes import ToolWriter, without_domain
+from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest, LearningPause, WaitingWrite

@@ -16,8 +16,8 @@ from bot.model.models import secret_of
 from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress
-from memory.erasure.operator_look import OperatorLook
 from memory.erasure.questions import NotConfirmed
+from memory.erasure.switches import OperatorLook
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 

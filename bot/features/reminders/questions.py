@@ -25,9 +25,8 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.text_rag import HEADING
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
-from memory.work.item import WorkItem
+from memory.work.item import UnusableTime, WorkItem
 from memory.work.items import WorkItems
-from memory.work.schedule import UnusableTime
 
 VERB = "remind"
 _YES, _NO = "y", "n"

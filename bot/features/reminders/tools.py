@@ -23,9 +23,8 @@ from memory.behaviors.trust import must_ask, untrusted_texts
 from memory.message import Message
 from memory.scopes.writes import ForgetRecord, Remember
 from memory.text.untrusted_text import UNTRUSTED_MARK, shown
-from memory.work.item import WorkItem
+from memory.work.item import MAX_AHEAD_S, UnusableTime, WorkItem
 from memory.work.items import WorkItems
-from memory.work.schedule import MAX_AHEAD_S, UnusableTime
 
 KIND = "reminder"
 MAX_CHARS = 500

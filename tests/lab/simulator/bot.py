@@ -31,7 +31,7 @@ from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import AfterTurn, TurnRunner
 from bot.turn.worker import TurnWorker
-from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes

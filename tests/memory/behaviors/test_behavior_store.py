@@ -12,10 +12,9 @@ import pytest
 import memory.behaviors as behaviors_package
 from bot.behaviors import behaviors_of
 from bot.operator_classes import UnusableClass
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore
 from memory.behaviors.context import CallContext
-from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory
 from memory.queue.open_turn import Closing

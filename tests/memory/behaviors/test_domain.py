@@ -12,11 +12,15 @@ import pytest
 from pydantic import BaseModel, Field
 from structlog.testing import capture_logs
 
-import memory.behaviors as behaviors_package
 from bot.behaviors import behaviors_of
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore
-from memory.behaviors.domain import MAX_DOMAIN_BYTES, DomainRefused, updated_fields
-from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
+from memory.behaviors.knowledge_base import (
+    MAX_DOMAIN_BYTES,
+    DomainRefused,
+    KnowledgeBase,
+    knowledge_base_model,
+    updated_fields,
+)
 from memory.behaviors.learning_behavior import Cadence
 from memory.behaviors.running_state import RunningState
 from memory.learning.learner import LearningConfig
@@ -30,7 +34,7 @@ from tests.memory.learning.scripted import ScriptedModel, talk
 from tests.memory.turns import HERE
 from tests.settings import Settings
 
-PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "features.md"
+PAGE = Path(__file__).parents[3] / "docs" / "features.md"
 
 
 class Ticket(BaseModel):

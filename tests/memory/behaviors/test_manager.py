@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from memory.behaviors.behavior import AIContextBehavior, reaches_of
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager, reaches_of
 from memory.behaviors.context import CallContext
-from memory.behaviors.manager import AIContextBehaviorManager
 from memory.message import Message
 from memory.store.keys import Scope
 from tests.memory.behaviors.batches import call_context, said

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import memory.behaviors
-from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from tests.memory.behaviors.batches import DAY, NOW, call_context, said
 
 PACKAGE = Path(memory.behaviors.__file__).parent

@@ -11,14 +11,15 @@ from pydantic import BaseModel, field_validator, model_validator
 from structlog.testing import capture_logs
 
 from memory.behaviors.context import Person
-from memory.behaviors.domain import DomainRefused, updated_fields
 from memory.behaviors.knowledge_base import (
     MAX_BYTES,
+    DomainRefused,
     KnowledgeBase,
     bounded,
     knowledge_base_model,
     merged_domain,
     read,
+    updated_fields,
 )
 from memory.behaviors.learning_behavior import Cadence, PartRejected, Unlearned
 from memory.behaviors.running_state import AWAY_S, BACK, HEADING, RunningState

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import Synopses
 from memory.behaviors.user_facts import UserFacts

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from memory.erasure.jobs import Job
-from memory.erasure.operator_look import LOOK_S, OperatorLook
+from memory.erasure.switches import LOOK_S, OperatorLook
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope

@@ -12,9 +12,9 @@ import pytest
 import memory.behaviors as behaviors_package
 from bot.behaviors import behaviors_of, learning_config
 from bot.operator_classes import UnusableClass
+from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.knowledge_base import KnowledgeBase
-from memory.behaviors.manager import AIContextBehaviorManager
 from memory.memory import Memory
 from memory.scopes.fields import Failures
 from memory.scopes.sources import Erased

@@ -8,8 +8,7 @@ from typing import Any, Self, TypeAlias
 import pytest
 
 from memory.store import client as redis_client
-from memory.store.client import MAX_BLOCK_MS, RedisClient
-from memory.store.connections import SOCKET_TIMEOUT_S, published
+from memory.store.client import MAX_BLOCK_MS, SOCKET_TIMEOUT_S, RedisClient, published
 from memory.store.errors import StoreRefused, StoreUnavailable
 from tests.valkey import ValkeyServer
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.features.reminders.time_zone import find_zone, zone_of_shared
-from memory.work.schedule import UnusableTime, check_due, due_at, has_offset, next_due
+from memory.work.item import UnusableTime, check_due, due_at, has_offset, next_due
 
 
 def local(at: str, zone: str) -> float:

@@ -29,9 +29,8 @@ from bot.reply.parts import Part
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, Sender
 from bot.turn.tool_questions import ToolButtons, question_text, with_question
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
-from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.steps import Action, ToolCall, ToolQuestion
 from memory.behaviors.tool import Tool, ToolError
 from memory.erasure.questions import NotConfirmed
