@@ -43,23 +43,16 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """How much is remembered, for how long, and how turns are timed.
+    """How much is remembered, for how long, and how turns are timed."""
 
-    A scope expires after `ttl_s` without activity. `tail` newest messages are read with a turn.
-    `redis_bytes` is the memory of Redis if the server does not tell it; 0 means unknown.
-    `wait_replicas` replicas must have an update before it counts as taken. Memories are found by
-    the days of `zone`. The newest messages of a conversation that take up to `conversation_bytes`
-    of this process are searched.
-    """
-
-    ttl_s: int
-    tail: int
+    ttl_s: int  # a scope expires after so long without activity
+    tail: int  # so many newest messages are read with a turn
     cache_bytes: int
     times: TurnTimes
-    redis_bytes: int = 0
-    wait_replicas: int = 0
-    zone: tzinfo = UTC
-    conversation_bytes: int = sys.maxsize
+    redis_bytes: int = 0  # memory of Redis, if the server does not tell it; 0: unknown
+    wait_replicas: int = 0  # so many must have an update before it counts as taken
+    zone: tzinfo = UTC  # memories are found by its days
+    conversation_bytes: int = sys.maxsize  # of the newest messages of a conversation, in memory
 
 
 class Memory:

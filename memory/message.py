@@ -14,46 +14,36 @@ The language of the person follows it.
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said in a conversation, verbatim.
+    """One thing said in a conversation, verbatim. Times are in Unix seconds.
 
-    `seq` counts from 1 within the conversation and is never used again. `exchange` numbers the turn
-    that the message belongs to, so that a question and its answer share it. `sent_at` is in Unix
-    seconds. `sender_id` is 0 for the assistant. `message_ids` are Telegram's, of every message that
-    the text was joined from (or sent as). `tokens` counts `text` alone. `is_first_party` is false
-    if any of the text is not the sender's own: forwarded, quoted or read from a document. For the
-    assistant it is false if the prompt had untrusted text. If `is_refused` is true, the model's
-    server refused this text: it is stored and never sent to a model again. `forwarded_from` names
-    who wrote a forwarded message, "" if it is none, and `forwarded_at` is when (Unix seconds).
-    `unseen` names the photos, videos or sounds that came with the text. If `message_ids` of a
-    person are several, `lengths` has the characters of each, -1 for one without text; the texts are
-    joined by line breaks. `replied_to` is Telegram's id of the message that it replies to, or 0.
-    `photo` is Telegram's id of the picture that the text describes, "" if it describes none.
-    `album` is Telegram's id of the album that it was sent in, "" for none.
-    `used` names the memories whose text stood in the prompt of an answer: codes as of
-    `CallContext.used`, and `CLAIM`, separated by spaces. It is in no prompt. `edited_at` is when
-    each of `message_ids` was edited last (Unix seconds, 0 for never); it is empty if none was.
+    `message_ids`, `replied_to`, `photo` and `album` are ids of Telegram. The texts of several
+    messages are joined by line breaks.
     """
 
-    seq: int
-    exchange: int
+    seq: int  # counts from 1 within the conversation and is never used again
+    exchange: int  # the number of its turn, which a question and its answer share
     role: Role
     text: str
     sent_at: float
-    sender_id: int = 0
+    sender_id: int = 0  # 0 for the assistant
     sender_name: str = ""
-    message_ids: tuple[int, ...] = ()
-    tokens: int = 0
+    message_ids: tuple[int, ...] = ()  # of all messages that the text was joined from, or sent as
+    tokens: int = 0  # of `text` alone
+    # False if some text is not the sender's own: forwarded, quoted or read from a document. Of an
+    # answer: if the prompt had untrusted text.
     is_first_party: bool = True
-    is_refused: bool = False
-    forwarded_from: str = ""
-    forwarded_at: float = 0
-    unseen: str = ""
-    lengths: tuple[int, ...] = ()
+    is_refused: bool = False  # by the model's server: stored, and never sent to a model again
+    forwarded_from: str = ""  # who wrote a forwarded message, ...
+    forwarded_at: float = 0  # ... and when
+    unseen: str = ""  # names the photos, videos or sounds that came with the text
+    lengths: tuple[int, ...] = ()  # characters of each of several messages, -1 without a text
     replied_to: int = 0
-    used: str = ""
-    photo: str = ""
-    album: str = ""
-    edited_at: tuple[int, ...] = ()
+    used: str = ""  # memories in the prompt of an answer: `CallContext.used` and `CLAIM`, by blanks
+    photo: str = ""  # the picture that the text describes
+    album: str = ""  # the album that it was sent in
+    edited_at: tuple[
+        int, ...
+    ] = ()  # when each message was edited last, 0 for never; () if none was
 
     @property
     def is_task(self) -> bool:
@@ -79,29 +69,23 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture for the model, in the turn of its message only. Nothing of it is stored.
-
-    `width` and `height` are in pixels. `detail` is how closely the model looks at it.
-    """
+    """A picture for the model, in the turn of its message only. Nothing of it is stored."""
 
     message_id: int
     content: bytes = field(repr=False)
     mime_type: str
-    width: int
+    width: int  # in pixels
     height: int
-    detail: ImageDetail = "low"
+    detail: ImageDetail = "low"  # how closely the model looks at it
 
 
 @dataclass(frozen=True, slots=True)
 class RepliedTo:
-    """A message that the person replies to; its `seq` is 0 if our log does not have it.
-
-    `question` is what one of our answers answered. `quote` is the part that the person marked.
-    """
+    """A message that the person replies to; its `seq` is 0 if our log does not have it."""
 
     message: Message
-    question: Message | None = None
-    quote: str = ""
+    question: Message | None = None  # what one of our answers answered
+    quote: str = ""  # the part that the person marked
 
 
 NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)

@@ -57,22 +57,18 @@ def reaches_of(entries: Iterable[str]) -> dict[str, Reach]:
 class AIContextBehavior:
     """Base of all behaviors. Override the hooks that you need; the others are never called.
 
-    `instructions` become part of the constant system message, and `functions` part of the model's
-    tools. Neither may change while the process runs. The hooks of all behaviors run at the same
-    time, each under a time limit. An error in a hook is logged; other behaviors and the person do
-    not notice it. In conversations that `reach` does not cover nothing of it is seen or called.
-
-    Text below the heading `leads_with` stands first in the memory section and is never left out.
-    Two functions of one name prevent the start; a behavior that `gives_way` loses its own instead.
+    `instructions` and `functions` may not change while the process runs. The hooks of all behaviors
+    run at the same time, each under a time limit. An error in a hook is logged; other behaviors and
+    the person do not notice it.
     """
 
     name: str = "behavior"
-    instructions: str = ""
-    functions: Sequence[Tool[Any]] = ()
-    reach: Reach = EVERYWHERE
+    instructions: str = ""  # part of the constant system message
+    functions: Sequence[Tool[Any]] = ()  # part of the model's tools
+    reach: Reach = EVERYWHERE  # in other conversations nothing of it is seen or called
     search_heading: str = ""
-    leads_with: str = ""
-    gives_way: bool = False
+    leads_with: str = ""  # text below this heading stands first and is never left out
+    gives_way: bool = False  # loses a function whose name another one has; else the start fails
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
         """Prepare for a new conversation, or for one that was cleared, before its first message."""

@@ -56,19 +56,15 @@ class Kept(Field):
 
 @dataclass(frozen=True, slots=True)
 class BehaviorState(Field):
-    """The state of an operator's learning behavior, in any form.
-
-    It may rest on every message up to `last_seq`; 0 in a person's scope, where every erasure takes
-    it.
-    `is_untrusted`: untrusted text has ever gone into it.
-    """
+    """The state of an operator's learning behavior, in any form."""
 
     PREFIX = "behavior_state"
     KEY = "behavior"
     behavior: str
     text: str
+    # It may rest on every message up to this; 0 in a person's scope, where every erasure takes it.
     last_seq: int = 0
-    is_untrusted: bool = False
+    is_untrusted: bool = False  # untrusted text has ever gone into it
 
     def without(self, erased: Erased) -> Self | None:
         """Keep the state if all erased messages are newer, or those of another conversation."""

@@ -39,10 +39,6 @@ class Person:
 class CallContext:
     """The conversation of a call, the person who speaks, and the time (Unix seconds).
 
-    `is_admin` asks whether the speaker administers the group; only `may_change` calls it. `writes`
-    collects what is written after the reply was sent. It is None once that has happened. `asked` is
-    what this turn searches for: a short question stands there with the person's message before it.
-
     `used` collects the memories that are shown to the model: a code, and the text that shows it, ""
     if a tool does. Of one kind the most relevant come first. The codes are `f<id>` for a fact,
     `s<id>` for a synopsis, `d<key>` for a document, `o<key>@<scope>` for one of the operator, `x`
@@ -54,8 +50,10 @@ class CallContext:
     speaker: Person
     now: float
     is_admin: IsAdmin = field(default=not_an_admin, compare=False, repr=False)
+    # What is written after the reply was sent; None once that has happened.
     writes: list[ToolWrite] | None = field(default=None, compare=False, repr=False)
     used: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    # What this turn searches for: before a short question stands the person's message before it.
     asked: str = field(default="", compare=False, repr=False)
 
     def question(self, new_messages: Sequence[Message]) -> str:
@@ -93,55 +91,37 @@ async def may_change(asker: Asker, senders: Iterable[int] = ()) -> bool:
 
 @dataclass(slots=True)
 class AgentContext:
-    """The history, this turn's message, what goes into the prompt, and the steps so far.
-
-    `now`: Unix seconds. `user_message`: the message that is answered, not in the history yet. If it
-    was joined from the person's own words and forwarded messages, `user_messages` are its parts.
-    `replies` are the messages that it replies to. `window`, `recalled` and `memory_context` (the
-    texts of the behaviors) are parts of the prompt. `asked` is what was searched for.
-    `completed_steps` begins with the step that the person agreed to, if there is one; `is_agreed`
-    is set while its tool runs.
-
-    `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
-    written after the reply was sent. `work`: what they add and cancel. `used`: codes of the
-    memories whose text stood in the newest prompt; `call_context.used` has all that were offered.
-    `sizes`: tokens of the parts of that prompt by their names. If `is_off_record`, tools that use
-    the memory refuse to run.
-
-    `pictures` came with the message. `is_blind`: the model could not see them.
-    `are_pictures_refused`: its server refused them, and they were removed. `seen` says what they
-    show, by the id of the message, in the person's `language` if it can. `tool_question`: a call
-    that ends the run, because its person has to agree first. `files` of tools are sent with the
-    answer. `sites_read`: addresses that `read_page` was allowed after untrusted text, by site.
-    """
+    """The history, this turn's message, what goes into the prompt, and the steps so far."""
 
     conversation: Scope
     chat_history: ChatHistory
-    now: float
-    user_message: Message = NOTHING_SAID
-    user_messages: tuple[Message, ...] = ()
+    now: float  # Unix seconds
+    user_message: Message = NOTHING_SAID  # the one that is answered, not in the history yet
+    user_messages: tuple[Message, ...] = ()  # its parts: the person's own words, and forwarded ones
     is_group: bool = False
-    is_off_record: bool = False
-    speakers: Speakers | None = None
-    replies: tuple[RepliedTo, ...] = ()
+    is_off_record: bool = False  # tools that use the memory refuse to run
+    speakers: Speakers | None = None  # the people of a group
+    replies: tuple[RepliedTo, ...] = ()  # what it replies to
     window: tuple[Message, ...] = ()
-    asked: str = ""
+    asked: str = ""  # what was searched for
     recalled: tuple[SearchResult, ...] = ()
-    memory_context: str = ""
+    memory_context: str = ""  # the texts of the behaviors
     call_context: CallContext | None = None
+    # The first step is the one that the person agreed to, if there is one.
     completed_steps: list[CompletedStep] = field(default_factory=list)
-    writes: list[ToolWrite] = field(default_factory=list)
+    writes: list[ToolWrite] = field(default_factory=list)  # what tools want written after the reply
     work: WorkChanges = field(default_factory=WorkChanges)
-    used: tuple[str, ...] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    used: tuple[str, ...] = ()  # codes of the memories whose text stood in the newest prompt
+    sizes: Mapping[str, int] = field(default_factory=dict)  # tokens of the parts of that prompt
     language: str = "en"
-    pictures: tuple[Picture, ...] = ()
-    is_blind: bool = False
-    are_pictures_refused: bool = False
-    seen: Mapping[int, str] = field(default_factory=dict)
-    tool_question: ToolQuestion | None = None
-    is_agreed: bool = False
-    files: list[OutgoingFile] = field(default_factory=list)
+    pictures: tuple[Picture, ...] = ()  # came with the message
+    is_blind: bool = False  # the model could not see them
+    are_pictures_refused: bool = False  # its server refused them, and they were removed
+    seen: Mapping[int, str] = field(default_factory=dict)  # what they show, by the message's id
+    tool_question: ToolQuestion | None = None  # ends the run: its person has to agree first
+    is_agreed: bool = False  # while the tool runs that the person agreed to
+    files: list[OutgoingFile] = field(default_factory=list)  # of tools, sent with the answer
+    # Addresses that `read_page` was allowed after untrusted text, by site.
     sites_read: dict[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -19,17 +19,12 @@ from memory.store.keys import Scope
 
 @dataclass(frozen=True, slots=True)
 class Unlearned:
-    """The messages that a behavior has not learned from yet, oldest first, never empty.
-
-    `quiet_s`: seconds since the newest of them. `first_session`: how many of them, from the first
-    on, belong to a session that has ended (by a pause or by `/new`); 0 while that session goes on.
-    `is_shared`: another behavior learns now, so that joining costs no further model call.
-    """
+    """The messages that a behavior has not learned from yet, oldest first, never empty."""
 
     messages: Sequence[Message]
-    quiet_s: float
-    first_session: int
-    is_shared: bool = False
+    quiet_s: float  # seconds since the newest of them
+    first_session: int  # how many belong to a first session that has ended; 0 while it goes on
+    is_shared: bool = False  # another behavior learns now, so joining costs no further model call
 
     @property
     def exchanges(self) -> int:
@@ -44,23 +39,16 @@ class Unlearned:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one behavior learns from in one model call.
-
-    `messages`: those after its watermark, oldest first, never empty. `digests`: what the tools of a
-    turn did, by the sequence of the assistant's message. `here`: the conversation's scope memory.
-    `facts`: the scope memory of `CallContext.facts_scope`, in groups the same object as `here`.
-    `refusal`: what the model is told of why its last answer for this behavior was rejected, or "".
-    `state`: what the behavior returned last as its state (the running state is in `here`).
-    """
+    """What one behavior learns from in one model call."""
 
     conversation: Scope
-    messages: Sequence[Message]
-    digests: Mapping[int, str]
-    here: ScopeMemory
-    facts: ScopeMemory
+    messages: Sequence[Message]  # those after its watermark, oldest first, never empty
+    digests: Mapping[int, str]  # what the tools of a turn did, by the sequence of its answer
+    here: ScopeMemory  # the conversation's
+    facts: ScopeMemory  # that of `CallContext.facts_scope`, in groups the same object as `here`
     now: float
-    refusal: str = ""
-    state: str = ""
+    refusal: str = ""  # why the last answer was rejected, as the model is told
+    state: str = ""  # what the behavior returned last as its state; the running state is in `here`
 
     @property
     def exchanges(self) -> int:
@@ -82,20 +70,15 @@ MAX_STATE_BYTES = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is to be written: records, changes of records, and the new state (None: unchanged).
+    """What is to be written. Each behavior has a state of its own, where its entries stand.
 
-    Each behavior has a state of its own, at most `MAX_STATE_BYTES`; "" removes it. It stands where
-    its entries stand.
-
-    Entries go to the scope memory that `LearningBehavior.is_personal` names. `is_untrusted`:
-    untrusted text went into the state. `learned_up_to`: sequence of the last message that was
-    learned from; 0 stands for the last message of the batch.
+    Entries go to the scope memory that `LearningBehavior.is_personal` names.
     """
 
-    entries: Sequence[ScopeEntry] = ()
-    state: str | None = None
-    is_untrusted: bool = False
-    learned_up_to: int = 0
+    entries: Sequence[ScopeEntry] = ()  # records, and changes of records
+    state: str | None = None  # at most `MAX_STATE_BYTES`; None: unchanged, "" removes it
+    is_untrusted: bool = False  # untrusted text went into the state
+    learned_up_to: int = 0  # sequence of the last message that counts; 0: the last of the batch
 
 
 class PartRejected(Exception):
@@ -128,16 +111,14 @@ class Cadence:
 class LearningBehavior(AIContextBehavior):
     """Base of behaviors that learn by their part of one structured model call.
 
-    A subclass sets the four attributes and writes `prompt_input` and `learn`. It may also decide
-    by itself when it is due and which messages it takes. `name` is part of stored field names, so
-    it never changes. `part` is the model of its part of the answer. `task` tells the model what to
-    write there; it is constant. `is_personal`: what it learns goes to `Batch.facts` (in private
-    chats the person's scope), not to `Batch.here`.
+    A subclass sets the attributes and writes `prompt_input` and `learn`. It may also decide by
+    itself when it is due and which messages it takes. `name` is part of stored field names, so it
+    never changes.
     """
 
-    part: type[BaseModel]
-    task: str
-    is_personal: bool = False
+    part: type[BaseModel]  # the model of its part of the answer
+    task: str  # tells the model what to write there; it is constant
+    is_personal: bool = False  # it writes to `Batch.facts`, in private chats the person's scope
     cadence: Cadence = Cadence()
 
     def is_due(self, unlearned: Unlearned) -> bool:

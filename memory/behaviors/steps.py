@@ -39,31 +39,24 @@ class ToolQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the model gets for one call. `failed`: the text is an error.
-
-    `is_untrusted`: the text may hold text of others. `is_reader` is that of its tool.
-    `began_at` and `ended_at` are Unix seconds; a call of a tool that does not exist began
-    at 0.
-    """
+    """What the model gets for one call; times are Unix seconds."""
 
     call_id: str
     text: str
-    failed: bool = False
-    is_untrusted: bool = True
-    began_at: float = field(default=0.0, compare=False)
+    failed: bool = False  # the text is an error
+    is_untrusted: bool = True  # the text may hold text of others
+    began_at: float = field(default=0.0, compare=False)  # 0 if there is no such tool
     ended_at: float = field(default=0.0, compare=False)
-    is_reader: bool = field(default=False, compare=False)
+    is_reader: bool = field(default=False, compare=False)  # that of its tool
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The model wants to run tools, perhaps several at once; `text` is what it wrote beside them.
-
-    `reasoning` goes into the next request of the same run. It is not read and not stored here.
-    """
+    """The model wants to run tools, perhaps several at once."""
 
     calls: tuple[ToolCall, ...]
-    text: str = ""
+    text: str = ""  # what it wrote beside them
+    # Goes into the next request of the same run; not read and not stored here.
     reasoning: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
 

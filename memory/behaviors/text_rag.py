@@ -61,20 +61,15 @@ def passage_with_source(chunk: Chunk) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TextRagOptions:
-    """Which namespaces may be read and where, and how much the model sees.
-
-    `by_tool`: offer the function `search_documents` instead of searching before each call. `prompt`
-    says how to use passages, after a sentence of ours that they are data. `tool_prompt` describes
-    the function. `passage` returns the text that shows one passage with its source.
-    """
+    """Which namespaces may be read and where, and how much the model sees."""
 
     namespaces: Mapping[str, Reach] = field(default_factory=dict)
-    by_tool: bool = False
+    by_tool: bool = False  # offer `search_documents` instead of searching before each call
     k: int = 3
     budget_tokens: int = 700
-    prompt: str = _CITING
-    tool_prompt: str = _TOOL
-    passage: Callable[[Chunk], str] = passage_with_source
+    prompt: str = _CITING  # how to use passages, after a sentence of ours that they are data
+    tool_prompt: str = _TOOL  # describes the function
+    passage: Callable[[Chunk], str] = passage_with_source  # the text that shows one passage
 
 
 class SearchDocumentsArguments(Arguments):

@@ -38,26 +38,20 @@ class Tool(Generic[A]):
     """One tool. `run` takes validated arguments and returns the text that the model reads.
 
     It may also return a `ToolOutput` with files, which are sent to the person with the answer.
-
-    `is_final`: its output is the reply, unchanged. `is_untrusted`: its output may hold text of
-    others, as everything that was fetched or looked up does. After such output the person is asked
-    before anything is written. The same holds for output that contains `UNTRUSTED_MARK`.
-    `is_reader`: it only reads, so it is not what an answer means that says it saved something.
-    `uses_memory`: it reads or writes what is remembered, so it does not run off the record.
-    `timeout_s`: how long a call may take; 0: as long as `TOOL_TIMEOUT_S` says.
-    `parameters`: the JSON schema for the model, if `arguments` does not give it.
     """
 
     name: str
     description: str
     arguments: type[A]
     run: Callable[[A, AgentContext], Awaitable[str]]
-    is_final: bool = False
+    is_final: bool = False  # its output is the reply, unchanged
+    # Its output may hold text of others, as all that is fetched or looked up. After such output, or
+    # one with `UNTRUSTED_MARK`, the person is asked before anything is written.
     is_untrusted: bool = True
-    is_reader: bool = False
-    uses_memory: bool = True
-    timeout_s: float = 0
-    parameters: Mapping[str, object] | None = None
+    is_reader: bool = False  # it only reads: no answer means it that says it saved something
+    uses_memory: bool = True  # it does not run off the record
+    timeout_s: float = 0  # how long a call may take; 0: as long as `TOOL_TIMEOUT_S` says
+    parameters: Mapping[str, object] | None = None  # the JSON schema, if not that of `arguments`
 
     @property
     def definition(self) -> ToolDefinition:

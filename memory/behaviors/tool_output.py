@@ -11,14 +11,13 @@ FileKind = Literal["text", "document", "photo", "voice"]
 class OutgoingFile:
     """A file to send: its `content`, or the `file_id` of one that Telegram has.
 
-    `kind` is how it is sent. The content of "text" is UTF-8, sent as a document, or as messages
-    where files are forbidden. The kind of a tool's file with content is decided by its content; one
-    with a `file_id` names the kind that Telegram has it as.
+    The content of "text" is UTF-8, sent as a document, or as messages where files are forbidden.
     """
 
     name: str
     content: bytes = field(default=b"", repr=False)
     file_id: str = ""
+    # How it is sent. The content of a tool's file decides it; with a `file_id`, what Telegram has.
     kind: FileKind = "text"
 
     @property

@@ -24,15 +24,11 @@ _EMPTY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a document: a page, or the text below a heading.
-
-    `place` names it for people ("page 3"); "" without a name. `said_at` is when it was said, in
-    Unix seconds, 0 for what is no talk.
-    """
+    """A part of a document: a page, or the text below a heading."""
 
     text: str
-    place: str = ""
-    said_at: float = 0
+    place: str = ""  # names it for people ("page 3")
+    said_at: float = 0  # when it was said (Unix seconds), 0 for what is no talk
 
 
 def passages(

@@ -28,17 +28,13 @@ _KEY_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a document comes from; `name` identifies it in its scope.
+    """Where a document comes from."""
 
-    `nbytes`: size of the file. `sender_id`: the person who sent it, 0 for the operator.
-    `imported_from`: the assistant whose talks these are.
-    """
-
-    name: str
+    name: str  # identifies it in its scope
     link: str = ""
-    nbytes: int = 0
-    sender_id: int = 0
-    imported_from: str = ""
+    nbytes: int = 0  # size of the file
+    sender_id: int = 0  # the person who sent it, 0 for the operator
+    imported_from: str = ""  # the assistant whose talks these are
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,18 +26,14 @@ JobKind = Literal["forget", "chat", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A confirmed erasure. `target`: a user id, a chat id, or 0 for all.
-
-    `cut_update`: the confirming update; `cut_at`: its time (Unix seconds). Later messages stay.
-    `report`: where the receipt goes, in a form that only the bot reads.
-    """
+    """A confirmed erasure. Messages after the confirming update stay."""
 
     id: str
     kind: JobKind
-    target: int
-    cut_update: int
-    cut_at: float
-    report: bytes
+    target: int  # a user id, a chat id, or 0 for all
+    cut_update: int  # the confirming update ...
+    cut_at: float  # ... and its time (Unix seconds)
+    report: bytes  # where the receipt goes, in a form that only the bot reads
 
 
 @dataclass(frozen=True, slots=True)

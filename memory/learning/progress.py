@@ -32,23 +32,18 @@ class LearnerBusy(MemoryFailure):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A conversation while behaviors learn from it.
-
-    `here`: its scope memory. `facts`: in private chats that of the person, else the same object.
-    `session`: messages up to this sequence belong to sessions that `/new` ended. `now`: Unix
-    seconds. `said`: the newest messages, oldest first, without a gap; empty if this process has
-    read none, or while memory is off. The messages up to `embedded` have vectors, all with
-    `fingerprint`.
-    """
+    """A conversation while behaviors learn from it."""
 
     conversation: Scope
     here: ScopeMemory
-    facts: ScopeMemory
-    session: int
-    now: float
+    facts: ScopeMemory  # in private chats that of the person, else the same object
+    session: int  # messages up to this sequence belong to sessions that `/new` ended
+    now: float  # Unix seconds
+    # The newest messages, oldest first, without a gap; none while memory is off, or if this process
+    # has read none.
     said: Sequence[Message]
-    embedded: int
-    fingerprint: str
+    embedded: int  # messages up to this one have vectors, ...
+    fingerprint: str  # ... all with this fingerprint
 
     def said_after(self, seq: int) -> Sequence[Message] | None:
         """Return all messages after this sequence; None if the store must be asked for them."""

@@ -14,11 +14,7 @@ _COMPARED = 200
 
 @dataclass(frozen=True, slots=True)
 class ConversationStats:
-    """What is stored of one conversation; times in Unix seconds, 0 when there is nothing.
-
-    `is_off` means that nothing new is remembered. `off_record_until` is when the latest session off
-    the record ends or ended. `is_quiet`: no mark shows what was learned.
-    """
+    """What is stored of one conversation; times in Unix seconds, 0 when there is nothing."""
 
     messages: int
     vectors: int
@@ -26,9 +22,9 @@ class ConversationStats:
     first_at: float
     last_at: float
     epoch: int
-    is_off: bool
-    off_record_until: float = 0
-    is_quiet: bool = False
+    is_off: bool  # nothing new is remembered
+    off_record_until: float = 0  # when the latest session off the record ends or ended
+    is_quiet: bool = False  # no mark shows what was learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,36 +99,28 @@ _MAX_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class WaitingConversation:
-    """A conversation with work; its lease ends in `lease_s`, 0 if nobody has it.
-
-    `messages` are in its mailbox, those of a running turn included.
-    """
+    """A conversation with work."""
 
     scope: Scope
     since: float
-    messages: int
-    lease_s: float
+    messages: int  # in its mailbox, those of a running turn included
+    lease_s: float  # when its lease ends, 0 if nobody has it
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """What waits in all; `now` is the time of the server. Times are Unix seconds, 0 for none.
+    """What waits in all. Times are Unix seconds, 0 for none."""
 
-    `waiting` lists the oldest wake-ups. `leases` has the leases that one process holds for all,
-    with the seconds that are left of each, 0 if nobody has it. The oldest overdue learning has
-    waited since `learning_since`.
-    """
-
-    now: float
+    now: float  # the time of the server
     wake_ups: int
     jobs: int
     parked: int
     learning: int
     learning_overdue: int
-    learning_since: float
+    learning_since: float  # since when the oldest overdue learning has waited
     work: int
-    waiting: tuple[WaitingConversation, ...]
-    leases: dict[str, float]
+    waiting: tuple[WaitingConversation, ...]  # the oldest wake-ups
+    leases: dict[str, float]  # seconds that are left of those that one process holds for all
 
 
 async def read_queue_stats(store: Store) -> QueueStats:

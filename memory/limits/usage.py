@@ -27,15 +27,11 @@ HEARD, SPOKEN, DRAWN = "heard_s", "spoken_chars", "drawn_images"
 
 @dataclass(frozen=True, slots=True)
 class BillingSource:
-    """What was billed: `kind` is that of the call, such as `answer` or `internal`.
+    """What was billed."""
 
-    `kind` may also be `HEARD`, `SPOKEN` or `DRAWN`, which are not billed by tokens. `is_second`
-    says that it was the second model.
-    """
-
-    kind: str
+    kind: str  # of the call, such as `answer`; or `HEARD`, `SPOKEN`, `DRAWN`: not billed by tokens
     model: str
-    is_second: bool = False
+    is_second: bool = False  # it was the second model
 
     @classmethod
     def of(cls, name: str) -> "BillingSource":
@@ -50,16 +46,16 @@ class BillingSource:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Billed tokens; `reasoning` is a part of `output`, `fresh` is the input without `cached`.
+    """Billed tokens.
 
     Of a source that is not billed by tokens, `reasoning` is the amount in its unit. So `total`
     leaves it out, and processes of older versions can read it.
     """
 
-    fresh: int = 0
+    fresh: int = 0  # input without `cached`
     cached: int = 0
     output: int = 0
-    reasoning: int = 0
+    reasoning: int = 0  # a part of `output`
 
     @property
     def total(self) -> int:
@@ -73,18 +69,15 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class BilledCall:
-    """One call of a model; `at` is in Unix seconds, `conversation` a tag, "" without one.
-
-    `is_noted`: it is stored, so that no kill loses it, but is in no sum yet.
-    """
+    """One call of a model."""
 
     source: BillingSource
     tokens: Tokens
     person: int
-    conversation: str
-    at: float
+    conversation: str  # its tag, "" without one
+    at: float  # Unix seconds
     id: str = ""
-    is_noted: bool = False
+    is_noted: bool = False  # it is stored, so that no kill loses it, but is in no sum yet
 
     @classmethod
     def now(

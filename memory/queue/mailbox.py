@@ -54,17 +54,13 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One waiting update: what the queue must know, and `body`, which only the bot reads.
-
-    `is_alone`: it is answered alone, as a command, a file, an edit and the beginning of a session
-    are. `is_grouped`: it is forwarded or of an album, so others may come with it.
-    """
+    """One waiting update: what the queue must know, and `body`, which only the bot reads."""
 
     update_id: int
     sender_id: int
-    is_alone: bool
+    is_alone: bool  # answered alone: a command, a file, an edit, the beginning of a session
     body: bytes
-    is_grouped: bool = False
+    is_grouped: bool = False  # forwarded or of an album, so others may come with it
 
     def to_member(self) -> bytes:
         """Return the member of the mailbox."""

@@ -22,15 +22,11 @@ _PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class OffRecord:
-    """A session off the record, from `since` until before `until` (Unix seconds).
+    """A session off the record. Its times stay stored: its messages may be answered later."""
 
-    `said` has its newest messages. These times stay stored after the session, because a message
-    that was sent in it may be answered later.
-    """
-
-    since: float
-    until: float
-    said: tuple[Message, ...] = ()
+    since: float  # Unix seconds
+    until: float  # it ends before this time
+    said: tuple[Message, ...] = ()  # its newest messages
 
     @classmethod
     def of(cls, head: Sequence[int], said: Sequence[tuple[bytes, Sequence[Reply]]]) -> "OffRecord":

@@ -44,28 +44,18 @@ class Interrupted(Exception):
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """How far one run of a turn has come. Code that may end the run looks here first.
+    """How far one run of a turn has come. Code that may end the run looks here first."""
 
-    `shown` is what the person sees of the reply so far: None for nothing, "" for a line that says
-    what the tools do. `is_committing` is set before a commit is sent: from then on the answer of
-    the commit says whether the turn was ours, not the lease. `is_ending` is set when the run is
-    about to be cancelled, so that it shows nothing more. `heard` are the words of voice
-    messages, by the id of the message, and `seen` is what photos show. `before` is the Markdown
-    that is shown above the reply, such as a quote of these words. `notes` are shown below it, such
-    as why a photo could not be seen. `ends_at` is when its slow steps have to be over, in the time
-    of the event loop; 0 until the first of them begins. `renewed_at` is when its lease was extended
-    last, in the same time.
-    """
-
-    shown: str | None = None
+    shown: str | None = None  # of the reply so far; "" for a line that says what the tools do
+    # Set before a commit is sent: from then on its answer says whether the turn was ours.
     is_committing: bool = False
-    is_ending: bool = False
-    heard: tuple[tuple[int, str], ...] = ()
-    seen: tuple[tuple[int, str], ...] = ()
-    before: str = ""
-    notes: tuple[str, ...] = ()
-    ends_at: float = 0.0
-    renewed_at: float = float("-inf")
+    is_ending: bool = False  # it is about to be cancelled, so it shows nothing more
+    heard: tuple[tuple[int, str], ...] = ()  # words of voice messages, by the id of the message
+    seen: tuple[tuple[int, str], ...] = ()  # what photos show
+    before: str = ""  # Markdown that is shown above the reply, such as a quote of these words
+    notes: tuple[str, ...] = ()  # shown below it, such as why a photo could not be seen
+    ends_at: float = 0.0  # when its slow steps have to be over (event loop); 0 before the first
+    renewed_at: float = float("-inf")  # when its lease was extended last, in the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +83,22 @@ class OpenTurn:
     """A turn that this worker has to finish.
 
     If `outbox` is not empty, an earlier worker wrote the reply. Then the parts before `sending`
-    were sent, as the message ids `sent`, and the part at `sending` may have been sent. `attempts`
-    counts how often the turn was begun, `failures` counts errors, and `error` is the class of the
-    last one ("" without one). `facts` are what was learned of the person, if that has its own scope
-    and the turn was not begun by a commit. If `is_stopped`, the person wants no reply any more.
-    `off_record` is the latest session off the record here, None without any.
+    were sent, as the message ids `sent`, and the part at `sending` may have been sent.
     """
 
     lease: Lease
     id: str
-    attempts: int
+    attempts: int  # how often it was begun
     outbox: bytes
     sending: int
     sent: tuple[int, ...]
-    failures: int
-    error: str
+    failures: int  # errors
+    error: str  # the class of the last one, "" without one
     entries: tuple[Entry, ...]
     loaded: Delta
-    facts: Delta | None = None
-    is_stopped: bool = False
-    off_record: OffRecord | None = None
+    facts: Delta | None = None  # of the person's own scope, unless a commit began the turn
+    is_stopped: bool = False  # the person wants no reply any more
+    off_record: OffRecord | None = None  # the latest session off the record here
     run: Run = field(default_factory=Run, repr=False, compare=False)
 
     @property
@@ -123,16 +109,11 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class NoTurn:
-    """There is no turn now.
+    """There is no turn now."""
 
-    `why` is one of `held`, `empty`, `parked`, `deferred`, `moved`, `failed` and `lost` (the token
-    is not valid any more). If it is `held`, `wake_up` is the delivery that the holder of the lease
-    serves. If it is `parked`, the turn is due in `wait_ms`.
-    """
-
-    why: str
-    wake_up: str = ""
-    wait_ms: int = field(default=0, compare=False)
+    why: str  # held, empty, parked, deferred, moved, failed, or lost: the token is not valid now
+    wake_up: str = ""  # if it is held: the delivery that the holder of the lease serves
+    wait_ms: int = field(default=0, compare=False)  # if it is parked: the turn is due then
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +127,13 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What a commit writes besides the messages.
+    """What a commit writes besides the messages."""
 
-    `digest` is a summary of the tool steps, for learning. `writes` is what tools want written, as
-    JSON. `work` is what tools add and cancel (`WorkChanges`). With `ends_session` the
-    session ends before the messages. If `is_off_record`, the messages are kept until that session
-    ends, and nothing else is written; `ends_session` then erases its words before that.
-    """
-
-    ends_session: bool = False
-    digest: str = ""
-    writes: bytes = b""
-    work: str = ""
-    is_off_record: bool = False
+    ends_session: bool = False  # before the messages; off the record this erases its words
+    digest: str = ""  # a summary of the tool steps, for learning
+    writes: bytes = b""  # what tools want written, as JSON
+    work: str = ""  # what tools add and cancel (`WorkChanges`)
+    is_off_record: bool = False  # messages are kept until that session ends; nothing else is stored
 
     @property
     def fields(self) -> dict[str, object]:

@@ -34,15 +34,13 @@ follows at once and finds nothing due leaves the note as it is.
 
 @dataclass(frozen=True, slots=True)
 class TurnTimes:
-    """How long leases last and how soon messages must follow to be answered together, in ms.
-
-    A message that comes within `coalesce_ms` of the newest one of a turn, and within
-    `max_coalesce_ms` of its oldest, is answered with it unless a part of the reply is shown.
-    """
+    """How long leases last and how soon messages must follow to be answered together, in ms."""
 
     lease_ms: int = 30_000
+    # A message that comes so soon after the newest one of a turn is answered with it, unless a part
+    # of the reply is shown; ...
     coalesce_ms: int = 500
-    max_coalesce_ms: int = 2_000
+    max_coalesce_ms: int = 2_000  # ... at most so long after the oldest one
 
 
 class TurnStore:

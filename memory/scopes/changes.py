@@ -32,40 +32,29 @@ class NotWritten(Outdated):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What one step of learning adds.
-
-    `fields` get new values and `removed` names fields to remove. The write is refused if one of
-    these fields has changed since the scope was read. `learned_from` is the conversation that the
-    write rests on, if the write is to another scope.
-    """
+    """What one step of learning adds; refused if one of its fields has changed since the read."""
 
     entries: Sequence[ScopeEntry] = ()
-    fields: Sequence[Field] = ()
-    removed: Collection[str] = ()
-    learned_from: ScopeMemory | None = None
+    fields: Sequence[Field] = ()  # with their new values
+    removed: Collection[str] = ()  # names of fields
+    learned_from: ScopeMemory | None = None  # the conversation it rests on, if not this scope
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What an erasure takes from a scope, and what replaces it.
+    """What an erasure takes from a scope, and what replaces it."""
 
-    `messages` are sequences. `records` are ids of records and of the entries that amend them.
-    `instead` are records in their new form. `fields` get new values and `removed` names fields to
-    remove. `added` are new entries. With a `receipt_id`, a repeat within the hour changes nothing
-    and returns the same receipt. `rewritten` is a message that keeps its place and gets this text;
-    its vector and all later ones go, because vectors have no gaps. `entry` is a waiting entry of
-    the mailbox and its new form.
-    """
-
-    messages: Sequence[int] = ()
-    records: Sequence[int] = ()
-    instead: Sequence[Record] = ()
-    fields: Sequence[Field] = ()
-    removed: Collection[str] = ()
+    messages: Sequence[int] = ()  # sequences
+    records: Sequence[int] = ()  # ids of records and of the entries that amend them
+    instead: Sequence[Record] = ()  # records in their new form
+    fields: Sequence[Field] = ()  # with their new values
+    removed: Collection[str] = ()  # names of fields
     added: Sequence[ScopeEntry] = ()
-    receipt_id: str = ""
+    receipt_id: str = ""  # a repeat within the hour changes nothing and returns the same receipt
+    # A message that keeps its place and gets this text. Its vector and all later ones go, because
+    # vectors have no gaps.
     rewritten: Message | None = None
-    entry: tuple[bytes, bytes] | None = None
+    entry: tuple[bytes, bytes] | None = None  # a waiting entry of the mailbox, and its new form
 
     @property
     def taken(self) -> tuple[Collection[int], Collection[int], Collection[str]]:

@@ -73,37 +73,28 @@ class Record(ScopeEntry):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Record):
-    """A short statement in the present tense about a person or a group.
+    """A short statement in the present tense about a person or a group. Times are Unix seconds.
 
-    `said_at` is when its first source was said, `ended_at` when it stopped being true (0: it still
-    is); both in Unix seconds. Confidence is the number of distinct `sources`. `replaced` are its
-    former wordings if a person has edited it, oldest first; then `said_at` is the time of the edit.
-    They are neither indexed nor shown to a model. `confirmed_at` is when it was last said again or
-    confirmed, `asked_at` when the person was last asked whether it still holds (0: never); both in
-    Unix seconds. `changes` says that it is of a kind that changes, such as an address or a plan. If
-    it `was_unpinned` by a person, only a person pins it again.
-
-    `kind` is a general noun for what it is about. `from_day` and `to_day` say when it happens or
-    holds, as ISO dates of a day, a month or a year. Each is "" if it is unknown, and goes with the
-    first source, which said it.
+    Kind and days are those of the first source, which said them; "" if they are unknown. Days are
+    ISO dates of a day, a month or a year.
     """
 
     KIND = "fact"
     id: int
     text: str
-    sources: tuple[Source, ...]
-    said_at: float
+    sources: tuple[Source, ...]  # the more distinct ones, the surer it is
+    said_at: float  # when its first source was said, or when a person edited it
     trust: Trust = Trust.PERSON
-    ended_at: float = 0
+    ended_at: float = 0  # when it stopped being true; 0: it still is
     replaced_by: int = 0
-    replaced: tuple[Wording, ...] = ()
+    replaced: tuple[Wording, ...] = ()  # former wordings, oldest first: not indexed, in no prompt
     is_pinned: bool = False
-    confirmed_at: float = 0
-    asked_at: float = 0
-    changes: bool = False
-    was_unpinned: bool = False
-    kind: str = ""
-    from_day: str = ""
+    confirmed_at: float = 0  # when it was last said again or confirmed
+    asked_at: float = 0  # when the person was last asked whether it still holds, 0 for never
+    changes: bool = False  # it is of a kind that changes, such as an address or a plan
+    was_unpinned: bool = False  # by a person; then only a person pins it again
+    kind: str = ""  # a general noun for what it is about
+    from_day: str = ""  # when it happens or holds
     to_day: str = ""
 
     @property

@@ -165,18 +165,14 @@ class Watermark(Field):
 
 @dataclass(frozen=True, slots=True)
 class Failures(Field):
-    """How often in a row a behavior rejected its part of the answer, and when to ask again.
-
-    `learner` is named as in `Watermark`; `again_at` is in Unix seconds. `feedback` says why
-    to the model. Every erasure takes it, because a behavior of an operator wrote it.
-    """
+    """How often in a row a behavior rejected its part of the answer, and when to ask again."""
 
     PREFIX = "failures"
     KEY = "learner"
-    learner: str
+    learner: str  # named as in `Watermark`
     count: int = 0
-    again_at: float = 0
-    feedback: str = ""
+    again_at: float = 0  # Unix seconds
+    feedback: str = ""  # says why to the model; erased always, as an operator's behavior wrote it
 
     def without(self, erased: Erased) -> Self:  # noqa: ARG002 - every rule takes `erased`
         """Keep the numbers."""
@@ -261,19 +257,14 @@ class Written(Field):
 
 @dataclass(frozen=True, slots=True)
 class WaitingWrite(Field):
-    """A write that waits until a person agrees with a button. The answer removes its text.
-
-    `seq` is the message that it rests on. At `expires_at`, in Unix seconds, it is removed without
-    an answer. `answer` is what was decided: "" while the question is open, `UNASKED` before it was
-    asked.
-    """
+    """A write that waits until a person agrees with a button. The answer removes its text."""
 
     PREFIX = "question"
     KEY = "nonce"
     nonce: str
-    seq: int
-    expires_at: float
-    answer: str
+    seq: int  # the message that it rests on
+    expires_at: float  # in Unix seconds; then it is removed without an answer
+    answer: str  # what was decided: "" while it is open, `UNASKED` before it was asked
     write: ToolWrite
 
     without = goes_with_message
@@ -305,15 +296,12 @@ class PersonsZone(Field):
 
 @dataclass(frozen=True, slots=True)
 class Looked(Field):
-    """`newest` is the newest record of a scope when people last looked at it with `/memory`.
-
-    `update_id` is that of the command. `before` is the `newest` of the look before it.
-    """
+    """What people saw when they last looked at a scope with `/memory`."""
 
     PREFIX = "looked"
-    update_id: int
-    before: int
-    newest: int
+    update_id: int  # of the command
+    before: int  # `newest` of the look before it
+    newest: int  # the newest record at that time
 
     without = stays
 

@@ -151,19 +151,15 @@ Columns = Mapping[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The newest entries and vectors that a process has of a scope, and the version it read.
-
-    `revision` is that of all that was learned, if the process has all of it, else 0. `facts` is the
-    cursor of the person's scope, in which the facts of a private chat are.
-    """
+    """The newest entries and vectors that a process has of a scope, and the version it read."""
 
     message: int = 0
     message_vector: int = 0
     record: int = 0
     record_vector: int = 0
     version: tuple[str, str] = ("", "")
-    revision: int = 0
-    facts: "Cursor | None" = None
+    revision: int = 0  # of all that was learned, if the process has all of it
+    facts: "Cursor | None" = None  # that of the person's scope with the facts of a private chat
 
     @property
     def request(self) -> dict[str, object]:
@@ -182,39 +178,29 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class StreamDelta:
-    """What is new in one stream: entries and packed vectors by their ids, ascending.
-
-    `length` and `vectors_length` count all stored entries and vectors; -1: as the reader knows
-    them. `fingerprint` is that of the embeddings, "" if there are no vectors.
-    """
+    """What is new in one stream: entries and packed vectors by their ids, ascending."""
 
     entries: Sequence[tuple[int, Columns]] = ()
-    length: int = 0
-    fingerprint: str = ""
+    length: int = 0  # of all stored entries; -1: as the reader knows it
+    fingerprint: str = ""  # of the embeddings, "" if there are no vectors
     vectors: Sequence[tuple[int, bytes]] = ()
-    vectors_length: int = 0
+    vectors_length: int = 0  # as `length`
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What is new in a scope, and the version (epoch, erasure) under which it was read.
-
-    `generation` is when the first message of the conversation was sent (Unix ms), 0 before that.
-    Messages up to `session` belong to earlier sessions. `messages` is None if the reader did not
-    ask for messages. Otherwise it has the newest ones, at most as many as the reader asked for.
-    `is_off`: memory is turned off there. `revision` grows with each change of the fields, the
-    records and their vectors; 0 if nothing has changed since revisions were counted. `records` is
-    None if nothing has changed since the revision that the reader named; then `fields` is empty.
-    """
+    """What is new in a scope, and the version (epoch, erasure) under which it was read."""
 
     version: tuple[str, str]
-    generation: int
-    session: int
-    fields: Mapping[str, str]
-    records: StreamDelta | None
-    messages: StreamDelta | None = None
-    is_off: bool = False
-    revision: int = 0
+    generation: int  # when the first message of the conversation was sent (Unix ms), 0 before that
+    session: int  # messages up to this one belong to earlier sessions
+    fields: Mapping[str, str]  # empty without `records`
+    records: (
+        StreamDelta | None
+    )  # None: nothing has changed since the revision that the reader named
+    messages: StreamDelta | None = None  # the newest, at most as many as were asked for; None: none
+    is_off: bool = False  # memory is turned off there
+    revision: int = 0  # grows with each change of fields, records and their vectors
 
     @classmethod
     def of(cls, answer: Sequence[Reply]) -> "Delta":

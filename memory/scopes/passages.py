@@ -12,25 +12,19 @@ from memory.scopes.sources import Erased, Trust
 
 @dataclass(frozen=True, slots=True)
 class Document(Field):
-    """A document as the list shows it; its passages are records.
-
-    `of_name` is the short key of its name. `digest` is a digest of its content, so that the same
-    content is not embedded twice. `added_at` (Unix seconds) is in its passages, too: passages of
-    older content have another value. `sender_id` names its sender, 0 for the operator.
-    `imported_from` names the assistant if it holds talks from another one.
-    """
+    """A document as the list shows it; its passages are records."""
 
     PREFIX = "document"
     KEY = "of_name"
-    of_name: str
+    of_name: str  # the short key of its name
     title: str
-    digest: str
+    digest: str  # of its content, so that the same content is not embedded twice
     passages: int
-    added_at: float
+    added_at: float  # Unix seconds, in its passages too: those of older content have another value
     link: str = ""
     nbytes: int = 0
-    sender_id: int = 0
-    imported_from: str = ""
+    sender_id: int = 0  # 0 for the operator
+    imported_from: str = ""  # the assistant whose talks it holds
 
     def without(self, erased: Erased) -> Self | None:
         """Erase it if its sender is erased, unless they sent it later."""
@@ -50,24 +44,19 @@ class Document(Field):
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Record):
-    """A passage of a document: `document` names it within its scope (same name, same document).
-
-    `title` and `link` show people the source; `place` is the position in it ("page 3").
-    `number` counts the document's chunks from 0. `added_at` is in Unix seconds. `said_at` is too:
-    when an imported talk had this passage, 0 for all other documents.
-    """
+    """A passage of a document. Times are Unix seconds."""
 
     KIND = "chunk"
     id: int
-    document: str
-    number: int
+    document: str  # names it within its scope: same name, same document
+    number: int  # counts the document's chunks from 0
     text: str
-    title: str
+    title: str  # shows people the source, as `link` does
     link: str = ""
-    place: str = ""
+    place: str = ""  # the position in the document: "page 3"
     added_at: float = 0
     trust: Trust = Trust.UNTRUSTED
-    said_at: float = 0
+    said_at: float = 0  # when an imported talk had this passage, 0 for all other documents
 
     @property
     def embedded_text(self) -> str:

@@ -20,31 +20,23 @@ class Trust(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A message that a memory rests on: the tag of its conversation, and its sequence there.
+    """A message that a memory rests on; a clear erases what rests only on older epochs."""
 
-    `epoch` is the epoch of the conversation when it was read (`ScopeMemory.epoch`). A clear erases
-    the memories that rest only on older epochs. `sender_id` names the person who sent the message,
-    0 if there is not exactly one. `at` is when a fact was said again there (Unix seconds), 0 for
-    the first source, whose time is `Fact.said_at`. `said` is the fact as it was learned from there,
-    "" if that is the text of the fact.
-    """
-
-    tag: str
+    tag: str  # of its conversation
     seq: int
-    epoch: int = 0
-    sender_id: int = 0
+    epoch: int = 0  # of the conversation when it was read (`ScopeMemory.epoch`)
+    sender_id: int = 0  # 0 if there is not exactly one sender
+    # When a fact was said again there (Unix seconds); 0 for the first source: `Fact.said_at`.
     at: float = field(default=0, compare=False)
+    # The fact as it was learned from there, "" if that is the text of the fact.
     said: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A former text of a fact, which a person has replaced. Until then the fact had this `id`.
+    """A former text of a fact, which a person has replaced. Times are Unix seconds."""
 
-    `said_at` and `replaced_at` are in Unix seconds.
-    """
-
-    id: int
+    id: int  # of the fact until then
     text: str
     sources: tuple[Source, ...]
     said_at: float
@@ -53,23 +45,17 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What an erasure takes away; entries and fields decide with it what is left of them.
-
-    `seqs` are the erased messages of the conversation `tag`. Messages before `oldest` were dropped
-    earlier, so their senders are unknown and memories of them are erased, too. So is what was
-    learned in an epoch before `epoch`. If a person is erased, `sender_id` names them: their
-    messages go, and the documents they sent until `until` (Unix seconds). `documents` are keys of
-    erased documents. `is_here` is false for a scope that is not the conversation's own.
-    """
+    """What an erasure takes away; entries and fields decide with it what is left of them."""
 
     tag: str
-    seqs: Collection[int] = ()
+    seqs: Collection[int] = ()  # messages of the conversation `tag`
+    # Messages before this were dropped earlier. Nobody knows their senders, so memories of them go.
     oldest: float = 0
-    epoch: int = 0
-    sender_id: int = 0
-    until: float = 0
-    documents: Collection[str] = ()
-    is_here: bool = True
+    epoch: int = 0  # what was learned in an epoch before this one goes
+    sender_id: int = 0  # a person whose messages go, ...
+    until: float = 0  # ... and the documents that they sent until then (Unix seconds)
+    documents: Collection[str] = ()  # keys of erased documents
+    is_here: bool = True  # false for a scope that is not the conversation's own
 
     def takes_message(self, seq: int) -> bool:
         """Return whether this message of the scope's own conversation is erased."""

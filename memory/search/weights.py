@@ -32,9 +32,7 @@ class Weights:
     summary_bonus: float = 2.5  # deviations for the assistant's words if one asks for a summary
     question_penalty: float = 0.5  # deviations; a question seeks what a statement holds
     date_bonus: float = 2.0  # deviations for a record of a day that the question names
-    relative_date_bonus: float = (
-        3.0  # the same if it names the day by its distance; no word matches
-    )
+    relative_date_bonus: float = 3.0  # the same if it names the day by its distance: no word helps
     date_fade_days: float = 10.0  # days until that bonus has faded to 0
     time_bonus: float = 1.0  # deviations for a time or a number if the question asks for one
     min_related: float = 1.5  # deviations from which a record counts as related to another

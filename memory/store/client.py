@@ -295,11 +295,8 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
         given = parse_url(f"{scheme.removesuffix('+cluster')}://{rest}")
     except ValueError:  # the text of the error may quote a password
         raise StoreRefused("the address of the store cannot be read") from None
-    retried: Any = (
-        OSError,
-        untrusted.ConnectionError,
-        untrusted.TimeoutError,
-    )  # OSError: connecting
+    # An OSError is one of connecting.
+    retried: Any = (OSError, untrusted.ConnectionError, untrusted.TimeoutError)
     options: dict[str, Any] = {
         **{name: value for name, value in given.items() if name in URL_OPTIONS},
         "health_check_interval": 30,

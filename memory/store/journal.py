@@ -32,19 +32,14 @@ Entries: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class ErasedParts:
-    """What erasures took from a scope since a backup has read it.
+    """What erasures took from a scope since a backup has read it."""
 
-    `messages` and `records` are their numbers. `fields` are hashed names. `work` has ids.
-    `epoch` is the lowest one (`ScopeMemory.epoch`) of which facts elsewhere may stay, 0 for any.
-    `is_cleared`: all of it is gone.
-    """
-
-    messages: frozenset[int] = frozenset()
-    records: frozenset[int] = frozenset()
-    fields: frozenset[str] = frozenset()
-    work: frozenset[str] = frozenset()
-    epoch: int = 0
-    is_cleared: bool = False
+    messages: frozenset[int] = frozenset()  # numbers
+    records: frozenset[int] = frozenset()  # numbers
+    fields: frozenset[str] = frozenset()  # hashed names
+    work: frozenset[str] = frozenset()  # ids
+    epoch: int = 0  # the lowest one (`ScopeMemory.epoch`) of which facts elsewhere may stay
+    is_cleared: bool = False  # all of it is gone
 
 
 @dataclass(frozen=True, slots=True)
