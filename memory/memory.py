@@ -176,4 +176,4 @@ class Memory:
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
         """
         noted = self.turns.learning_due.pop(conversation, None)
-        return await self._learner.learn(conversation, noted)
+        return await self._learner.run_round(conversation, noted)

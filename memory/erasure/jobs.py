@@ -7,7 +7,6 @@ so a finished job can report again without erasing.
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import Literal
 
 from memory.erasure.forgetting import Forgetting
@@ -16,7 +15,7 @@ from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.scopes.changes import Receipt
 from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
-from memory.store.store import JOBS, Store
+from memory.store.store import JOBS, NamedLease, Store
 
 _RECORD_S = 7 * 86400
 _LEASE_MS = 30_000
@@ -112,11 +111,11 @@ class Jobs:
         )
         if b"finished" in fields:
             return FinishedJob.of(job, fields[b"finished"])
-        token = token_hex(16)
+        lease = self._store.lease(self._keys.job_lease(job_id), _LEASE_MS)
         receipts = {
             name.decode(): Receipt.of(counts) for name, counts in fields.items() if b":" in name
         }
-        async for conversation, receipt in self._erase_each(job, token, before):
+        async for conversation, receipt in self._erase_each(job, lease, before):
             receipts[conversation.tag] = receipt
         if job.kind == "forget":
             await self._store.journal.note_person(job.target, job.cut_at)
@@ -127,7 +126,7 @@ class Jobs:
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         finished = FinishedJob(job, conversations, sum(receipts.values(), Receipt()))
         await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)
-        await self._store.scripts["unlease"]([self._keys.job_lease(job_id)], {"token": token})
+        await lease.release()
         return finished
 
     async def mark_reported(self, job_id: str) -> None:
@@ -135,7 +134,7 @@ class Jobs:
         await self._client.call("HSET", self._keys.job(job_id), "reported", 1)
 
     async def _erase_each(
-        self, job: Job, token: str, before: BeforeErasure | None
+        self, job: Job, lease: NamedLease, before: BeforeErasure | None
     ) -> AsyncIterator[tuple[Scope, Receipt]]:
         if job.kind == "forget":
             epoch = self._keys.person_epoch(job.target)
@@ -143,10 +142,7 @@ class Jobs:
             await self._store.scripts["forget_until"]([epoch], until)
             await self._store.journal.note_person(job.target, job.cut_at)
         async for conversation, stored in self._conversations(job):
-            lease = self._keys.job_lease(job.id)
-            if not await self._store.scripts["lease"](
-                [lease], {"token": token, "ttl_ms": _LEASE_MS}
-            ):
+            if not await lease.hold():
                 raise JobBusy(job.id)
             if job.kind == "forget" and not (conversation.is_private or conversation.is_person):
                 receipt = await self._erase_person(conversation, job)

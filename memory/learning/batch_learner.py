@@ -8,7 +8,7 @@ or imitate another. Nothing is learned from a turn without an answer, or from wh
 memory was off.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -26,13 +26,12 @@ from memory.behaviors.learning_behavior import (
     Unlearned,
 )
 from memory.behaviors.learning_mode import mode_in, unasked
-from memory.learning.progress import Progress, progress_after
+from memory.learning.progress import Progress, messages_after, progress_after
 from memory.learning.tool_writes import new_cards
 from memory.message import Message
-from memory.scopes.changes import NotWritten, Write, together
+from memory.scopes.changes import Write, together
 from memory.scopes.fact_lists import split_by_place
 from memory.scopes.fields import Digest
-from memory.scopes.log import message_of, seq_of, version_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.message_search import SESSION_PAUSE_S
@@ -73,7 +72,7 @@ class BatchLearner:
         self._behaviors = behaviors
         self._shape = AnswerShape.of({each.name: each.part for each in behaviors})
 
-    async def learn(
+    async def learn_due(
         self, model: InternalModel, progress: Progress, failures: int
     ) -> tuple[Progress, int, int, float]:
         """Return the new progress, the number of calls and of entries, and when more is due, in s.
@@ -123,11 +122,12 @@ class BatchLearner:
 
     async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
         """Return what each behavior has not learned yet; those that are up to date are left out."""
-        watermarks = {each: progress.watermark(each) for each in self.within(progress)}
-        newer_by_watermark = await answered_after(self._store, progress, watermarks.values())
-        waiting = {}
-        for behavior, watermark in watermarks.items():
-            if newer := newer_by_watermark[watermark]:
+        waiting, answered = {}, dict[int, list[Message]]()
+        for behavior in self.within(progress):
+            watermark = progress.watermark(behavior)
+            if watermark not in answered:
+                answered[watermark] = await answered_after(self._store, progress, watermark)
+            if newer := answered[watermark]:
                 quiet_s = max(0.0, progress.now - newer[-1].sent_at)
                 ended = first_session(newer, progress.session, progress.now)
                 waiting[behavior] = Unlearned(newer, quiet_s, ended)
@@ -266,44 +266,23 @@ _MAX_PAGES = 50
 """At most this many pages without an answered exchange are skipped."""
 
 
-async def answered_after(
-    store: Store, progress: Progress, watermarks: Iterable[int]
-) -> dict[int, list[Message]]:
-    """Return by watermark the answered messages after it, oldest first, at most one page each.
+async def answered_after(store: Store, progress: Progress, watermark: int) -> list[Message]:
+    """Return the answered messages after a watermark, oldest first, at most one page.
 
     Only messages that the round has not read at its beginning are read from the store. Messages
     that must not be found by searches are left out: their person had a fact deleted that rests on
-    them. Raise `NotWritten` if something was erased since the conversation was read, because the
-    scope of a person would accept what rests on erased messages.
+    them. Raise `NotWritten`.
     """
-    here = progress.here
-    keys = store.keys.scope(here.scope)
-    found: dict[int, list[Message]] = {}
-    reached: dict[int, int] = {}
-    for watermark in watermarks:
-        said = progress.said_after(watermark)
-        if said is None:
-            reached[watermark] = watermark
-        else:
-            found[watermark] = _learnable(said, progress)
+    said = progress.said_after(watermark)
+    if said is not None:
+        return _learnable(said, progress)
     for _ in range(_MAX_PAGES):
-        if not reached:
-            break
-        asked = [("XRANGE", keys.log, f"({seq}-0", "+", "COUNT", _PAGE) for seq in reached.values()]
-        # Read after the messages: if memory is on then, it was on when they were said.
-        switch = ("HMGET", keys.meta, "epoch", "erasure", "off_at")
-        *pages, meta = await store.client.pipeline([*asked, switch])
-        if version_of(meta) != here.version:
-            raise NotWritten(here.scope.tag)
-        for watermark, page in zip(tuple(reached), pages, strict=True):
-            messages = [message_of(seq_of(entry), fields) for entry, fields in page]
-            before_off = [each for each in messages if meta[2] is None or each.seq <= int(meta[2])]
-            found[watermark] = _learnable(before_off, progress)
-            if found[watermark] or len(before_off) < _PAGE:
-                del reached[watermark]
-            else:
-                reached[watermark] = _before_last_exchange(messages)
-    return found
+        page = await messages_after(store, progress, watermark, _PAGE)
+        found = _learnable(page, progress)
+        if found or len(page) < _PAGE:
+            return found
+        watermark = _before_last_exchange(page)
+    return []
 
 
 def _learnable(messages: Sequence[Message], progress: Progress) -> list[Message]:

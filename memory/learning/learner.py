@@ -17,7 +17,7 @@ import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.batch_learner import BatchLearner
-from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, progress_of
+from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, pause_after, progress_of
 from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
@@ -38,8 +38,6 @@ _RENEW_S = 5  # each time the lease is extended
 _BUSY_AGAIN_S = 10  # another process learns from the conversation
 _HARDLY_LATER_S = 2  # a due time that is so much too late stays
 _REFUSED_AGAIN_S = 5  # something was erased meanwhile
-_FIRST_PAUSE_S = 60  # after a failure of a model; each further one doubles it
-_MAX_PAUSE_S = 86_400
 _LOOK_AGAIN_S = 60  # after something was written
 """If a process dies between a write and its mark ✍, the next look sets the mark."""
 
@@ -88,7 +86,7 @@ class ConversationLearner:
         self._writer = ToolWriter(store, scopes, config.with_domain)
         self._batches = BatchLearner(store, scopes, tokens, self._behaviors)
 
-    async def learn(self, conversation: Scope, noted: float | None = None) -> LearningRound:
+    async def run_round(self, conversation: Scope, noted: float | None = None) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
 
         `noted`: the due time that this process has just stored with a turn. It then held the whole
@@ -209,7 +207,7 @@ class ConversationLearner:
                     done = replace(done, messages=await vectors.learn_messages(progress))
             if model is not None and self._behaviors and not is_off:
                 with _collected(no_answer):
-                    progress, calls, entries, due_in_s = await self._batches.learn(
+                    progress, calls, entries, due_in_s = await self._batches.learn_due(
                         model, progress, asking.failures
                     )
                     done = replace(done, calls=calls, entries=entries)
@@ -246,7 +244,7 @@ class ConversationLearner:
         if rests_s:  # the model failed for everybody, which does not count for this conversation
             return rests_s
         if failures:
-            pause_s = float(min(_FIRST_PAUSE_S * 2**pause.failures, _MAX_PAUSE_S))
+            pause_s = pause_after(pause.failures)
             again_at = progress.now + pause_s
             longer = replace(pause, failures=pause.failures + 1, again_at=again_at)
             await self._scopes.write(progress.here, Write(fields=[longer]))

@@ -10,9 +10,9 @@ from time import time
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.message import Message
-from memory.scopes.changes import Write
+from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import STATE_LEARNER, Failures, Field, State, StateUntrusted, Watermark
-from memory.scopes.log import Delta, message_of, paired, seq_of
+from memory.scopes.log import Delta, message_of, paired, seq_of, version_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.commands import Command, Reply
@@ -92,7 +92,7 @@ class Progress:
         `feedback` says to the model why, when it is asked again.
         """
         failures = self.failures(behavior)
-        again_at = self.now + min(_FIRST_PAUSE_S * 2**failures.count, _MAX_PAUSE_S)
+        again_at = self.now + pause_after(failures.count)
         more = replace(failures, count=failures.count + 1, again_at=again_at, feedback=feedback)
         source = None if self.target(behavior) is self.here else self.here
         return Write(fields=[more], learned_from=source)
@@ -100,6 +100,11 @@ class Progress:
     def _learner(self, behavior: LearningBehavior) -> str:
         scope, generation = self.target(behavior).scope, self.here.generation
         return learner_in(scope, behavior.name, self.conversation, generation)
+
+
+def pause_after(failures: int) -> float:
+    """Return how many seconds to wait after one more failure: a minute, twice as long, to a day."""
+    return float(min(_FIRST_PAUSE_S * 2**failures, _MAX_PAUSE_S))
 
 
 async def progress_of(
@@ -153,6 +158,24 @@ async def progress_of(
         embedded=seq_of(last or b"0"),
         fingerprint=fingerprint.decode(),
     ), replies
+
+
+async def messages_after(store: Store, progress: Progress, seq: int, count: int) -> list[Message]:
+    """Return the next messages that were said while memory was on, oldest first.
+
+    Raise `NotWritten` if something was erased since the conversation was read, because the scope of
+    a person would accept what rests on erased messages.
+    """
+    here = progress.here
+    keys = store.keys.scope(here.scope)
+    page = ("XRANGE", keys.log, f"({seq}-0", "+", "COUNT", count)
+    # Read after the messages: if memory is on then, it was on when they were said.
+    switch = ("HMGET", keys.meta, "epoch", "erasure", "off_at")
+    entries, meta = await store.client.pipeline([page, switch])
+    if version_of(meta) != here.version:
+        raise NotWritten(here.scope.tag)
+    messages = (message_of(seq_of(entry), fields) for entry, fields in entries)
+    return [each for each in messages if meta[2] is None or each.seq <= int(meta[2])]
 
 
 async def progress_after(

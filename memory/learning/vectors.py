@@ -3,20 +3,18 @@
 It continues after the newest stored vector, so a crash only delays it. No turn waits for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from time import monotonic
 
-from memory.learning.progress import Progress
-from memory.message import Message
+from memory.learning.progress import Progress, messages_after
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
-from memory.scopes.log import StreamDelta, message_of, packed, seq_of
+from memory.scopes.log import StreamDelta, packed
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import Embedder
 from memory.search.message_search import RECIPE, embedded_text
-from memory.store.keys import Scope
 from memory.store.store import Store
 
 _BATCH = 128
@@ -41,9 +39,7 @@ class VectorLearner:
     """Embeds messages and records with one model."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._scripts = store.scripts
+        self._store = store
         self.embedder = embedder
         self._replaced: dict[tuple[str, str], float] = {}  # by scope and stream: when
 
@@ -61,13 +57,13 @@ class VectorLearner:
         last = progress.embedded if before == fingerprint else 0
         stream = _Stream("messages", progress.here, fingerprint, before, last)
         said = progress.said_after(last)
-        page = await self._page(progress.conversation, last) if said is None else said
+        page = await messages_after(self._store, progress, last, _BATCH) if said is None else said
         learned = 0
         while page:
             texts = ((each.seq, embedded_text(each)) for each in page if not each.is_refused)
             learned += await self._embed(stream, texts)
             last = page[-1].seq
-            page = await self._page(progress.conversation, last) if said is None else ()
+            page = await messages_after(self._store, progress, last, _BATCH) if said is None else ()
         return learned
 
     async def learn_records(self, scope: ScopeMemory) -> int:
@@ -88,7 +84,7 @@ class VectorLearner:
         replaced = (stream.of.scope.tag, stream.name)
         if replaces and monotonic() - self._replaced.get(replaced, -_HOLD_S) < _HOLD_S:
             return 0
-        keys, (epoch, erasure) = self._keys.scope(stream.of.scope), stream.of.version
+        keys, (epoch, erasure) = self._store.keys.scope(stream.of.scope), stream.of.version
         rows_key = keys.record_vectors if stream.name == "records" else keys.vectors
         texts = [(entry_id, text) for entry_id, text in entries if text]
         for start in range(0, len(texts), _BATCH):
@@ -103,7 +99,7 @@ class VectorLearner:
                 "after": stream.last,
                 "ids": ids,
             }
-            vectors, learn = list(map(packed, rows)), self._scripts["learn_vectors"]
+            vectors, learn = list(map(packed, rows)), self._store.scripts["learn_vectors"]
             answer = await learn((keys.meta, rows_key), request, *vectors)
             if answer == b"refused":
                 raise NotWritten(stream.of.scope.tag)
@@ -118,15 +114,3 @@ class VectorLearner:
                 self._replaced[replaced] = monotonic()
             stream.before, stream.last = stream.fingerprint, ids[-1]
         return len(texts)
-
-    async def _page(self, conversation: Scope, last: int) -> Sequence[Message]:
-        """Return the next messages that were said while memory was on."""
-        keys = self._keys.scope(conversation)
-        page, off_at = await self._client.pipeline(
-            [
-                ("XRANGE", keys.log, f"({last}-0", "+", "COUNT", _BATCH),
-                ("HGET", keys.meta, "off_at"),
-            ]
-        )
-        messages = [message_of(seq_of(entry), fields) for entry, fields in page]
-        return [each for each in messages if off_at is None or each.seq <= int(off_at)]

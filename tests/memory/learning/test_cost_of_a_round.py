@@ -55,7 +55,7 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
         WireTap(valkey_server.port) as tap,
         talking(settings, tokens, tap.url) as (talk, tape),
     ):
-        learn = talk.memory._learner.learn
+        learn = talk.memory._learner.run_round
         # A process sends the text of a script with its first call. This one is called once an hour.
         await talk.memory.store.run("touch", HERE.facts_scope, {"ttl_s": 1})
 
@@ -74,7 +74,7 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
                 costs.append(Cost(done.calls > 0, has_writes, len(trips), nbytes, used))
             return done
 
-        monkeypatch.setattr(talk.memory._learner, "learn", counted)
+        monkeypatch.setattr(talk.memory._learner, "run_round", counted)
         for each in conversation(TURNS, "brisk", made_up_topics()):
             await talk.exchange(each)
     asked = [each for each in costs if each.is_asked and not each.has_writes]
