@@ -111,7 +111,7 @@ class Jobs:
         )
         if b"finished" in fields:
             return FinishedJob.of(job, fields[b"finished"])
-        lease = self._store.lease(self._keys.job_lease(job_id), _LEASE_MS)
+        lease = self._store.lease(self._keys.job(job_id, "lease"), _LEASE_MS)
         receipts = {
             name.decode(): Receipt.of(counts) for name, counts in fields.items() if b":" in name
         }

@@ -49,8 +49,8 @@ class Quotas:
     async def admit(self, person: int, turn: str, quota: Quota) -> Verdict:
         """Count a turn and say whether it may be answered; a repeat gets the same answer."""
         keys = (
-            self._keys.turns_of(person),
-            self._keys.refused_turn_of(person),
+            self._keys.usage("turns", person),
+            self._keys.usage("refused", person),
             self._spent_by(person),
         )
         request = {
@@ -68,7 +68,7 @@ class Quotas:
         spent, turns = await self._client.pipeline(
             [
                 ("HGET", self._spent_by(person), "sum"),
-                ("ZCOUNT", self._keys.turns_of(person), f"({now_ms - _WINDOW_MS}", now_ms),
+                ("ZCOUNT", self._keys.usage("turns", person), f"({now_ms - _WINDOW_MS}", now_ms),
             ]
         )
         is_spent = 0 < quota.tokens_per_day <= int(spent or 0)
@@ -87,4 +87,4 @@ class Quotas:
         return bool(first == turn.encode())
 
     def _spent_by(self, person: int) -> str:
-        return self._keys.spent_of(person, day_number(time()))
+        return self._keys.usage("spent", day_number(time()), person)

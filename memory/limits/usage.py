@@ -300,7 +300,7 @@ class UsageStore:
         names = [own if is_private else conversation or "none", "days", "people"]
         keys = [*(self._keys.usage(month, name) for name in names), self._keys.noted_calls]
         if person != NO_PERSON:
-            keys.append(self._keys.spent_of(person, day))
+            keys.append(self._keys.usage("spent", day, person))
             if not is_private:
                 keys.append(self._keys.usage(month, own))
         sources = list(dict.fromkeys(str(call.source) for call in calls))

@@ -181,21 +181,14 @@ class Keys:
         """Name the key with the last update up to which a person is forgotten."""
         return f"{self.prefix}{{u:{user_id}}}:epoch"
 
-    def usage(self, month: str, name: str) -> str:
-        """Name sums of billed tokens of a month; all keys of usage share one slot."""
-        return f"{self._usage}{month}:{name}"
+    def usage(self, *names: str | int) -> str:
+        """Name what is counted of the use of models; all of it shares one slot.
 
-    def turns_of(self, user_id: int) -> str:
-        """Name the set of a person's turns that were admitted recently."""
-        return f"{self._usage}turns:{user_id}"
-
-    def refused_turn_of(self, user_id: int) -> str:
-        """Name the key with the refused turn that tells the person about the quota."""
-        return f"{self._usage}refused:{user_id}"
-
-    def spent_of(self, user_id: int, day: int) -> str:
-        """Name the tokens of answers to a person on a day, counted from 1970."""
-        return f"{self._usage}spent:{day}:{user_id}"
+        `<month>, <name>`: sums of billed tokens. `turns, <person>`: their turns that were admitted
+        recently. `refused, <person>`: the refused turn that tells them about the quota. `spent,
+        <day>, <person>`: the tokens of answers to them on a day, counted from 1970.
+        """
+        return self._usage + ":".join(map(str, names))
 
     def access(self, name: str) -> str:
         """Name a part of what is stored of who may use the bot; all of it shares one slot."""
@@ -213,10 +206,6 @@ class Keys:
         """Name the send rate of a chat."""
         return f"{self.prefix}send_rate:{chat_id}"
 
-    def job(self, job_id: str) -> str:
-        """Name the record of a job."""
-        return f"{self.prefix}{{j:{job_id}}}:record"
-
-    def job_lease(self, job_id: str) -> str:
-        """Name the lease of a job."""
-        return f"{self.prefix}{{j:{job_id}}}:lease"
+    def job(self, job_id: str, part: Literal["record", "lease"] = "record") -> str:
+        """Name the record or the lease of a job."""
+        return f"{self.prefix}{{j:{job_id}}}:{part}"

@@ -39,7 +39,7 @@ async def test_a_turn_that_is_begun_again_counts_once_and_gets_the_same_verdict(
 
 async def test_turns_are_admitted_again_after_a_minute(memory: Memory) -> None:
     await verdicts(memory, ANN, TWO_A_MINUTE, *"abc")
-    turns, told = memory.keys.turns_of(ANN), memory.keys.refused_turn_of(ANN)
+    turns, told = memory.keys.usage("turns", ANN), memory.keys.usage("refused", ANN)
     assert 60_000 < await memory.client.call("PTTL", turns) <= 3_600_000
     assert 0 < await memory.client.call("PTTL", told) <= 60_000
     await memory.client.call("ZINCRBY", turns, -60_001, "a")

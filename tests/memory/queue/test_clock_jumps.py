@@ -84,7 +84,7 @@ async def test_turns_from_the_future_do_not_count_in_the_minute(memory: Memory) 
     quota = Quota(turns_per_minute=1, tokens_per_day=0)
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "abc"]
     assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED]
-    await memory.client.call("ZINCRBY", memory.keys.turns_of(ANN), HOURS_MS, "a")
-    await memory.client.call("PEXPIRE", memory.keys.refused_turn_of(ANN), HOURS_MS)
+    await memory.client.call("ZINCRBY", memory.keys.usage("turns", ANN), HOURS_MS, "a")
+    await memory.client.call("PEXPIRE", memory.keys.usage("refused", ANN), HOURS_MS)
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "def"]
     assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED]
