@@ -48,8 +48,14 @@ from bot.runtime.process import (
 )
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
-from config.loading import SettingsError, hide_secrets, load_settings, secrets_of, unknown_names
-from config.reloading import reload_settings
+from config.loading import (
+    SettingsError,
+    hide_secrets,
+    load_settings,
+    reload_settings,
+    secrets_of,
+    unknown_names,
+)
 from config.settings import Settings
 from memory.behaviors.behavior import FunctionNameClash
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable

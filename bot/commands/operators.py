@@ -11,7 +11,7 @@ from bot.commands.sentences import Sentences
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
-from config.reloading import Reloaded
+from config.loading import Reloaded
 from memory.limits.stats import busiest_conversations, count_all, count_conversation
 from memory.memory import Memory
 from memory.store.keys import Scope

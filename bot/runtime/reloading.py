@@ -12,8 +12,7 @@ import structlog
 
 from bot.prompt.assemble import UnusableSystemPrompt
 from bot.runtime.periodic import repeat
-from config.loading import SettingsError
-from config.reloading import Reloaded, reload_settings
+from config.loading import Reloaded, SettingsError, reload_settings
 from config.settings import Settings
 from memory.memory import Memory
 from memory.store.store import RELOADS

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config.loading import SettingsError, load_settings
-from config.reloading import RELOADED, Reloaded, reload_settings
+from config.loading import RELOADED, Reloaded, SettingsError, load_settings, reload_settings
 from tests.settings import Settings
 
 BEFORE = "ADMIN_USER_IDS=1\nPRICES=m 1 1 1\nBUDGET_PER_MONTH=5\nPORT=8081\n"
