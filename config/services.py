@@ -64,9 +64,7 @@ class ServiceSettings(BaseSettings):
         default_factory=_webhook_secret,
         description="Proves that a webhook call is Telegram's; not set: derived from the token",
     )
-    port: int = Field(
-        default=8080, ge=0, le=65535, description="Port of the web pages and the webhook; 0: any"
-    )
+    port: int = values.number(8080, 0, 65535, "Port of the web pages and the webhook; 0: any")
     admin_user_ids: values.UserIds = Field(
         default=frozenset(), description="People who may use the admin commands"
     )
@@ -133,11 +131,8 @@ class ServiceSettings(BaseSettings):
         default="text-embedding-3-small",
         description="Embedding model for recall; `off`: recall uses words alone",
     )
-    openai_embedding_dimensions: int | None = Field(
-        default=None,
-        ge=8,
-        le=8192,
-        description="Dimensions of an embedding; not set: the model's default",
+    openai_embedding_dimensions: int | None = values.number(
+        None, 8, 8192, "Dimensions of an embedding; not set: the model's default"
     )
     openai_embedding_base_url: values.WebAddress = Field(
         default_factory=same_as("openai_base_url"),
@@ -153,30 +148,21 @@ class ServiceSettings(BaseSettings):
     redis_url: values.RedisAddress | None = Field(
         default=None, description="Redis or Valkey; not set: an embedded Valkey is started"
     )
-    redis_max_connections: int = Field(
-        default=4,
-        ge=2,
-        le=1000,
-        description="Connections to Redis of one process; one waits for work, of 3 one for signals",
+    redis_max_connections: int = values.number(
+        4, 2, 1000, "Connections to Redis of one process; one waits for work, of 3 one for signals"
     )
     redis_tls_verify: Annotated[Literal["auto", "always", "never"], values.AnyCase] = Field(
         default="auto", description="Check the server's certificate; `auto`: except on Heroku"
     )
-    redis_memory_mb: int | None = Field(
-        default=None,
-        ge=1,
-        le=1_048_576,
-        description="Memory of the Redis plan, if the server reports no `maxmemory`",
+    redis_memory_mb: int | None = values.number(
+        None, 1, 1_048_576, "Memory of the Redis plan, if the server reports no `maxmemory`"
     )
     data_dir: values.Folder = Field(
         default_factory=_default_data_dir,
         description="Data of the embedded Valkey; not set: `~/.local/share/ricordo`",
     )
-    cache_mb: int = Field(
-        default=64,
-        ge=0,
-        le=65536,
-        description="Memory of one process for cached conversations and memories",
+    cache_mb: int = values.number(
+        64, 0, 65536, "Memory of one process for cached conversations and memories"
     )
 
     # Monitoring

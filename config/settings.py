@@ -37,21 +37,15 @@ class Settings(ServiceSettings):
     )
 
     # Prompt
-    window_messages: int = Field(
-        default=40, ge=2, le=1000, description="Maximum of latest messages in a prompt"
+    window_messages: int = values.number(40, 2, 1000, "Maximum of latest messages in a prompt")
+    window_tokens: int = values.number(4000, 100, 1_000_000, "Maximum tokens of these messages")
+    prompt_tokens: int = values.number(
+        8000, 1000, 2_000_000, "Maximum tokens of a call, reply included"
     )
-    window_tokens: int = Field(
-        default=4000, ge=100, le=1_000_000, description="Maximum tokens of these messages"
+    reply_tokens: int = values.number(
+        1000, 50, 200_000, "Tokens of a call that are kept for the reply"
     )
-    prompt_tokens: int = Field(
-        default=8000, ge=1000, le=2_000_000, description="Maximum tokens of a call, reply included"
-    )
-    reply_tokens: int = Field(
-        default=1000, ge=50, le=200_000, description="Tokens of a call that are kept for the reply"
-    )
-    recall_k: int = Field(
-        default=48, ge=0, le=100, description="Older messages to choose from; 0: no recall"
-    )
+    recall_k: int = values.number(48, 0, 100, "Older messages to choose from; 0: no recall")
     system_prompt_file: values.ExistingFile | None = Field(
         default=None, description="File that replaces the built-in system prompt"
     )
@@ -64,11 +58,9 @@ class Settings(ServiceSettings):
         default=("state", "facts", "synopses"),
         description="What internal calls learn from conversations, beside the messages themselves",
     )
-    learn_every_turns: int = Field(
-        default=4, ge=1, le=100, description="Learn after this many exchanges"
-    )
-    learn_after_s: float = Field(
-        default=30, ge=1, le=86_400, description="Learn earlier after a pause of so many seconds"
+    learn_every_turns: int = values.number(4, 1, 100, "Learn after this many exchanges")
+    learn_after_s: float = values.number(
+        30, 1, 86_400, "Learn earlier after a pause of so many seconds"
     )
     recall_narrative: Annotated[Literal["off", "auto", "always"], values.AnyCase] = Field(
         default="auto",
@@ -83,24 +75,14 @@ class Settings(ServiceSettings):
     )
 
     # Limits of a turn
-    max_steps: int = Field(default=6, ge=1, le=50, description="Maximum of tool steps in a turn")
-    max_calls_per_tool: int = Field(
-        default=4, ge=1, le=50, description="Maximum calls of one tool in a turn"
+    max_steps: int = values.number(6, 1, 50, "Maximum of tool steps in a turn")
+    max_calls_per_tool: int = values.number(4, 1, 50, "Maximum calls of one tool in a turn")
+    tool_timeout_s: float = values.number(20, 1, 600, "Time limit of one tool call")
+    model_timeout_s: float = values.number(
+        60, 1, 600, "Time limit of one model call; with `FALLBACK_MODEL` the first model has half"
     )
-    tool_timeout_s: float = Field(
-        default=20, ge=1, le=600, description="Time limit of one tool call"
-    )
-    model_timeout_s: float = Field(
-        default=60,
-        ge=1,
-        le=600,
-        description="Time limit of one model call; with `FALLBACK_MODEL` the first model has half",
-    )
-    turn_timeout_s: float = Field(
-        default=180,
-        ge=1,
-        le=3600,
-        description="Time limit of a whole turn: voice, photos, files, answer and speech together",
+    turn_timeout_s: float = values.number(
+        180, 1, 3600, "Time limit of a whole turn: voice, photos, files, answer and speech together"
     )
     stream: Annotated[Literal["drafts", "off"], values.AnyCase] = Field(
         default="drafts",
@@ -109,82 +91,57 @@ class Settings(ServiceSettings):
     rich_messages: Annotated[Literal["off", "auto"], values.AnyCase] = Field(
         default="off", description="`auto`: send tables and block formulas as rich messages"
     )
-    coalesce_s: float = Field(
-        default=0.5,
-        ge=0,
-        le=2,
-        description="Messages that follow within this time are answered together with the first",
+    coalesce_s: float = values.number(
+        0.5, 0, 2, "Messages that follow within this time are answered together with the first"
     )
-    lease_s: float = Field(
-        default=30,
-        ge=1,
-        le=300,
-        description="Another worker may take over a conversation so long after its worker died",
+    lease_s: float = values.number(
+        30, 1, 300, "Another worker may take over a conversation so long after its worker died"
     )
-    max_concurrent_turns: int = Field(
-        default=32, ge=1, le=1000, description="Conversations that one process answers at once"
+    max_concurrent_turns: int = values.number(
+        32, 1, 1000, "Conversations that one process answers at once"
     )
-    max_turns_per_person: int = Field(
-        default=4,
-        ge=1,
-        le=1000,
-        description="Turns of one person that a process runs at once, over all chats; others wait",
+    max_turns_per_person: int = values.number(
+        4, 1, 1000, "Turns of one person that a process runs at once, over all chats; others wait"
     )
-    max_document_mb: float = Field(
-        default=5,
-        ge=0.1,
-        le=20,
-        description="Maximum size of an uploaded file; Telegram allows bots 20 MB",
+    max_document_mb: float = values.number(
+        5, 0.1, 20, "Maximum size of an uploaded file; Telegram allows bots 20 MB"
     )
-    max_pending_conversations: int = Field(
-        default=10_000,
-        ge=0,
-        le=10_000_000,
-        description="Conversations that may wait or be in work before intake refuses new messages "
+    max_pending_conversations: int = values.number(
+        10_000,
+        0,
+        10_000_000,
+        "Conversations that may wait or be in work before intake refuses new messages "
         "(Telegram retries them); 0: unlimited",
     )
-    intake_wait_replicas: int = Field(
-        default=0,
-        ge=0,
-        le=5,
-        description="Redis replicas that must have stored an update before intake accepts it",
+    intake_wait_replicas: int = values.number(
+        0, 0, 5, "Redis replicas that must have stored an update before intake accepts it"
     )
 
     # Quotas and rates
-    user_turns_per_minute: int = Field(
-        default=0,
-        ge=0,
-        le=1000,
-        description="Turns of one person in a minute; 0: unlimited; admins are not limited",
+    user_turns_per_minute: int = values.number(
+        0, 0, 1000, "Turns of one person in a minute; 0: unlimited; admins are not limited"
     )
-    user_tokens_per_day: int = Field(
-        default=0,
-        ge=0,
-        le=1_000_000_000,
-        description="Tokens of answers to one person in a day (UTC); 0: unlimited; admins are not "
-        "limited",
+    user_tokens_per_day: int = values.number(
+        0,
+        0,
+        1_000_000_000,
+        "Tokens of answers to one person in a day (UTC); 0: unlimited; admins are not limited",
     )
     prices: values.Prices = Field(
         default=(), description="Prices of models in your currency, for `/usage` and the budget"
     )
-    budget_per_month: Decimal = Field(
-        default=Decimal(0),
-        ge=0,
-        le=1_000_000_000,
-        description="Budget of the whole bot in a month (UTC); when it is spent, only admins are "
+    budget_per_month: Decimal = values.number(
+        Decimal(0),
+        0,
+        1_000_000_000,
+        "Budget of the whole bot in a month (UTC); when it is spent, only admins are "
         "answered; 0: unlimited",
     )
-    sends_per_second: int = Field(
-        default=30,
-        ge=0,
-        le=1000,
-        description="Messages to Telegram per second, of all workers; 0: unlimited, also per chat",
+    sends_per_second: int = values.number(
+        30, 0, 1000, "Messages to Telegram per second, of all workers; 0: unlimited, also per chat"
     )
-    memory_ttl_days: int = Field(
-        default=365,
-        ge=1,
-        le=36500,
-        description="Forget a conversation after so many days without a message",
+    memory_ttl_days: int = values.number(
+        365, 1, 36500, "Forget a conversation after so many days without a message"
     )
 
     # Operations

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -54,6 +54,11 @@ class Price(NamedTuple):
     cached: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
     unit: Literal["", "min", "kchar", "Mchar", "image"] = ""
+
+
+def number(default: float | Decimal | None, min_: float, max_: float, description: str) -> Any:
+    """Return the field of a setting that is a number between bounds."""
+    return Field(default=default, ge=min_, le=max_, description=description)
 
 
 def _words(text: str) -> list[str]:
