@@ -15,7 +15,7 @@ from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
 from memory.scopes.fact_lists import place_of
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import seq_of
-from memory.scopes.provenance import chain_of
+from memory.scopes.provenance import chain_of, facts_behind
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
@@ -81,9 +81,8 @@ class Correcting:
             edited = present_fact(facts, stored_id)
             if edited is None:
                 return None
-            now, chain = time(), chain_of(facts, edited)
-            former = [facts.record(id_) for id_ in chain]
-            replaced = wordings_of([each for each in former if isinstance(each, Fact)], now)
+            now = time()
+            replaced = wordings_of(facts_behind(facts, edited), now)
             gone = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
             if edited.text == text:
                 return None
@@ -98,7 +97,8 @@ class Correcting:
                 replaced=replaced,
                 changes=edited.changes,
             ).in_place_of(edited)
-            return Revision(records=chain, added=[new], removed=_states_with(gone, facts))
+            removed = _states_with(gone, facts)
+            return Revision(records=chain_of(facts, edited), added=[new], removed=removed)
 
         await self._scopes.update(place, decide)
         if edited is None:
@@ -150,8 +150,7 @@ class Correcting:
                 return None
             if same_facts(fact.text, (each for each in there.facts if each.is_current)):
                 return None
-            older = [facts.record(id_) for id_ in chain_of(facts, fact) if id_ != fact.id]
-            former = wordings_of([each for each in older if isinstance(each, Fact)], time())
+            former = wordings_of(facts_behind(facts, fact)[1:], time())
             # Former ids mean nothing in the other scope.
             replaced = tuple(replace(each, id=0) for each in (*former, *fact.replaced))
             moved = replace(fact, id=0, replaced=replaced)
@@ -264,8 +263,7 @@ def is_movable(here: ScopeMemory, facts: ScopeMemory, fact: Fact) -> bool:
     """
     if not here.scope.is_private or not here.scope.topic_id or not fact.is_current:
         return False
-    chain = [facts.record(id_) for id_ in chain_of(facts, fact)]
-    known = [each for each in chain if isinstance(each, Fact)]
+    known = facts_behind(facts, fact)
     sources = [source for each in known for source in each.sources]
     sources += [source for each in known for one in each.replaced for source in one.sources]
     return all(each.tag == here.scope.tag and each.epoch >= here.epoch for each in sources)

@@ -56,22 +56,25 @@ def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[in
     return entries, list(instead.values())
 
 
-def chain_of(scope_memory: ScopeMemory, fact: Fact) -> list[int]:
-    """Return the entry ids of a fact and of all facts that it replaced, also indirectly."""
-    entries = scope_memory.entries_of(fact)
+def facts_behind(scope_memory: ScopeMemory, fact: Fact) -> list[Fact]:
+    """Return a fact and all facts that it replaced, also indirectly."""
+    chain = [fact]
     for older in scope_memory.facts:
         if older.replaced_by == fact.id and older.id < fact.id:
-            entries += chain_of(scope_memory, older)
-    return entries
+            chain += facts_behind(scope_memory, older)
+    return chain
+
+
+def chain_of(scope_memory: ScopeMemory, fact: Fact) -> list[int]:
+    """Return the entry ids of a fact and of all facts that it replaced."""
+    chain = facts_behind(scope_memory, fact)
+    return [id_ for each in chain for id_ in scope_memory.entries_of(each)]
 
 
 def senders_of(scope_memory: ScopeMemory, fact: Fact) -> set[int]:
     """Return the senders of all sources of a fact and of the facts that it replaced."""
     return {
-        source.sender_id
-        for entry in chain_of(scope_memory, fact)
-        if isinstance(record := scope_memory.record(entry), Fact)
-        for source in record.sources
+        source.sender_id for each in facts_behind(scope_memory, fact) for source in each.sources
     }
 
 
@@ -80,8 +83,7 @@ def former_wordings(scope_memory: ScopeMemory, fact: Fact) -> list[tuple[str, fl
 
     Each text comes with the time of its end, in Unix seconds.
     """
-    records = (scope_memory.record(id_) for id_ in chain_of(scope_memory, fact))
-    facts = [each for each in records if isinstance(each, Fact)]
-    former = [(each.text, each.ended_at) for each in facts if each.id != fact.id]
+    facts = facts_behind(scope_memory, fact)
+    former = [(each.text, each.ended_at) for each in facts[1:]]
     former += [(each.text, each.replaced_at) for one in facts for each in one.replaced]
     return sorted(former, key=lambda each: each[1])

@@ -20,7 +20,7 @@ from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import known_facts, place_of, shown
 from memory.scopes.log import message_of
-from memory.scopes.provenance import chain_of
+from memory.scopes.provenance import facts_behind
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -77,8 +77,7 @@ class LearnedMarks:
         facts = await self._memory.scopes.read(scope)
         fact = present_fact(facts, stored_id)
         if fact is not None:
-            chain = [facts.record(id_) for id_ in chain_of(facts, fact)]
-            going = [shown(scope, each) for each in chain if isinstance(each, Fact)]
+            going = [shown(scope, each) for each in facts_behind(facts, fact)]
             gone = {each.id for each in going}
             known = await self._known(conversation)
             others = (each for each in known if each.is_current and each.id not in gone)
