@@ -38,16 +38,18 @@ class NotRead(Exception):
         self.reason = reason
 
 
-def answer(read: Callable[[bytes], dict[str, object]], memory_mb: int, cpu_s: int) -> None:
+def answer(read: Callable[..., dict[str, object]]) -> None:
     """Read standard input under limits, and write one JSON object to standard output.
 
-    The object is what `read` returns, or `{"refused": "<reason>"}`.
+    The last two arguments of the process are MB and SECONDS. `read` gets the content and the
+    arguments before them. The object is what it returns, or `{"refused": "<reason>"}`.
     """
+    *arguments, memory_mb, cpu_s = map(int, sys.argv[1:])
     codecs.lookup("cp437")  # names in a zip; afterwards nothing can be opened
     confine(memory_mb, cpu_s)
     found: dict[str, object]
     try:
-        found = read(sys.stdin.buffer.read())
+        found = read(sys.stdin.buffer.read(), *arguments)
     except NotRead as refusal:
         found = {"refused": refusal.reason}
     except MemoryError:
@@ -106,14 +108,13 @@ def answer_sections(add: Callable[[bytes, Sections, int], None]) -> None:
     `add` gets the content, the sections to add to, and the megabytes. The process writes
     `{"sections": [[place, text], ...]}` or `{"refused": "<reason>"}`.
     """
-    max_chars, memory_mb, cpu_s = map(int, sys.argv[1:])
 
-    def read(content: bytes) -> dict[str, object]:
+    def read(content: bytes, max_chars: int) -> dict[str, object]:
         sections = Sections(max_chars)
-        add(content, sections, memory_mb)
+        add(content, sections, int(sys.argv[-2]))
         return {"sections": sections.found()}
 
-    answer(read, memory_mb, cpu_s)
+    answer(read)
 
 
 def open_zip(content: bytes, memory_mb: int, *, may_have_dtd: bool = False) -> zipfile.ZipFile:

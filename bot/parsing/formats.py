@@ -7,7 +7,7 @@ opened, whatever a file's name says.
 import asyncio
 import re
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from bot.parsing.answers import NotRead
@@ -166,7 +166,7 @@ async def _pdf(content: bytes, limits: Limits) -> list[Section]:
 async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, Any]:
     """Return the answer of a format's parser, read in its own process; raise `NotRead`."""
     parser = Parser(
-        f"{format_}_text.py",
+        Path(__file__).with_name(f"{format_}_text.py"),
         _MAX_BYTES,
         _MIN_ANSWER_BYTES + _MAX_BYTES_A_CHAR * limits.chars,
         limits.parser_mb,

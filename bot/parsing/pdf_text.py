@@ -3,12 +3,11 @@
 Anybody may send a PDF, and some PDFs are made to fill the memory or to take forever. So this
 process has none of the bot's secrets, runs under limits that the system enforces, and is killed if
 it takes too long; pypdf has limits of its own besides. It reads the file from standard input and
-writes one JSON object. It imports nothing of the bot but what the parsers share.
+writes `{"pages": [text, ...]}`. It imports nothing of the bot but what the parsers share.
 """
 
 import codecs
 import io
-import sys
 
 import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
 from pypdf import PdfReader
@@ -21,12 +20,6 @@ _ENCODINGS = (
     *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
 )
 """Encodings that pypdf looks up by name."""
-
-
-def main(max_pages: int, max_chars: int, memory_mb: int, cpu_s: int) -> None:
-    """Write `{"pages": [...]}` or `{"refused": "<reason>"}`."""
-    load_encodings()
-    answer(lambda content: _read(content, max_pages, max_chars), memory_mb, cpu_s)
 
 
 def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
@@ -58,4 +51,5 @@ def load_encodings() -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    load_encodings()
+    answer(_read)

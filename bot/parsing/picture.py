@@ -2,11 +2,11 @@
 
 A picture with more pixels or more bytes, or of a format that models do not take, becomes a JPEG
 that has no more than that, without anything else of the file. Of any other only the header is read.
+It writes `{"format": …, "width": …, "height": …}`, with `"jpeg": "<base64>"` for a new one.
 """
 
 import io
 import math
-import sys
 import warnings
 from base64 import b64encode
 
@@ -20,13 +20,6 @@ _MAX_STATED_PIXELS = 50_000_000
 pixels; a larger one is refused when the memory is full."""
 _QUALITIES = (85, 60, 40)
 _MIN_PIXELS = 10_000
-
-
-def main(max_pixels: int, max_bytes: int, memory_mb: int, cpu_s: int) -> None:
-    """Write `{"format": …, "width": …, "height": …}`, with `"jpeg": "<base64>"` for a new one."""
-    load_codecs()
-    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-    answer(lambda content: _read(content, max_pixels, max_bytes), memory_mb, cpu_s)
 
 
 def _read(content: bytes, max_pixels: int, max_bytes: int) -> dict[str, object]:
@@ -81,4 +74,6 @@ def _upright(picture: Image.Image, max_pixels: int) -> Image.Image:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    load_codecs()
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    answer(_read)

@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from bot.parsing.answers import NotRead
@@ -14,8 +15,9 @@ MAX_SHOWN_BYTES = 2**20
 """A larger picture becomes a JPEG of at most so many bytes before a model sees it."""
 MAX_PIXELS = 2_000_000
 """Models make larger pictures smaller anyway."""
-_READER = Parser("picture.py", MAX_PICTURE_BYTES, 2 * MAX_SHOWN_BYTES, 224, 5)
-_HEADER_READER = Parser("picture.py", MAX_PICTURE_BYTES, 2**12, 224, 2)
+_SCRIPT = Path(__file__).with_name("picture.py")
+_READER = Parser(_SCRIPT, MAX_PICTURE_BYTES, 2 * MAX_SHOWN_BYTES, 224, 5)
+_HEADER_READER = Parser(_SCRIPT, MAX_PICTURE_BYTES, 2**12, 224, 2)
 _NO_BOUND = 2**62
 
 PictureFormat = Literal["JPEG", "PNG", "WEBP", "GIF"]

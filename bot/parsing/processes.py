@@ -17,8 +17,7 @@ import orjson
 from bot.parsing.answers import NotRead
 from memory.store.tasks import end_tasks
 
-_HERE = Path(__file__).parent
-_ROOT = str(_HERE.parents[1])
+_ROOT = str(Path(__file__).parents[2])
 _CHUNK = 2**16
 _LONG_BYTES = 2**20
 """A longer answer is unpacked in a thread, so that the event loop does not wait."""
@@ -30,13 +29,13 @@ _SLOTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = Weak
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """A script of this package, and what its process may take and give.
+    """A script that reads files, and what its process may take and give.
 
     `max_bytes` and `max_answer_bytes` bound what goes in and what comes out. `cpu_s` bounds the
     work. `timeout_s` is long, because a small plan may give a tenth of a processor.
     """
 
-    script: str
+    script: Path
     max_bytes: int
     max_answer_bytes: int
     memory_mb: int = 320
@@ -72,7 +71,7 @@ async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, An
 async def _answer(parser: Parser, content: bytes, arguments: tuple[int, ...]) -> bytes:
     limits = (*arguments, min(parser.memory_mb, memory_mb() // 2), parser.cpu_s)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", str(_HERE / parser.script), *map(str, limits)),
+        *(sys.executable, "-P", str(parser.script), *map(str, limits)),
         env={"PYTHONPATH": os.pathsep.join((_ROOT, *filter(None, sys.path)))},  # and no secrets
         stdin=PIPE,
         stdout=PIPE,

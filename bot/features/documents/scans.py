@@ -5,6 +5,7 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from bot.model.call import ChatModel, PromptMessage, watching
 from bot.parsing.answers import NotRead
@@ -17,7 +18,7 @@ from memory.store.keys import Scope
 _MAX_PAGES = 5
 _MAX_PAGE_CHARS = 8_000
 _MAX_KEPT = 8
-_PARSER = Parser("pdf_pictures.py", 20 * 2**20, 8 * 2**20, cpu_s=12)
+_PARSER = Parser(Path(__file__).with_name("pdf_pictures.py"), 20 * 2**20, 8 * 2**20, cpu_s=12)
 
 PAGE_QUESTION = "What does the page say?"
 _TRANSCRIBE = (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from bot.parsing.formats import parse_known
@@ -11,7 +12,7 @@ from bot.parsing.processes import Parser
 from memory.documents.chunking import Section, passages
 from memory.text.tokens import TokenCounter
 
-_READER = Parser("talk_reader.py", 64 * 2**20, 24 * 2**20, 256, 10)
+_READER = Parser(Path(__file__).with_name("talk_reader.py"), 64 * 2**20, 24 * 2**20, 256, 10)
 LIST = "list"
 """What a list is imported from."""
 _MAX_LIST_BYTES = 2**18

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import takewhile
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -16,7 +17,7 @@ from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.trust import holds_untrusted
 
-_PARSER = Parser("page_text.py", 2 * 2**20, 2**19, cpu_s=5)
+_PARSER = Parser(Path(__file__).with_name("page_text.py"), 2 * 2**20, 2**19, cpu_s=5)
 _MAX_CHARS = 40_000
 _ADDRESS = re.compile(r"""https?://[^\s"<>`“”„«»\[\]{}|\\^]+""", re.IGNORECASE)
 _MARKS = ".,;:!?'*_~…。、，；：！？"

@@ -1,9 +1,8 @@
 """Reads the main text of a web page, in a process of its own: `page_text.py CHARACTERS MB SECONDS`.
 
 Menus and footers are left out by trafilatura. A page in which it finds nothing is read as a whole.
+It writes `{"title": "...", "text": "..."}`.
 """
-
-import sys
 
 from lxml.html import HTMLParser, document_fromstring
 from trafilatura import extract
@@ -12,11 +11,6 @@ from bot.parsing.answers import Sections, answer
 from bot.parsing.html_text import add_html, encoding_of
 
 _MAX_WHOLE_CHARS = 2_000_000
-
-
-def main(max_chars: int, memory_mb: int, cpu_s: int) -> None:
-    """Write `{"title": "...", "text": "..."}` or `{"refused": "<reason>"}`."""
-    answer(lambda content: _read(content, max_chars), memory_mb, cpu_s)
 
 
 def _read(content: bytes, max_chars: int) -> dict[str, object]:
@@ -32,4 +26,4 @@ def _read(content: bytes, max_chars: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    answer(_read)

@@ -17,7 +17,6 @@ import html
 import io
 import json
 import re
-import sys
 import time
 import zipfile
 from collections.abc import Iterator
@@ -61,12 +60,6 @@ _PAUSE_S = 6 * 3600
 """A longer pause in our own export, or in what was asked of Gemini, begins another talk."""
 
 Messages = list[tuple[str, str, float]]
-
-
-def main(memory_mb: int, cpu_s: int) -> None:
-    """Write the answer to standard output."""
-    codecs.lookup(_SIGNATURE)  # afterwards nothing can be opened
-    answer(_read, memory_mb, cpu_s)
 
 
 def _read(content: bytes) -> dict[str, object]:
@@ -335,4 +328,5 @@ def _moment(at: object) -> float:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    codecs.lookup(_SIGNATURE)  # afterwards nothing can be opened
+    answer(_read)

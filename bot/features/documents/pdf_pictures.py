@@ -2,7 +2,8 @@
 
 It runs in a process of its own, like `pdf_text`. A scanned page is one picture, which the file
 holds; it is taken out, not drawn. Pages that are drawn in another way are left out, and so are
-pages for which there is no time.
+pages for which there is no time. It writes `{"count": …, "pages": [{"page": …, "jpeg": …,
+"width": …, "height": …}, …]}`.
 """
 
 import io
@@ -27,14 +28,8 @@ _MAX_PAGE_BYTES = 2**20
 _QUARTER = 90
 
 
-def main(max_pages: int, max_pixels: int, memory_mb: int, cpu_s: int) -> None:
-    """Write `{"count": …, "pages": [{"page": …, "jpeg": …, "width": …, "height": …}, …]}`."""
-    load_encodings()
-    load_codecs()
-    answer(lambda content: _read(content, max_pages, max_pixels, cpu_s / 2), memory_mb, cpu_s)
-
-
-def _read(content: bytes, max_pages: int, max_pixels: int, cpu_s: float) -> dict[str, object]:
+def _read(content: bytes, max_pages: int, max_pixels: int) -> dict[str, object]:
+    cpu_s = int(sys.argv[-1]) / 2
     reader = PdfReader(io.BytesIO(content))
     if reader.is_encrypted:
         reader.decrypt("")
@@ -83,4 +78,6 @@ def _picture(page: PageObject) -> Image.Image | None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    load_encodings()
+    load_codecs()
+    answer(_read)
