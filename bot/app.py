@@ -188,7 +188,7 @@ class App:
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
             routes = [route for each in features for route in each.routes]
-            await stack.enter_async_context(self._web(memory, routes))
+            await stack.enter_async_context(self._web(memory, routes).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))
             if not await is_done_before(stopping, started):
                 return
@@ -287,9 +287,8 @@ class App:
         shown = descriptions(self._catalogue, commands.ways)
         return SetupPlan(self._webhook, menu, shown)
 
-    @asynccontextmanager
-    async def _web(self, memory: Memory, more: Sequence[BaseRoute]) -> AsyncIterator[None]:
-        """Serve the pages and the webhook while the block lasts."""
+    def _web(self, memory: Memory, more: Sequence[BaseRoute]) -> WebServer:
+        """Return the server of the pages and the webhook."""
         settings = self._settings
         routes = health_routes(
             memory.client,
@@ -303,13 +302,8 @@ class App:
             routes += webhook_routes(self._webhook.secret, self.accept, self._health)
         host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router calls from outside
         server = WebServer(routes, settings.port, host)
-        task = asyncio.create_task(server.run())
         log.info("listening", port=server.port)
-        try:
-            yield
-        finally:
-            server.stop()
-            await task
+        return server
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -18,6 +18,7 @@ import jinja2
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -45,6 +46,7 @@ from bot.reply.utf16 import well_formed
 from bot.runtime.web import BASE_STYLE
 
 _WEB = Path(__file__).parent / "web"
+_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
 _HEARTBEAT_S = 3
 """The page is refreshed this often, because learning goes on after the last message."""
 
@@ -81,6 +83,7 @@ class InspectorPage:
         """Set when somebody has pasted a `key`, with which the bot has to start again."""
         self._languages = Catalogue().languages
         self._kept: dict[str, list[str]] = {}
+        self._is_stopping = False
         loader = jinja2.FileSystemLoader(_WEB)
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
@@ -92,6 +95,12 @@ class InspectorPage:
     def answered_by(self, note: str) -> None:
         """Say that from now on a model answers, as `note` says."""
         self._note, self._forms.sounds = note, None
+
+    async def stop(self) -> None:
+        """Fill in no more of the year, and end the streams of events."""
+        self._is_stopping = True
+        self._telegram.note_change()
+        await self.filler.stop()
 
     def app(self) -> Starlette:
         """Return the web application."""
@@ -111,7 +120,11 @@ class InspectorPage:
                 Route("/base.css", self._base_style),
                 Mount("/web", StaticFiles(directory=_WEB)),
             ],
-            middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+            middleware=[
+                # No other web page can reach this one through DNS rebinding.
+                Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS),
+                Middleware(BaseHTTPMiddleware, dispatch=guard),
+            ],
             exception_handlers=dict.fromkeys(REFUSALS, refused),
         )
 
@@ -179,7 +192,7 @@ class InspectorPage:
 
     async def _events(self, request: Request) -> StreamingResponse:
         async def news() -> AsyncIterator[str]:
-            while not await request.is_disconnected():
+            while not (self._is_stopping or await request.is_disconnected()):
                 seen = self._telegram.change_count
                 yield f"data: {seen}\n\n"
                 await self._telegram.until_changed(seen, _HEARTBEAT_S)

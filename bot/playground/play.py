@@ -16,6 +16,7 @@ from secrets import token_urlsafe
 from threading import Thread
 
 from pydantic import SecretStr
+from starlette.routing import Mount
 
 from bot.app import App, Outside
 from bot.model.call import ModelObserver
@@ -23,7 +24,6 @@ from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models, OpenModels, open_models
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
-from bot.playground.loopback import LoopbackServer
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel
 from bot.playground.offline_senses import OfflineServer
@@ -32,7 +32,7 @@ from bot.playground.scene import ADMIN_ID, BOT, Scene
 from bot.playground.year import Year
 from bot.playground.year.filling import YearModel
 from bot.runtime.process import run_until_signal
-from bot.runtime.web import PortUnavailable
+from bot.runtime.web import WebServer
 from config.settings import Settings
 from memory.store.embedded import EmbeddedValkey
 from memory.store.tasks import end_tasks
@@ -78,15 +78,14 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         inspector = Inspector(telegram, scene)
         note = with_model if has_model else _WITHOUT_KEY
         page = InspectorPage(telegram, scene, inspector, note, sounds)
-        stack.push_async_callback(page.filler.stop)
-        try:
-            server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
-        except OSError as error:
-            raise PortUnavailable(settings.port, error) from error
-        sys.stdout.write(f"\n  Ricordo's playground: {server.url}/\n\n")
+        server = WebServer([Mount("/", page.app())], settings.port, "127.0.0.1")
+        await stack.enter_async_context(server.serving())
+        stack.push_async_callback(page.stop)
+        address = f"http://127.0.0.1:{server.port}/"
+        sys.stdout.write(f"\n  Ricordo's playground: {address}\n\n")
         sys.stdout.flush()
         if sys.stdout.isatty() and has_screen():
-            open_browser(f"{server.url}/")
+            open_browser(address)
         models: OpenModels = partial(offline_models, sounds) if sounds else open_models
         stop = asyncio.create_task(stopping.wait())
         stop.add_done_callback(lambda _: page.has_key.set())

@@ -7,10 +7,10 @@ which a request must arrive and its answer must be read.
 """
 
 import asyncio
-import contextlib
 import socket
 from asyncio import TimerHandle, Transport
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,16 @@ class WebServer:
             raise PortUnavailable(port, error) from error
         self.port: int = self._socket.getsockname()[1]
 
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve while the block lasts."""
+        running = asyncio.create_task(self.run())
+        try:
+            yield
+        finally:
+            self.stop()
+            await running
+
     async def run(self) -> None:
         """Serve until `stop`."""
         try:
@@ -118,7 +128,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.server_state = Connections()
 
-    @contextlib.contextmanager
+    @contextmanager
     def capture_signals(self) -> Generator[None]:
         """Handle no signals: uvicorn would raise them again and end the process during a turn."""
         yield

@@ -16,7 +16,7 @@ async def test_a_message_is_one_trace_over_two_processes_and_an_error_is_reporte
     rig = webhook_rig
     async with MonitoringServer() as server:
         rig.environment |= {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": server.endpoint,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": server.url,
             "SENTRY_DSN": server.dsn,
             "BEHAVIORS": "tests.acceptance.operator_parts:Shipwreck",
         }
@@ -76,7 +76,7 @@ async def test_a_collector_that_never_answers_delays_neither_a_turn_nor_the_end(
     async with MonitoringServer() as server:
         server.is_silent = True
         await rig.start(
-            otel_exporter_otlp_endpoint=server.endpoint,
+            otel_exporter_otlp_endpoint=server.url,
             sentry_dsn=server.dsn,
             otel_bsp_schedule_delay=10,
             otel_exporter_otlp_timeout=60,

@@ -16,7 +16,7 @@ from tests.servers.dropping import DroppingServer, until_disconnect
 
 
 class MonitoringServer(DroppingServer):
-    """Takes traces at `endpoint` and errors at `dsn`; while `is_silent` it answers nothing."""
+    """Takes traces at `url` and errors at `dsn`; while `is_silent` it answers nothing."""
 
     def __init__(self) -> None:
         self.is_silent = False
@@ -30,11 +30,6 @@ class MonitoringServer(DroppingServer):
             Route("/api/1/envelope/", self._take_errors, methods=["POST"]),
         ]
         super().__init__(Starlette(routes=routes))
-
-    @property
-    def endpoint(self) -> str:
-        """The base address of the collector."""
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def dsn(self) -> str:

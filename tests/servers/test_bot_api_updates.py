@@ -13,7 +13,6 @@ from starlette.routing import Route
 from telegram import Update
 from telegram.error import Conflict, NetworkError, TimedOut
 
-from bot.playground.loopback import LoopbackServer
 from tests.servers.bot_api import (
     BotApiServer,
     DropConnection,
@@ -27,6 +26,7 @@ from tests.servers.bot_api import (
 )
 from tests.servers.bot_api.account import Changes
 from tests.servers.bot_api_client import Scene, raw_client, scene
+from tests.servers.dropping import DroppingServer
 
 CLOSED_URL = "http://127.0.0.1:9/telegram"
 NEVER_AGAIN = Pace(timeout_s=0.05, first_retry_s=60, longest_retry_s=60)
@@ -70,7 +70,7 @@ class Receiver:
 async def receiving(*script: int, is_open: bool = True) -> AsyncIterator[Receiver]:
     receiver = Receiver(list(script), is_open=is_open)
     app = Starlette(routes=[Route("/telegram", receiver.take, methods=["POST"])])
-    async with LoopbackServer(app) as server:
+    async with DroppingServer(app) as server:
         receiver.url = f"{server.url}/telegram"
         yield receiver
 

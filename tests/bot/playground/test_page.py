@@ -19,7 +19,6 @@ from bot.playground.play import has_screen, open_browser
 from bot.playground.raw_updates import uploaded
 from bot.playground.scene import GROUP_ID, PageMessage, Scene
 from bot.playground.turn_trace import TurnTrace
-from bot.playground.year.filling import YearFiller
 from bot.prompt.assemble import Prompt, PromptTokens
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
@@ -50,7 +49,7 @@ class Site:
     telegram: PageTelegram
     scene: Scene
     inspector: Inspector
-    filler: YearFiller
+    page: InspectorPage
     client: httpx2.AsyncClient
 
     async def post(self, path: str, **form: str) -> httpx2.Response:
@@ -75,11 +74,11 @@ async def site() -> AsyncIterator[Site]:
     inspector = Inspector(telegram, scene)
     page = InspectorPage(telegram, scene, inspector, "A note")
     transport = httpx2.ASGITransport(page.app())
-    headers = {"origin": "http://inspector"}
+    headers = {"origin": "http://localhost"}
     async with httpx2.AsyncClient(
-        transport=transport, base_url="http://inspector", headers=headers
+        transport=transport, base_url="http://localhost", headers=headers
     ) as client:
-        yield Site(telegram, scene, inspector, page.filler, client)
+        yield Site(telegram, scene, inspector, page, client)
 
 
 def no_prompt(_context: AgentContext) -> Prompt:
@@ -242,11 +241,11 @@ async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(
     maya = "c:99:0"
     assert answer.headers["location"] == "/?at=c%3A99%3A0"
     async with asyncio.timeout(60):
-        while site.filler.done is not None:
+        while site.page.filler.done is not None:
             await site.telegram.until_changed(site.telegram.change_count, 60)
     history = await ChatHistory.read(memory.histories, Scope(maya))
-    assert [m.text for m in history.messages] == [each.text for each in site.filler.year.lines]
-    assert [m.sent_at for m in history.messages] == [e.sent_at for e in site.filler.year.lines]
+    assert [m.text for m in history.messages] == [each.text for each in site.page.filler.year.lines]
+    assert [m.sent_at for m in history.messages] == [e.sent_at for e in site.page.filler.year.lines]
     page = await site.text(maya)
     assert "earlier messages" in page
     assert "Where is my spare key?" in page
@@ -475,6 +474,20 @@ async def test_a_form_that_no_browser_sends_is_refused(site: Site, kind: str, bo
 async def test_forms_of_other_pages_are_refused(site: Site, origin: str | None) -> None:
     site.client.headers = httpx2.Headers({"origin": origin} if origin else {})
     assert (await site.client.post("/start-over")).status_code == 403
+
+
+@pytest.mark.parametrize(("host", "status"), [("[::1]:80", 200), ("127.0.0.1.evil", 400)])
+async def test_requests_for_another_host_are_refused(site: Site, host: str, status: int) -> None:
+    headers = {"host": host, "origin": f"http://{host}"}
+    assert (await site.client.get("/", headers=headers)).status_code == status
+
+
+async def test_an_open_page_does_not_keep_the_playground_from_stopping(site: Site) -> None:
+    events = asyncio.create_task(site.client.get("/events"))
+    while not site.telegram._changed._waiters:  # noqa: ASYNC110 - it waits for a change then
+        await asyncio.sleep(0)
+    await site.page.stop()
+    assert (await events).text.startswith("data: ")
 
 
 async def test_the_page_loads_nothing_from_outside(site: Site) -> None:

@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from secrets import token_urlsafe
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from tests.servers.bot_api.account import Account, Changes
 from tests.servers.bot_api.calls import Call
@@ -31,7 +31,7 @@ T = TypeVar("T")
 BOT = User(7000000001, "Ricordo", username="ricordo_bot", is_bot=True)
 
 
-class BotApiServer:
+class BotApiServer(DroppingServer):
     """Serves one bot from `start` to `stop`; also an async context manager.
 
     `faults` are the failures to come, `updates` the deliveries to the bot, `calls` its calls so
@@ -58,14 +58,9 @@ class BotApiServer:
             account, self.updates, reads_all=not privacy_mode, private_topics=private_topics
         )
         self._api = HttpApi(self.token, self._world, self.faults)
-        self._server = DroppingServer(self._api.app(), port)
+        super().__init__(self._api.app(), port)
         self._delivery = WebhookDelivery(account, self.updates, pace or Pace())
         self._delivering: asyncio.Task[None] | None = None
-
-    @property
-    def url(self) -> str:
-        """The address that the bot uses instead of `https://api.telegram.org`."""
-        return self._server.url
 
     @property
     def calls(self) -> list[Call]:
@@ -83,22 +78,15 @@ class BotApiServer:
         self._world.account.clock = clock
 
     async def start(self) -> None:
-        """Return when calls are answered; raise `OSError` if the port is taken."""
-        await self._server.start()
+        """Return when calls are answered."""
+        await super().start()
         self._delivering = asyncio.create_task(self._delivery.run())
 
     async def stop(self) -> None:
-        await self._server.stop()
+        await super().stop()
         if self._delivering:
             self._delivering.cancel()
             await asyncio.wait({self._delivering})
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
 
     def user(
         self,

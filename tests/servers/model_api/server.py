@@ -9,7 +9,6 @@ from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
 from secrets import compare_digest
-from typing import Self
 
 import orjson
 from starlette.applications import Starlette
@@ -77,7 +76,7 @@ PICTURE = b64decode(
 _MODELS = frozenset({"local", "local-embedder"})
 
 
-class ModelApiServer:
+class ModelApiServer(DroppingServer):
     """Answers on 127.0.0.1 inside the running loop, from `start` to `stop`.
 
     `dialect` and `responder` may be exchanged while it runs; `faults` is added to at any time.
@@ -98,32 +97,12 @@ class ModelApiServer:
             self._route("GET", "/v1/models", self._models),
         ]
         handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
-        self._loopback = DroppingServer(Starlette(routes=routes, exception_handlers=handlers), port)
-
-    @property
-    def url(self) -> str:
-        """The server's address; a client is configured with `base_url`."""
-        return self._loopback.url
+        super().__init__(Starlette(routes=routes, exception_handlers=handlers), port)
 
     @property
     def base_url(self) -> str:
         """The value for `OPENAI_BASE_URL`."""
         return f"{self.url}/v1"
-
-    async def start(self) -> None:
-        """Return when requests are answered; raise `OSError` when the port is taken."""
-        await self._loopback.start()
-
-    async def stop(self) -> None:
-        """Cut every connection, hanging answers included."""
-        await self._loopback.stop()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
 
     async def wait_for(
         self, fits: Callable[[Call], bool], *, count: int = 1, timeout_s: float = 60

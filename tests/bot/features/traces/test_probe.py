@@ -26,7 +26,7 @@ def test_without_its_setting_there_is_no_row() -> None:
 
 async def test_a_collector_that_answers_is_fine() -> None:
     async with MonitoringServer() as server:
-        verdict, _ = await row_of(server.endpoint)
+        verdict, _ = await row_of(server.url)
         assert verdict == "ok"
 
 
