@@ -41,11 +41,11 @@ BOT_KEYS_OF_JOURNAL = ("erasures", "erasure_secrets", "access")
 ACCESS_PARTS = ("admitted", "refused")
 BOT_KEYS_LEFT_OUT = (
     # Work that runs, and who does it.
-    *("ready_queue", "jobs", "job", "job_lease", "due", "learner", "poller", "sweeper", "signals"),
+    *("ready_queue", "jobs", "job", "due", "learner", "poller", "sweeper", "signals"),
     *("off_record", "dead_letters", "person_epoch", "erased", "layout", "restoring"),
     # What belongs to this server or this month.
     *("capacity", "capacity_lease", "ballast", "admins", "models", "send_rate"),
-    *("usage", "noted_calls", "turns_of", "refused_turn_of", "spent_of"),
+    *("usage", "noted_calls"),
     *("looks", "of_feature", "reloads"),
 )
 
