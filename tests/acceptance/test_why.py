@@ -8,7 +8,8 @@ from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person, chats
 
 US = "@ricordo_bot"
-MESSAGE = "“My sister is called Ida” – same words"
+TOLD = "My sister is called Ida"
+MESSAGE = f"“{TOLD}” – same words"
 
 
 def quoted(message: Message) -> str:
@@ -53,10 +54,9 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     await rig.start(learn="state,facts", learn_every_turns=1, window_messages=2)
     anna, chat = rig.anna()
     assert (await rig.ask(anna, chat, "/why")).text == sentence("why.nothing_yet")
-    told = await anna.say(chat, "My sister is called Ida")
-    await chat.wait_for_reply(after=told)
-    for text in ("Is it raining?", "Sing a song", "What is my sister called?"):
+    for text in (TOLD, "Is it raining?", "Sing a song", "What is my sister called?"):
         await ask_and_learn(rig, anna, chat, text)
+    told = next(each for each in chat.messages if each.text == TOLD)
     answer = chat.replies[-1]
     prompt = main_requests(rig)[-1].memory
     assert "Their sister is Ida." in prompt
