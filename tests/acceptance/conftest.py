@@ -39,16 +39,6 @@ async def rig(request: pytest.FixtureRequest, valkey: str, tmp_path: Path) -> As
         yield opened
 
 
-@pytest.fixture(params=["chat", "responses"])
-async def model_rig(
-    request: pytest.FixtureRequest, valkey: str, tmp_path: Path
-) -> AsyncIterator[Rig]:
-    """Give a rig for each API of the model, for scenarios where it may matter."""
-    async with open_rig(valkey, tmp_path, "webhook") as opened:
-        opened.environment["OPENAI_API"] = request.param
-        yield opened
-
-
 @pytest.fixture
 async def webhook_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
     """Give a rig for scenarios where the intake mode does not matter."""

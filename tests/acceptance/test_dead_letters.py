@@ -8,13 +8,12 @@ from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
-from tests.acceptance.buttons import ask_first, erase, press, shown
+from tests.acceptance.buttons import press, shown
 from tests.acceptance.pages import page
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply
-from tests.stored import everything_stored
 
 TOKEN = "a-long-token-of-the-operator"
 WORDS = "a secret that must not be shown"
@@ -60,15 +59,6 @@ async def test_a_message_that_cannot_be_read_does_not_block_its_chat(webhook_rig
     assert '<td class="failed">JSONDecodeError</td><td><code>7</code></td>' in seen.text
     assert WORDS not in seen.text
     forgive(rig)
-
-
-async def test_a_clear_erases_dead_letters(webhook_rig: Rig) -> None:
-    rig, (anna, annas) = webhook_rig, webhook_rig.anna()
-    await rig.start(lease_s=3)
-    await set_aside(rig, annas, anna, 7)
-    question = await ask_first(rig, anna, annas, "/clear")
-    await erase(rig, anna, question, "clear.done", messages=0, vectors=0, waiting=1)
-    assert WORDS.encode() not in await everything_stored(rig.environment["REDIS_URL"])
 
 
 async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_be_retried(

@@ -76,29 +76,6 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
     assert rig.model.log.refusals == []
 
 
-async def test_a18_the_bot_waits_for_telegram_and_sends_the_reply_once(webhook_rig: Rig) -> None:
-    """The bot waits out a short flood wait; if it cannot connect, nothing has been sent yet."""
-    rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    rig.telegram.faults.add(FloodWait(1), method=SEND)
-    assert (await rig.ask(anna, chat, "Hello")).text == "All right."
-    first, second = rig.telegram.calls_to(SEND)
-    assert second.at - first.at >= 1
-
-    gate = asyncio.Event()
-    rig.script.then(Reply("Here I am.", gate=gate))
-    question = await anna.say(chat, "Are you there?")
-    await rig.wait_until_asked("there?")
-    await rig.telegram.stop()
-    gate.set()
-    await rig.bot.wait_for_log("telegram unreachable")
-    await rig.telegram.start()
-    assert (await chat.wait_for_reply(after=question)).text == "Here I am."
-    await closed(rig, 2)
-    assert len(chat.replies) == len(rig.requests) == 2
-
-
 async def test_a18_a_long_flood_wait_parks_the_turn_and_delays_no_other_chat(
     webhook_rig: Rig, store: RedisClient
 ) -> None:

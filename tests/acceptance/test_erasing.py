@@ -1,16 +1,13 @@
 """Erased text stays erased, whatever was in progress, and only authorized people erase (A21)."""
 
 import asyncio
-from pathlib import Path
 
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, shown
-from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.model_api import Reply
-from tests.stored import everything_on_disk, everything_stored
+from tests.stored import everything_stored
 
 
 def said_to_the_model(rig: Rig, since: int) -> str:
@@ -132,42 +129,6 @@ async def test_a21_forgetting_a_person_keeps_what_others_wrote(webhook_rig: Rig)
     await rig.ask(anna, annas, "What is my secret colour?")
     assert [m.content for m in rig.requests[-1].messages[1:]] == ["What is my secret colour?"]
     assert rig.model.log.refusals == []
-
-
-async def test_erased_text_leaves_the_disk_of_the_embedded_server(
-    webhook_rig: Rig, tmp_path: Path
-) -> None:
-    rig, folder = webhook_rig, tmp_path / "data"
-    await rig.start(redis_url="", data_dir=folder)
-    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    group = rig.telegram.group("Club", [anna, ben])
-    await rig.ask(anna, annas, "My secret colour is ultramarine")
-    await rig.ask(anna, group, "@ricordo_bot I like ratatouille")
-    await rig.ask(ben, group, "@ricordo_bot I like pancakes")
-    await rig.ask(ben, bens, "My cat is called Mephisto")
-    await rig.wait_until_learned(8)
-    redis = f"unix://{folder}/valkey.sock"
-    for user, chat, word in ((anna, annas, "ultramarine"), (ben, bens, "Mephisto")):
-        source = fact(f"Knows {word}", 1, Scope.of_chat(chat.id), user.id)
-        await plant(rig, Scope.of_person(user.id), source, redis=redis)
-    store = await RedisClient.open(redis)
-    await store.call("CONFIG SET", "rdbcompression", "no")
-
-    async def wait_until_the_disk_holds(*words: bytes) -> None:
-        all_words = (b"ultramarine", b"ratatouille", b"Mephisto", b"pancakes")
-        async with asyncio.timeout(60):
-            while tuple(w for w in all_words if w in everything_on_disk(folder)) != words:
-                await store.ping()
-
-    await wait_until_the_disk_holds(b"ultramarine", b"ratatouille", b"Mephisto", b"pancakes")
-    question = await ask_first(rig, anna, annas, "/forget")
-    counts = {"messages": 4, "vectors": 4, "learned": 1}
-    await erase(rig, anna, question, "forget.done", conversations=2, **counts)
-    await wait_until_the_disk_holds(b"Mephisto", b"pancakes")
-    question = await ask_first(rig, ben, bens, "/clear")
-    await erase(rig, ben, question, "clear.done", messages=2, vectors=2, waiting=0, learned=1)
-    await wait_until_the_disk_holds(b"pancakes")
-    await store.close()
 
 
 async def an_hour_passes(rig: Rig, chat_id: int) -> None:

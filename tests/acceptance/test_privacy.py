@@ -176,16 +176,6 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(
     assert "Anna's secret" not in file.media.file.content.decode()
 
 
-async def test_an_anonymous_admin_is_asked_to_write_as_themselves(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    await rig.start(**NO_LEARNING)
-    olga, _ = rig.person(1003, "Olga")
-    group = rig.telegram.group("Club", [], admins=[olga])
-    for command in ("/clear", "/memory off", "/export"):
-        reply = await rig.ask(olga, group, command, speaking_as=group)
-        assert reply.text == sentence("error.anonymous_admin")
-
-
 async def test_after_memory_off_nothing_is_learned_until_memory_on(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
@@ -272,33 +262,6 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(webhook_ri
     await press(rig, anna, question, ERASE)
     done = {"messages": 2, "vectors": 2, "learned": 0}
     await shown(rig, question, sentence("forget.message_done", **done))
-
-
-async def test_a30_no_byte_learned_about_a_forgotten_person_stays(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    await rig.start(**NO_LEARNING)
-    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    group = rig.telegram.group("Club", [anna, ben])
-    await rig.ask(anna, annas, "hello")
-    await rig.ask(anna, group, "@ricordo_bot hello")
-    await rig.ask(ben, group, "@ricordo_bot hi")
-    await rig.ask(ben, bens, "hi")
-    await rig.wait_until_learned(8)
-    for scope, chat, sender in (
-        (person(anna.id), annas, anna),
-        (here(group), group, anna),
-        (person(ben.id), bens, ben),
-    ):
-        word = CANARY if sender is anna else "wombat"
-        await plant(rig, scope, fact(f"has a {word}", 1, here(chat), sender.id), State(word))
-    question = await ask_first(rig, anna, annas, "/forget")
-    taken = {"conversations": 2, "messages": 4, "vectors": 4, "learned": 2}
-    await erase(rig, anna, question, "forget.done", **taken)
-    stored = await everything_stored(rig.environment["REDIS_URL"])
-    assert [word in stored for word in (CANARY.encode(), b"wombat")] == [False, True]
-    question = await ask_first(rig, ben, bens, "/clear")
-    await erase(rig, ben, question, "clear.done", messages=2, vectors=2, waiting=0, learned=1)
-    assert [f.text for f in (await stored_memory(rig, person(ben.id))).facts] == []
 
 
 async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(webhook_rig: Rig) -> None:

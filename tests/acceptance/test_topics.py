@@ -6,10 +6,9 @@ from tests.acceptance.buttons import ERASE, ask_first, asks_to_delete, press, pr
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message, Person, Refuse, SlowAnswer, Topic
+from tests.servers.bot_api import Chat, Message, Person, Refuse, Topic
 from tests.servers.model_api import Reply, tool_call
 
-US = "@ricordo_bot"
 NAME = "editForumTopic"
 CHANGE = sentence("buttons.change_entry")
 
@@ -49,23 +48,6 @@ async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no
     assert [chat.topics[each.id].name for each in (unnamed, named, renamed, refused)] == [
         *(title, "Taxes", "Garden", "New chat")
     ]
-
-
-async def test_a_title_on_its_way_at_a_kill_is_given_again_and_is_the_same(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    anna, chat = await started(rig, learn="synopses")
-    topic = await anna.open_topic(chat, "New chat", is_name_implicit=True)
-    await ask_and_learn(rig, anna, chat, "Plan a trip to Genoa in May.", topic=topic)
-    rig.telegram.faults.add(SlowAnswer(30), method=NAME)
-    await anna.say(chat, "/new", topic=topic)
-    await rig.telegram.wait_for(lambda: bool(rig.telegram.calls_to(NAME)))
-    await rig.restart()
-    await ask_and_learn(rig, anna, chat, "And now to Venice", topic=topic)
-    await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to(NAME)) == 2)
-    names = {call.given.text("name") for call in rig.telegram.calls_to(NAME)}
-    assert names == {"Plan a trip to Genoa in May"}
 
 
 async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig: Rig) -> None:

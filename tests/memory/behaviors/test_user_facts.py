@@ -113,6 +113,15 @@ def test_only_a_persons_own_messages_of_this_batch_become_facts(
     assert learned(behavior, taught, Statement(text="Likes tea.", message=message)) == []
 
 
+@pytest.mark.parametrize("digests", [None, {2: "rumours -> Owns a harbour."}])
+def test_words_that_only_others_said_are_no_fact_even_if_a_message_of_the_person_is_named(
+    behavior: UserFacts, digests: dict[int, str] | None
+) -> None:
+    theirs = answered(2, "They own a harbour" if digests is None else "They say so")
+    taught = batch(said(1, "What is the rumour?"), theirs, digests=digests)
+    assert learned(behavior, taught, Statement(text="Owns a harbour.", message=1)) == []
+
+
 @pytest.mark.parametrize("text", ["", "   ", "x" * 201])
 def test_a_fact_is_short(behavior: UserFacts, text: str) -> None:
     assert learned(behavior, batch(said(1, "hi")), Statement(text=text, message=1)) == []
