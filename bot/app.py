@@ -195,7 +195,7 @@ class App:
             self._me = started.result()
             erasing = [hook for each in features for hook in each.erasing]
             deleting = all_in_order([behaviors.on_conversation_deleting, *erasing])
-            running = Running(self._me, models.breaker, deleting, cannot_reload, features)
+            running = Running(self._me, models.breaker, deleting, cannot_reload)
             async with self._serving(services, telegram, assistant, running, learner):
                 await stopping.wait()
                 log.info("stopping")
@@ -237,7 +237,7 @@ class App:
         check_commands(commands.listed)
         observe = all_of([self._observe, *([self._observer] if self._observer else [])])
         observe(BotServing(memory, assistant.prompt))
-        turns = TurnBuilder(services, observe, running.features)
+        turns = TurnBuilder(services, observe)
         worker = turns.worker(assistant, commands.answer)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
@@ -247,7 +247,7 @@ class App:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, running.deleting)
             running_on += [worker.run(), maintenance.run(), turns.work().run()]
-        running_on += [task() for feature in running.features for task in feature.tasks]
+        running_on += [task() for feature in services.features for task in feature.tasks]
         tasks += map(asyncio.create_task, running_on)
         taking_in: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
@@ -277,7 +277,7 @@ class App:
         reader = UpdateReader(running.me, names, serves, note_refused, file_commands)
         max_waiting = settings.max_pending_conversations
         backpressure = Backpressure(memory.client, memory.keys, max_waiting)
-        acts = {kind: act for each in running.features for kind, act in each.arrivals.items()}
+        acts = {kind: act for each in services.features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(
             buttons.press, commands.edits.take, memory.stopping, services.chat, acts
         )

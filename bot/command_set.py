@@ -13,12 +13,8 @@ from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
 from bot.commands.erasing import Deleting, ErasingCommands, Receipts
 from bot.commands.export import ExportCommand
 from bot.commands.fact_edits import FactEdits
-from bot.commands.general import GeneralCommands, HelpCommand
+from bot.commands.general import GeneralCommands
 from bot.commands.immediate import stop_command
-from bot.commands.memory_deletion import MemoryDeletion
-from bot.commands.memory_entries import MemoryEntries
-from bot.commands.memory_list import MemoryList
-from bot.commands.memory_settings import MemorySettings
 from bot.commands.mute import MuteCommand
 from bot.commands.operators import (
     ModelsInUse,
@@ -30,7 +26,7 @@ from bot.commands.operators import (
 from bot.commands.privacy import PrivacyCommand
 from bot.commands.recall import RecallCommand
 from bot.commands.retry import RetryCommand
-from bot.feature import Feature, Services
+from bot.feature import Services
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage
@@ -40,18 +36,17 @@ from memory.store.keys import Scope
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What only a running bot knows or does, and the features that are on."""
+    """What only a running bot knows or does."""
 
     me: BotIdentity
     breaker: CircuitBreaker
     deleting: Deleting
     reload_all: ReloadAll = cannot_reload
-    features: Sequence[Feature] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSet:
-    """All commands in the order of the menus, and the buttons of commands and of tools by verb.
+    """All commands in the order of the table `commands`, and all buttons by verb.
 
     `handlers` are by the name of their command, and `unknown` answers all other commands. `ways`
     are what people can send beside text. `edits` takes new wordings of facts.
@@ -73,7 +68,7 @@ def build_commands(services: Services, running: Running) -> CommandSet:
     """Return all commands, each behind the checks that it declares."""
     settings, memory, chat = services.settings, services.memory, services.chat
     sentences, access = services.sentences, services.access
-    features, me = running.features, running.me
+    features = services.features
     ways = [way for feature in features for way in feature.ways]
     erasing = ErasingCommands(
         memory, running.deleting, Receipts(memory.jobs, chat, sentences), sentences
@@ -85,11 +80,11 @@ def build_commands(services: Services, running: Running) -> CommandSet:
     says_unasked = any(feature.says_unasked for feature in features)
     private_parts = [part for feature in features for part in feature.privacy]
     models = ModelsInUse(settings.openai_model, settings.fallback_model or "", running.breaker)
-    others = [
-        *GeneralCommands(me, memory, ways, sentences).commands,
+    listed: list[BotCommand] = []
+    listed += [
+        *GeneralCommands(running.me, memory, access, ways, sentences, listed).commands,
         stop_command(sentences),
         RetryCommand(memory, access, sentences).command,
-        _memory_list(services, edits, features).command,
         edits.command,
         *recall.commands,
         ExportCommand(memory.exporter, sentences).command,
@@ -101,7 +96,8 @@ def build_commands(services: Services, running: Running) -> CommandSet:
         ReloadCommand(running.reload_all, sentences).command,
         *(command for feature in features for command in feature.commands),
     ]
-    listed = (*others, HelpCommand(others, me, access, ways, sentences).command)
+    order = {key: place for place, key in enumerate((*sentences.keys(), "commands.help"))}
+    listed.sort(key=lambda each: order.get(f"commands.{each.name}", 0))
     words = CommandWords(services.operators, sentences)
     commands = tuple(access.guarded(words.checked(each)) for each in listed)
     buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
@@ -110,12 +106,3 @@ def build_commands(services: Services, running: Running) -> CommandSet:
         buttons |= feature.buttons
     handlers = {command.name: command.handler for command in commands}
     return CommandSet(commands, handlers, words.unknown(commands), buttons, edits, ways)
-
-
-def _memory_list(services: Services, edits: FactEdits, features: Sequence[Feature]) -> MemoryList:
-    memory, sentences, access = services.memory, services.sentences, services.access
-    switches = [switch for feature in features for switch in feature.switches]
-    lines = [line for feature in features for line in feature.memory_lines]
-    modes = MemorySettings(memory, access, sentences, switches)
-    entries = MemoryEntries(memory, sentences, switches, lines)
-    return MemoryList(entries, MemoryDeletion(memory), edits, modes, access)

@@ -11,10 +11,8 @@ from starlette.routing import BaseRoute
 
 from bot.agent.agent import RunAgent
 from bot.commands.access import Access, Operators
-from bot.commands.bot_command import BotCommand, ButtonHandler
+from bot.commands.bot_command import BotCommand, ButtonHandler, MemoryLine, MemoryWords
 from bot.commands.immediate import Act
-from bot.commands.memory_entries import MemoryLine
-from bot.commands.memory_settings import MemoryWords
 from bot.commands.notices import AdminNotices
 from bot.commands.privacy import PrivacyPart
 from bot.commands.sentences import Sentences
@@ -91,6 +89,7 @@ class Services:
     works: bool = True  # whether this process runs turns and learns
     closing: ExitStack = field(default_factory=ExitStack)  # closes at the end what is entered
     replaced: Replacements = Replacements()  # by all features of the operator together
+    features: "list[Feature]" = field(default_factory=list)  # all that are on, once all are made
 
     @classmethod
     def of(
@@ -153,7 +152,7 @@ class Feature:
     """
 
     name: str  # unique; that of the folder
-    commands: Sequence[BotCommand] = ()  # in the order of the menus, behind our own
+    commands: Sequence[BotCommand] = ()  # menus have the order of the table `commands`
     buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)  # of no command, by verb
     switches: Sequence[MemoryWords] = ()  # settings of memory: words behind `/memory`
     arrivals: Mapping[type[Any], Act] = field(default_factory=dict)  # done at intake

@@ -1,13 +1,12 @@
 """Builds the turn worker from the settings, with the steps of a turn."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from bot.assistant import Assistant
 from bot.commands.bot_command import Handler
 from bot.commands.export import export_file
-from bot.feature import Feature, Services
+from bot.feature import Services
 from bot.runtime.work import WorkLoop
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import Answerer, AnswerStep, CommandStep, FileSteps, QuotaStep
@@ -32,7 +31,6 @@ class TurnBuilder:
 
     services: Services
     observe: Observer
-    features: Sequence[Feature] = ()
 
     def worker(self, assistant: Assistant, commands: Handler) -> TurnWorker:
         """Return the worker for all turns."""
@@ -59,7 +57,7 @@ class TurnBuilder:
     def work(self) -> WorkLoop:
         """Return what does the work of features when it is due."""
         memory, lease_s = self.services.memory, self.services.settings.lease_s
-        kinds = [each for feature in self.features for each in feature.work]
+        kinds = [each for feature in self.services.features for each in feature.work]
         serves = self.services.admission.serves
         return WorkLoop(memory.work, kinds, self._deliverer(), lease_s, serves)
 
@@ -70,7 +68,8 @@ class TurnBuilder:
 
     def _steps(self, assistant: Assistant, commands: Handler) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
-        services, features, sentences = self.services, self.features, self.services.sentences
+        services, sentences = self.services, self.services.sentences
+        features = services.features
         settings, memory, chat = services.settings, services.memory, services.chat
         loader = ContextLoader(
             assistant.behaviors, chat, assistant.selector, settings.recall_k, assistant.shown

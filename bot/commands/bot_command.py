@@ -4,12 +4,13 @@ Values and types only. `build` lists all commands; menus, /help and the checks a
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
 
@@ -43,6 +44,25 @@ class ShownOnTop(Exception):
         super().__init__(key)
         self.key = key
 
+
+@dataclass(frozen=True, slots=True)
+class MemoryWords:
+    """A setting of memory that a feature brings.
+
+    `/memory <word>` calls `change`, which returns the key of what to say then. `shown` returns the
+    key of a line below the list, "" for none; it gets the conversation and the scope of its facts.
+    """
+
+    words: Sequence[str]
+    change: Callable[[Scope, str], Awaitable[str]]
+    shown: Callable[[Scope, ScopeMemory], str]
+
+
+MemoryLine = Callable[[str, ScopeMemory, ScopeMemory], str]
+"""Returns a line that a feature adds to what is remembered, "" for none.
+
+It gets the language, the conversation, and the scope of its facts.
+"""
 
 NOTHING = re.compile(r"(?!)")
 ANYTHING = re.compile(r".+", re.DOTALL)

@@ -37,6 +37,9 @@ from memory.text.untrusted_text import one_line
 
 log = structlog.get_logger(__name__)
 
+EDIT = "e"
+"""The action of a list that asks for the new wording of a fact."""
+
 _COMMAND = "edited"
 """The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
 """

@@ -1,7 +1,7 @@
 """`/start`, `/help`, `/new` and `/ask`, from the catalogue alone; and the menus of commands."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from bot.commands.access import Access
@@ -39,21 +39,28 @@ def what_to_send(ways: Iterable[str], sentences: Sentences, language: str) -> st
     return sentences.text(language, "start.ways", ways=sentences.joined(language, said))
 
 
+@dataclass(frozen=True, slots=True)
 class GeneralCommands:
-    """Answers what needs no memory; `ways` are what people can send beside text."""
+    """Answers what needs no memory; `ways` are what people can send beside text.
 
-    def __init__(
-        self, me: BotIdentity, memory: Memory, ways: Sequence[str], sentences: Sentences
-    ) -> None:
-        self._me = me
-        self._sessions = memory.off_record
-        self._mailbox = memory.mailbox
-        self._ways = ways
-        self._sentences = sentences
-        self.commands = (
+    `listed` are all commands, these too, as soon as all are made.
+    """
+
+    me: BotIdentity
+    memory: Memory
+    access: Access
+    ways: Sequence[str]
+    sentences: Sentences
+    listed: Sequence[BotCommand]
+
+    @property
+    def commands(self) -> tuple[BotCommand, ...]:
+        """The commands."""
+        return (
             BotCommand(_START, self.start, "unlisted", {_START: self.press}, takes=ANYTHING),
             BotCommand("ask", self.ask, "groups"),
             BotCommand("new", self.new),
+            BotCommand("help", self.help),
         )
 
     async def start(self, asked: IncomingMessage, _: Scope) -> Answer:
@@ -61,18 +68,19 @@ class GeneralCommands:
 
         `asked.text` is the payload of the link that the person followed; an unknown one is ignored.
         """
-        language, text = asked.sender.language, self._sentences.text
-        ways = what_to_send(self._ways, self._sentences, language)
+        language, text = asked.sender.language, self.sentences.text
+        ways = what_to_send(self.ways, self.sentences, language)
         if asked.is_group:
-            hello = text(language, "start.group", username=self._me.username)
+            hello = text(language, "start.group", username=self.me.username)
             return Answer(render(f"{hello}\n\n{ways}"))
-        hello = text(language, "start.private", name=asked.sender.first_name, bot=self._me.name)
+        hello = text(language, "start.private", name=asked.sender.first_name, bot=self.me.name)
         texts = [text(language, "start.let_in")] * (asked.text == LET_IN)
         texts.append(f"{hello} {ways}")
         texts.append(text(language, "start.try"))
         rows = [
             (Button(text(language, f"buttons.start_{each}"), f"{_START}:{each}"),)
             for each in _STARTERS
+            if any(command.name == each for command in self.listed)
         ]
         *before, last = render("\n\n".join(texts))
         return Answer((*before, replace(last, buttons=tuple(rows))))
@@ -81,54 +89,35 @@ class GeneralCommands:
         """Have the command of a button answered below, as if the person had sent it."""
         if command not in _STARTERS:
             raise NotConfirmed("unknown")
-        await put_press(self._mailbox, here, replace(message_of(pressed), command=command))
+        await put_press(self.memory.mailbox, here, replace(message_of(pressed), command=command))
         return ()
 
     async def ask(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Explain `/ask`; with a question behind it, it never comes here."""
-        return Answer(self._sentences.say(asked.sender.language, "ask.empty"))
+        return Answer(self.sentences.say(asked.sender.language, "ask.empty"))
 
     async def new(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """End the session: earlier messages leave the window, memory stays.
 
         Off the record only the words of that session go.
         """
-        is_off = await self._sessions.is_open(conversation)
-        parts = self._sentences.say(asked.sender.language, "off.new" if is_off else "new.done")
+        is_off = await self.memory.off_record.is_open(conversation)
+        parts = self.sentences.say(asked.sender.language, "off.new" if is_off else "new.done")
         return Answer(parts, ends_session=True)
 
-
-class HelpCommand:
-    """`/help`: lists the commands that apply here, and for operators theirs in private."""
-
-    def __init__(
-        self,
-        others: Sequence[BotCommand],
-        me: BotIdentity,
-        access: Access,
-        ways: Sequence[str],
-        sentences: Sentences,
-    ) -> None:
-        self.command = BotCommand("help", self.answer)
-        self._listed = (*others, self.command)
-        self._me = me
-        self._access = access
-        self._ways = ways
-        self._sentences = sentences
-
-    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """List the commands in three sections."""
+    async def help(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """List the commands that apply here in three sections, and for operators theirs."""
         place = "group" if asked.is_group else "private"
-        language, text = asked.sender.language, self._sentences.text
-        is_operator = not asked.is_group and asked.sender in self._access.operators
+        language, text = asked.sender.language, self.sentences.text
+        is_operator = not asked.is_group and asked.sender in self.access.operators
         here = [
             command
-            for command in self._listed
+            for command in self.listed
             if command.audience in LISTED[place] and await command.is_useful(asked, conversation)
         ]
-        how = text(language, f"help.{place}", username=self._me.username)
+        how = text(language, f"help.{place}", username=self.me.username)
         if not asked.is_group:
-            ways = what_to_send(self._ways, self._sentences, language)
+            ways = what_to_send(self.ways, self.sentences, language)
             how = f"{how} {ways} {text(language, 'help.ways')}"
         texts = [how]
         for section in get_args(Section):
@@ -136,17 +125,17 @@ class HelpCommand:
             texts.append(f"{text(language, f'help.of_{section}')}\n{self._lines(language, names)}")
         texts.append(text(language, "help.asks_first"))
         if is_operator:
-            names = [each.name for each in self._listed if each.audience == "operators"]
+            names = [each.name for each in self.listed if each.audience == "operators"]
             texts += [text(language, "help.operators"), self._lines(language, names)]
         return Answer(render("\n\n".join(texts)))
 
     def _lines(self, language: str, names: Sequence[str]) -> str:
         return "\n".join(
-            self._sentences.text(
+            self.sentences.text(
                 language,
                 "help.line",
                 command=name,
-                does=self._sentences.text(language, f"commands.{name}"),
+                does=self.sentences.text(language, f"commands.{name}"),
             )
             for name in names
         )

@@ -21,7 +21,7 @@ class Sentences:
         self._zone = zone
         self.text, self.day, self.meaning = catalogue.text, catalogue.day, catalogue.meaning
         self.add, self.has = catalogue.add, catalogue.__contains__
-        self.languages = catalogue.languages
+        self.languages, self.keys = catalogue.languages, catalogue.keys
 
     def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
         """Return sentences, each a paragraph, as parts to send."""

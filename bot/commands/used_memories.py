@@ -7,9 +7,13 @@ not listed, so nothing of it is kept for this.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from bot.commands.memory_entries import EDIT, MemoryEntries, shortened
+import orjson
+
+from bot.commands.fact_edits import EDIT
 from bot.commands.paged_list import ASK, ListEntry
+from bot.commands.sentences import Sentences
 from bot.reply.parts import Part, Quote
+from bot.reply.utf16 import shortened
 from memory.behaviors.statements import stems
 from memory.documents.library import documents
 from memory.erasure.correcting import present_fact
@@ -23,7 +27,8 @@ from memory.store.keys import Scope
 SHOW = "s"
 """The action that shows where a memory comes from."""
 
-_LINE_UNITS = 160
+_LINE_UNITS, _STATE_UNITS = 160, 700
+_UNKNOWN = ("", "unknown")
 _QUOTE_CHARS = 200
 
 
@@ -53,10 +58,9 @@ class _Reading:
 class UsedMemories:
     """Finds answers, and what they used."""
 
-    def __init__(self, histories: HistoryParts, entries: MemoryEntries) -> None:
+    def __init__(self, histories: HistoryParts, sentences: Sentences) -> None:
         self._histories = histories
-        self._entries = entries
-        self.sentences = entries.sentences
+        self.sentences = sentences
 
     async def find_answer(self, conversation: Scope, message_id: int) -> Message | None:
         """Return the answer that this message shows or got, the newest one for 0; None if gone."""
@@ -92,8 +96,8 @@ class UsedMemories:
         answer = messages[seq]
         told = stems(" ".join(m.text for m in messages.values() if m.exchange == answer.exchange))
         found.sort(key=lambda used: (-len(stems(str(used.entry.values["text"])) & told), -used.at))
-        states = self._entries.state(language, here) if "x" in codes else ()
-        return [*found, *(UsedMemory(0, replace(each, without=SHOW, group="")) for each in states)]
+        states = state_entries(self.sentences, language, here) if "x" in codes else ()
+        return [*found, *(UsedMemory(0, replace(each, without=SHOW)) for each in states)]
 
     def source(self, language: str, used: UsedMemory) -> Part:
         """Return a part that replies to where a memory comes from, or tells it with its date."""
@@ -188,6 +192,27 @@ class UsedMemories:
         text, at = told
         values = {"text": shortened(text, _LINE_UNITS), "date": self.sentences.day(language, at)}
         return UsedMemory(at, ListEntry(code, key, values), source)
+
+
+def state_entries(sentences: Sentences, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
+    """Yield the running state, if there is one."""
+    fields = orjson.loads(here.state) if here.state else {}
+    if text := " · ".join(_labelled(sentences, language, fields)):
+        yield ListEntry("x", "memory.state", {"text": shortened(text, _STATE_UNITS)})
+
+
+def _labelled(sentences: Sentences, language: str, fields: object) -> Iterator[str]:
+    """Yield each known field of a state with its label; one of the operator's own has its name."""
+    for name, content in fields.items() if isinstance(fields, dict) else ():
+        key = f"state.{name}"
+        label = sentences.text(language, key) if sentences.has(key) else name.replace("_", " ")
+        if isinstance(content, dict):
+            yield from _labelled(sentences, language, content)
+        elif isinstance(content, list):
+            if content:
+                yield f"{label}: {', '.join(map(str, content))}"
+        elif content is not None and str(content).strip().lower() not in _UNKNOWN:
+            yield f"{label}: {content}"
 
 
 def _ids(kind: str, codes: Iterable[str]) -> list[int]:

@@ -34,6 +34,7 @@ class Listed:
 
 FEATURES = (
     Listed("check", lambda _: False),  # only a command of the command line
+    Listed("memory_page"),
     Listed("voice"),
     Listed("links", lambda s: s.web == "read"),
     Listed("pictures"),
@@ -82,8 +83,8 @@ def _modules(name: str) -> list[Any]:
     return [import_module(path) for path in paths if find_spec(path)]
 
 
-async def open_features(services: Services) -> tuple[Feature, ...]:
-    """Return the features that are on, ours and those of `FEATURES`, with their sentences added.
+async def open_features(services: Services) -> Sequence[Feature]:
+    """Make the features that are on, ours and those of `FEATURES`; return `services.features`.
 
     Raise `UnusableClass` if a feature of the operator cannot be used; the text says why.
     """
@@ -96,9 +97,9 @@ async def open_features(services: Services) -> tuple[Feature, ...]:
     ours = [await each if isawaitable(each) else each for each in made]
     for feature in theirs:
         _add_sentences(feature, services)
-    features = (*ours, *theirs)
-    _refuse_doubled("features", [feature.name for feature in features])
-    return features
+    services.features.extend((*ours, *theirs))
+    _refuse_doubled("features", [feature.name for feature in services.features])
+    return services.features
 
 
 async def _feature_at(path: str, services: Services) -> Feature:

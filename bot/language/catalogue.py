@@ -61,6 +61,10 @@ class Catalogue:
         """The two-letter codes, in alphabetical order."""
         return tuple(self._files)
 
+    def keys(self) -> tuple[str, ...]:
+        """All keys, in the order of the English file; those that were added last."""
+        return tuple(self._sentences[_DEFAULT])
+
     def __contains__(self, key: str) -> bool:
         """Say whether a sentence `table.name` exists."""
         return key in self._sentences[_DEFAULT]

@@ -71,3 +71,9 @@ def edited(
         return replace(entity, offset=start, length=end - start)
 
     return b"".join((*pieces, units[2 * at :])).decode("utf-16-le"), list(map(moved, entities))
+
+
+def shortened(text: str, max_units: int) -> str:
+    """Return the first UTF-16 units of a text; "…" follows if there are more."""
+    head = utf16_slice(text, 0, max_units)
+    return text if head == text else f"{head.rstrip('�')}…"

@@ -45,7 +45,8 @@ async def test_the_bot_remembers_and_forgets_without(
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
     await ask_and_learn(rig, anna, chat, "Is it raining?")
     assert "Aurora" in main_requests(rig)[-1].memory
-    assert "Aurora" in (await ask_first(rig, anna, chat, "/memory")).text
+    if name != "memory_page":
+        assert "Aurora" in (await ask_first(rig, anna, chat, "/memory")).text
     question = await ask_first(rig, anna, chat, "/clear")
     await press(rig, anna, question, ERASE)
     await rig.telegram.wait_for(lambda: "is erased" in str([each.text for each in chat.messages]))

@@ -13,7 +13,6 @@ from time import time
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from bot.commands.memory_entries import MemoryEntries
 from bot.commands.sentences import Sentences
 from bot.commands.used_memories import UsedMemories
 from bot.costs import Budget
@@ -173,7 +172,7 @@ class LookReader:
         self.look = memory.look
         self._histories = memory.histories
         self._sentences = sentences
-        self._used = UsedMemories(memory.histories, MemoryEntries(memory, sentences))
+        self._used = UsedMemories(memory.histories, sentences)
 
     async def read(self, conversation: Scope) -> SeenConversation | None:
         """Return the newest messages; None if that is not allowed, or no longer."""

@@ -5,11 +5,11 @@ from hashlib import blake2b
 
 from bot.commands.access import Access
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
-from bot.commands.memory_entries import shortened
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.instructions.behavior import MAX_CHARS, ChatInstructions, instructions_in
 from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.utf16 import shortened
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from bot.commands.memory_settings import MemoryWords
+from bot.commands.bot_command import MemoryWords
 from bot.feature import Feature, Services
 from bot.features.topics.other_topics import OtherTopics, recalls_topics, set_recall_topics
 from bot.telegram.chat import Chat

@@ -12,9 +12,8 @@ from dataclasses import replace
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.buttons import message_of, put_press
-from bot.commands.fact_edits import FactEdits
+from bot.commands.fact_edits import EDIT, FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
-from bot.commands.memory_entries import EDIT, MemoryEntries
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
 from bot.commands.used_memories import SHOW, UsedMemories
 from bot.feature import Feature, Services
@@ -107,7 +106,7 @@ class WhyCommand:
     def __init__(self, services: Services) -> None:
         memory, sentences = services.memory, services.sentences
         self._memory = memory
-        self._used = UsedMemories(memory.histories, MemoryEntries(memory, sentences))
+        self._used = UsedMemories(memory.histories, sentences)
         self._deletion = MemoryDeletion(memory)
         self._edits = FactEdits(memory, services.access, services.chat, sentences)
         self._access = services.access

@@ -39,8 +39,8 @@ async def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
         Memory(store, 42, tokens, None, OPTIONS),
     )
     services = services_of(memory, settings)
-    running = Running(ME, CircuitBreaker(), _deleting, features=await open_features(services))
-    return build_commands(services, running)
+    await open_features(services)
+    return build_commands(services, Running(ME, CircuitBreaker(), _deleting))
 
 
 async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) -> str:

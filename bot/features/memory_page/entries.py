@@ -5,18 +5,18 @@ The first page is a portrait: the newest facts of each group. What is not in it 
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate, groupby, zip_longest
 from math import inf
 
-import orjson
-
-from bot.commands.memory_settings import MemoryWords
+from bot.commands.fact_edits import EDIT
 from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
-from bot.reply.utf16 import utf16_length, utf16_slice
+from bot.commands.used_memories import state_entries
+from bot.feature import Feature
+from bot.reply.utf16 import shortened, utf16_length
 from memory.behaviors.learning_mode import mode_in
 from memory.behaviors.user_facts import UserFacts
 from memory.documents.library import documents
@@ -35,9 +35,6 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
 _LINE_UNITS, _FRESH_S = 220, 600
-_STATE_UNITS = 700
-_UNKNOWN = ("", "unknown")
-
 _NEW, _OTHER = "memory.new", "memory.other"
 _OF_FACTS = ("you", "group", "people", "now", "dated", "always")
 _GROUPS = (_NEW, *(f"memory.{group}" for group in _OF_FACTS), _OTHER)
@@ -51,41 +48,30 @@ _PINNED = "📌 "
 PIN, UNPIN = "n", "u"
 MOVE = "m"
 """The action that moves a fact between all topics of a private chat and this one."""
-EDIT = "e"
-"""The action that asks for the new wording of a fact."""
-
-
-MemoryLine = Callable[[str, ScopeMemory, ScopeMemory], str]
-"""Returns a line below the entries, "" for none.
-
-It gets the language, the conversation, and the scope of its facts.
-"""
 
 
 class MemoryEntries:
     """Reads what is remembered of a conversation and of the person in a private chat.
 
-    `switches` and `lines` are those of features. With a `word` only what has it is read.
+    Features add settings and lines. With a `word` only what has it is read.
     """
 
     def __init__(
         self,
         memory: Memory,
         sentences: Sentences,
-        switches: Sequence[MemoryWords] = (),
-        lines: Sequence[MemoryLine] = (),
+        features: Sequence[Feature],
         word: str = "",
     ) -> None:
         self.word = word
-        self._lines = lines
         self._memory = memory
-        self._switches = switches
+        self._features = features
         self._histories = memory.histories
         self.sentences = sentences
 
     def with_word(self, word: str) -> "MemoryEntries":
         """Return the same for what has a word."""
-        return MemoryEntries(self._memory, self.sentences, self._switches, self._lines, word)
+        return MemoryEntries(self._memory, self.sentences, self._features, word)
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return the entries by group, the newest of each group first; raise `StoreError`.
@@ -105,13 +91,14 @@ class MemoryEntries:
         names = await asyncio.to_thread(names_of, facts.facts, texts, code)
         listed = list(self._facts(language, facts, here, names))
         synopses = list(self._synopses(language, here))
+        state = state_entries(self.sentences, language, here)
         refused = [message for message in history.messages if message.is_refused]
         new = _new_codes(here, facts)
         fresh = [replace(each, group=_NEW) for each in (*listed, *synopses) if each.code in new]
         entries = [
             *sorted(fresh, key=lambda each: -new[each.code]),
             *(each for each in listed if each.code not in new),
-            *self.state(language, here),
+            *(replace(each, group=_OTHER) for each in state),
             *(each for each in synopses if each.code not in new),
             *self._documents(language, here),
             *self._refused(language, refused),
@@ -124,16 +111,18 @@ class MemoryEntries:
         newest = [] if stats.is_off else history.messages[-1:]
         waits = any(m.seq > facts.watermark(learner) for m in newest)
         mode = mode_in(facts)
-        settings = [switch.shown(conversation, facts) for switch in self._switches]
+        switches = (switch for each in self._features for switch in each.switches)
+        settings = [switch.shown(conversation, facts) for switch in switches]
         settings += [f"memory.mode_{mode}"] * (mode != "auto" and not stats.is_off)
         shown_settings = (self.sentences.text(language, key) for key in settings if key)
-        lines = filter(None, (line(language, here, facts) for line in self._lines))
+        lines = (line for each in self._features for line in each.memory_lines)
+        shown_lines = filter(None, (line(language, here, facts) for line in lines))
         return ListContent(
             "memory.learned",
             [*portrait, *_by_group(rest)],
             above=self._states(language, stats, facts.zone),
             footer=[
-                *lines,
+                *shown_lines,
                 " ".join((*shown_settings, self._counts(language, stats, waits=waits))),
             ],
             switches=_switches(mode, stats) if conversation.is_private else {},
@@ -182,13 +171,6 @@ class MemoryEntries:
         keys += ["memory.fresh"] * (waits and time.time() - stats.last_at < _FRESH_S)
         since = self.sentences.day(language, stats.first_at)
         return " ".join(text(language, key, messages=stats.messages, since=since) for key in keys)
-
-    def state(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
-        """Yield the running state, if there is one."""
-        fields = orjson.loads(here.state) if here.state else {}
-        if text := " · ".join(self._labelled(language, fields)):
-            values = {"text": shortened(text, _STATE_UNITS)}
-            yield ListEntry("x", "memory.state", values, group=_OTHER)
 
     def _facts(
         self, language: str, facts: ScopeMemory, here: ScopeMemory, names: Collection[str]
@@ -254,23 +236,6 @@ class MemoryEntries:
             values = {"text": shortened(message.text, _LINE_UNITS), "date": day}
             yield ListEntry(f"r{message.seq}", "memory.refused", values, group=_OTHER)
 
-    def _labelled(self, language: str, fields: object) -> Iterator[str]:
-        """Yield each known field of a state with its label."""
-        for name, content in fields.items() if isinstance(fields, dict) else ():
-            if isinstance(content, dict):
-                yield from self._labelled(language, content)
-            elif isinstance(content, list):
-                if content:
-                    yield f"{self._label(language, name)}: {', '.join(map(str, content))}"
-            elif content is not None and str(content).strip().lower() not in _UNKNOWN:
-                yield f"{self._label(language, name)}: {content}"
-
-    def _label(self, language: str, name: str) -> str:
-        """Return the catalogue's label, or the name itself for a field of the operator's own."""
-        if self.sentences.has(f"state.{name}"):
-            return self.sentences.text(language, f"state.{name}")
-        return name.replace("_", " ")
-
 
 def _group(fact: Fact, language: str, names: Collection[str], *, is_group: bool) -> str:
     """Return the group of a fact by what is stored with it.
@@ -329,9 +294,3 @@ def _new_codes(here: ScopeMemory, facts: ScopeMemory) -> dict[str, float]:
     }
     new |= {f"s{each.id}": each.ended_at for each in here.synopses if each.id > before[here.scope]}
     return new
-
-
-def shortened(text: str, max_units: int) -> str:
-    """Return the first UTF-16 units of a text; "…" follows if there are more."""
-    head = utf16_slice(text, 0, max_units)
-    return text if head == text else f"{head.rstrip('�')}…"

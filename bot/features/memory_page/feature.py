@@ -3,24 +3,47 @@
 Shows one conversation, and in a private chat the person's facts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import structlog
 
 from bot.commands.access import Access
 from bot.commands.arguments import nearest
-from bot.commands.bot_command import ANYTHING, Answer, BotCommand
-from bot.commands.fact_edits import FactEdits
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand, MemoryWords
+from bot.commands.fact_edits import EDIT, FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
-from bot.commands.memory_entries import EDIT, MOVE, PIN, UNPIN, MemoryEntries
-from bot.commands.memory_settings import MemorySettings
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, SWITCH, ListChange, ListContent, PagedList
+from bot.commands.sentences import Sentences
+from bot.feature import Feature, Services
+from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.behaviors.learning_mode import MODES, LearningModes
 from memory.erasure.questions import NotConfirmed
+from memory.memory import Memory
 from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
 
 _FOUND, _MAX_WORD_BYTES = "=", 32
 """Begins the word of a search in callback data, and how much of a word fits there."""
+
+_WORDS = ("off", "on", "quiet", *MODES)
+_MARKS = {"hide marks": True, "show marks": False}
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    memory, access, sentences = services.memory, services.access, services.sentences
+    shown = MemoryList(
+        MemoryEntries(memory, sentences, services.features),
+        MemoryDeletion(memory),
+        FactEdits(memory, access, services.chat, sentences),
+        MemorySettings(memory, access, sentences, services.features),
+        access,
+    )
+    return Feature(name="memory_page", commands=(shown.command,))
 
 
 class MemoryList:
@@ -34,7 +57,7 @@ class MemoryList:
         entries: MemoryEntries,
         deletion: MemoryDeletion,
         edits: FactEdits,
-        settings: MemorySettings,
+        settings: "MemorySettings",
         access: Access,
     ) -> None:
         self._entries = entries
@@ -48,7 +71,6 @@ class MemoryList:
             "memory",
             self.answer,
             buttons={self.verb: self.press},
-            words=settings.words,
             takes=ANYTHING,
             section="memory",
         )
@@ -58,8 +80,9 @@ class MemoryList:
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Show the list; with an argument, change a setting or search for the word."""
         word = " ".join(asked.text.split())
-        if word in self._settings.words:
-            return await self._settings.answer(asked, conversation)
+        said, settings = word.lower(), self._settings.words
+        if meant := next((w for w in (said, self._sentences.meaning(said)) if w in settings), ""):
+            return await self._settings.answer(replace(asked, text=meant), conversation)
         if word:
             word = word.encode()[:_MAX_WORD_BYTES].decode(errors="ignore").strip()
             return await PagedList(self._found(word), self._sentences).show(asked, conversation)
@@ -113,3 +136,65 @@ class MemoryList:
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
         return await self._deletion.delete(conversation, code)
+
+
+class MemorySettings:
+    """Changes the settings; in a group only its administrators may."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        access: Access,
+        sentences: Sentences,
+        features: Sequence[Feature],
+    ) -> None:
+        self._features = features
+        self._switch = memory.switch
+        self._modes = LearningModes(memory.scopes)
+        self._access = access
+        self._sentences = sentences
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words behind the command; they are not known before all features are made."""
+        return (*_WORDS, *self._of_features)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """What buttons below the list change: a button says what it does, and a word toggles."""
+        return (*self.words, *_MARKS)
+
+    @property
+    def _of_features(self) -> dict[str, MemoryWords]:
+        switches = (switch for each in self._features for switch in each.switches)
+        return {word: switch for switch in switches for word in switch.words}
+
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Change the setting that the argument names, and say what it is now."""
+        language, argument = asked.sender.language, asked.text
+        if refusal := await self._access.refusal(asked, "memory"):
+            return refusal
+        key = await self.change(conversation, argument, asked.update_id)
+        return Answer(self._sentences.say(language, key))
+
+    async def change(self, conversation: Scope, to: str, update_id: int) -> str:
+        """Change one of the settings `codes`; return the key of what to say about it."""
+        key = f"memory.mode_{to}"
+        match to:
+            case "off" | "on":
+                switch = self._switch.turn_off if to == "off" else self._switch.turn_on
+                await switch(conversation)
+                key = f"memory.turned_{to}"
+            case "quiet":
+                is_quiet = await self._switch.toggle_quiet(conversation, update_id)
+                key = "memory.marks_off" if is_quiet else "memory.marks_on"
+            case "hide marks" | "show marks":
+                is_quiet = _MARKS[to]
+                await self._switch.set_quiet(conversation, is_quiet=is_quiet)
+                key = "memory.marks_off" if is_quiet else "memory.marks_on"
+            case "auto" | "ask" | "explicit":
+                await self._modes.set_mode(conversation, to)
+            case _:
+                key = await self._of_features[to].change(conversation, to)
+        log.info("memory switched", to=to)
+        return key

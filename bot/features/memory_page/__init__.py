@@ -1,0 +1,1 @@
+"""What is remembered: `/memory` shows it and changes it."""
