@@ -6,7 +6,6 @@ To add a command: write a file with its handler, list it here, and add its sente
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
@@ -24,7 +23,6 @@ from bot.commands.operators import (
     cannot_reload,
 )
 from bot.commands.privacy import PrivacyCommand
-from bot.commands.recall import RecallCommand
 from bot.commands.retry import RetryCommand
 from bot.feature import Services
 from bot.model.circuit_breaker import CircuitBreaker
@@ -74,9 +72,6 @@ def build_commands(services: Services, running: Running) -> CommandSet:
         memory, running.deleting, Receipts(memory.jobs, chat, sentences), sentences
     )
     edits = FactEdits(memory, access, chat, sentences)
-    allows = partial(services.budget.allows, quotas=memory.quotas)
-    histories, off_record = memory.histories, memory.off_record
-    recall = RecallCommand(histories, off_record, allows, memory.mailbox, sentences)
     says_unasked = any(feature.says_unasked for feature in features)
     private_parts = [part for feature in features for part in feature.privacy]
     models = ModelsInUse(settings.openai_model, settings.fallback_model or "", running.breaker)
@@ -86,7 +81,6 @@ def build_commands(services: Services, running: Running) -> CommandSet:
         stop_command(sentences),
         RetryCommand(memory, access, sentences).command,
         edits.command,
-        *recall.commands,
         ExportCommand(memory.exporter, sentences).command,
         *erasing.commands,
         MuteCommand(memory.scopes, sentences, is_useful=says_unasked).command,

@@ -173,6 +173,7 @@ class Feature:
     privacy: Sequence[PrivacyPart] = ()  # what `/privacy` says and asks of it
     memory_lines: Sequence[MemoryLine] = ()  # what `/memory` says below its list
     exports: Sequence[ExportPart] = ()  # what `/export` shows of what it stores
+    shows_message: str = ""  # the verb of a button that shows a message, by its sequence
     says_unasked: bool = False  # sends what nobody asked for: then `/mute` is of use
     sentences: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replaces: Replacements = Replacements()

@@ -35,6 +35,7 @@ class Listed:
 FEATURES = (
     Listed("check", lambda _: False),  # only a command of the command line
     Listed("memory_page"),
+    Listed("recall"),
     Listed("voice"),
     Listed("links", lambda s: s.web == "read"),
     Listed("pictures"),

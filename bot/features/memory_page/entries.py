@@ -176,6 +176,7 @@ class MemoryEntries:
         self, language: str, facts: ScopeMemory, here: ScopeMemory, names: Collection[str]
     ) -> Iterator[ListEntry]:
         """Yield the facts that hold and have a word, those of the topic alone first."""
+        shows = next((each.shows_message for each in self._features if each.shows_message), "")
         for each in reversed(fact_scopes(facts, here)):
             is_topic = each.scope.is_private
             for fact in reversed(each.facts):
@@ -194,7 +195,7 @@ class MemoryEntries:
                         choices={EDIT: "buttons.edit", **pin, **move},
                         details=self._former(language, each, fact),
                         group=_group(fact, language, names, is_group=not here.scope.is_private),
-                        source=f"recall:{max(seqs)}" if seqs else "",
+                        source=f"{shows}:{max(seqs)}" if seqs and shows else "",
                     )
 
     def _former(self, language: str, facts: ScopeMemory, fact: Fact) -> list[str]:

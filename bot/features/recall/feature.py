@@ -8,20 +8,21 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.buttons import message_of, put_press
 from bot.commands.sentences import Sentences
+from bot.feature import Feature, Services
 from bot.reply.parts import Button, Entity, Part, Quote
 from bot.reply.render import rendered
 from bot.reply.utf16 import utf16_length
 from bot.telegram.edits import texts_of
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed
+from memory.memory import Memory
 from memory.message import Message
-from memory.queue.mailbox import Mailbox
-from memory.queue.off_record import OffRecordSessions
-from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
 from memory.search.excerpt import LEFT_OUT, relevant_excerpt
 from memory.search.question import QUESTION_MARKS, as_question
@@ -41,6 +42,17 @@ _NEEDED_IN_QUOTES = frozenset(
 """Telegram refuses a quote without these entities, and `Quote` has none."""
 
 
+_VERB = "recall"
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    memory = services.memory
+    allows = partial(services.budget.allows, quotas=memory.quotas)
+    recall = RecallCommand(memory, services.access.is_off_record, allows, services.sentences)
+    return Feature(name="recall", commands=recall.commands, shows_message=_VERB)
+
+
 class RecallCommand:
     """Searches one conversation as a turn does; the only model is that of the embeddings.
 
@@ -49,24 +61,19 @@ class RecallCommand:
 
     def __init__(
         self,
-        histories: HistoryParts,
-        sessions: OffRecordSessions,
+        memory: Memory,
+        is_off_record: Callable[[Scope], Awaitable[bool]],
         allows: Callable[[int], Awaitable[bool]],
-        mailbox: Mailbox,
         sentences: Sentences,
     ) -> None:
-        self._histories = histories
-        self._sessions = sessions
-        self._mailbox = mailbox
+        self._histories = memory.histories
+        self._is_off_record = is_off_record
+        self._mailbox = memory.mailbox
         self._allows = allows
         self._sentences = sentences
         self.commands = (
             BotCommand(
-                "recall",
-                self.answer,
-                buttons={"recall": self.press},
-                takes=ANYTHING,
-                section="memory",
+                "recall", self.answer, buttons={_VERB: self.press}, takes=ANYTHING, section="memory"
             ),
             BotCommand(_JUMP, self.jump, "unlisted", takes=_MESSAGE_ID),
         )
@@ -76,7 +83,7 @@ class RecallCommand:
         language, query = asked.sender.language, asked.text.strip()
         if not query:
             return Answer(self._sentences.say(language, "recall.usage"))
-        if await self._sessions.is_open(conversation):
+        if await self._is_off_record(conversation):
             return Answer(self._sentences.say(language, "recall.off_record"))
         payer = asked.sender.id if asked.sender.is_person else asked.chat_id
         histories = self._histories
@@ -108,7 +115,7 @@ class RecallCommand:
     async def jump(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Reply to the message with a sequence."""
         language = asked.sender.language
-        if await self._sessions.is_open(conversation):
+        if await self._is_off_record(conversation):
             return Answer(self._sentences.say(language, "recall.off_record"))
         history = await ChatHistory.read(self._histories, conversation)
         seq = int(asked.text or 0)
@@ -159,7 +166,7 @@ def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> P
             url = f"https://t.me/c/{_SUPERGROUPS - chat_id}/{part.quote.message_id}"
             links.append(Entity("text_link", begins, utf16_length(title), url))
         elif part.quote:
-            buttons.append(Button(f"↗ {number}", f"recall:{hit.seq}"))
+            buttons.append(Button(f"↗ {number}", f"{_VERB}:{hit.seq}"))
     rows = (tuple(buttons),) if buttons else ()
     return Part(text.rstrip(), tuple(links), rows, is_silent=True)
 

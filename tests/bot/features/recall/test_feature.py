@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from bot.commands.recall import RecallCommand
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
+from bot.features.recall.feature import RecallCommand
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part, Quote, from_json, to_json
 from bot.telegram.updates import IncomingMessage, Sender
@@ -42,8 +42,7 @@ MOORING = Message(0, 0, "user", "My mooring costs a fortune", AT, 8, "Ben [x]")
 
 
 def recall_of(memory: Memory, allows: Callable[[int], Awaitable[bool]]) -> RecallCommand:
-    sentences = Sentences(Catalogue())
-    return RecallCommand(memory.histories, memory.off_record, allows, memory.mailbox, sentences)
+    return RecallCommand(memory, memory.off_record.is_open, allows, Sentences(Catalogue()))
 
 
 async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
@@ -101,13 +100,11 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
     budget = Budget(settings, memory.usage)
     assert await memory.quotas.admit(ANNA.id, "a turn", Quota(2, 0)) == "admitted"
     allows = partial(budget.allows, quotas=memory.quotas)
-    says = Sentences(Catalogue())
-    recall = RecallCommand(memory.histories, memory.off_record, allows, memory.mailbox, says)
-    answer = await recall.answer(replace(ASKED, text="boat"), HERE)
+    answer = await recall_of(memory, allows).answer(replace(ASKED, text="boat"), HERE)
     assert "wrote" in answer.parts[0].text
     assert ("boat?" in embedder.texts) is not bool(used_up)
     # Nothing was counted: the next turn is told about the quota, or answered.
-    verdict = await QuotaStep(memory.quotas, budget, says).admit(7, "b")
+    verdict = await QuotaStep(memory.quotas, budget, Sentences(Catalogue())).admit(7, "b")
     assert verdict == (used_up or "admitted")
 
 

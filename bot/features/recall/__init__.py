@@ -1,0 +1,1 @@
+"""Recall: finds old messages, and jumps to them."""
