@@ -24,8 +24,7 @@ from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions
-from memory.queue.ready_queue import ReadyQueue
-from memory.queue.recovery import Sweep
+from memory.queue.ready_queue import ReadyQueue, Sweep
 from memory.queue.signals import Stopping
 from memory.queue.turns import TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts

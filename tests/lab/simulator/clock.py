@@ -11,7 +11,7 @@ from bot.runtime import maintenance
 from bot.turn import deliver
 from memory.erasure import jobs
 from memory.learning import learner
-from memory.queue import recovery as sweep
+from memory.queue import ready_queue as sweep
 from memory.queue import turns
 from memory.store import keys
 from memory.store.keys import Keys, Scope, ScopeKeys

@@ -21,7 +21,7 @@ from bot.model.structured import StructuredModel
 from memory.learning import learner, progress
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
-from memory.queue import recovery as sweep
+from memory.queue import ready_queue as sweep
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
