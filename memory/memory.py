@@ -26,7 +26,7 @@ from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions
 from memory.queue.ready_queue import ReadyQueue, Sweep
 from memory.queue.signals import Stopping
-from memory.queue.turns import TurnStore, TurnTimes
+from memory.queue.turn_store import TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors

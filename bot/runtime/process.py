@@ -25,7 +25,7 @@ from bot.model.openai_client import load_sdk
 from bot.parsing.processes import memory_mb
 from config.settings import Settings
 from memory.memory import MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedValkey
 from memory.store.tasks import end_tasks

@@ -22,7 +22,7 @@ from bot.turn.request import Request, unpack, with_words
 from memory.behaviors.behavior import AIContextBehavior
 from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, OpenTurn
-from memory.queue.turns import TurnStore
+from memory.queue.turn_store import TurnStore
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope

@@ -21,7 +21,7 @@ from bot.turn.permits import Permits
 from memory.queue import stored_version
 from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.turns import RENEWALS, TurnStore
+from memory.queue.turn_store import RENEWALS, TurnStore
 from memory.scopes.history import HistoryParts
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import orjson
 
 from memory.documents.chunking import Section
-from memory.queue.turns import LEARN_LATE_S
+from memory.queue.turn_store import LEARN_LATE_S
 from memory.scopes.changes import Revision, Write
 from memory.scopes.fields import name_of
 from memory.scopes.passages import Chunk, Document

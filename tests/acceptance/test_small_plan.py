@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import BotProcess, Rig, open_rig

@@ -28,7 +28,7 @@ from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.search.message_search import embedded_text
 from memory.search.words import _stem
 from memory.store.client import RedisClient

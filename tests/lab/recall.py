@@ -23,7 +23,7 @@ import numpy as np
 
 from memory.memory import Memory, MemoryOptions
 from memory.message import Message
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors

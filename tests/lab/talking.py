@@ -25,7 +25,7 @@ from bot.turns import TurnBuilder
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.store.keys import Scope

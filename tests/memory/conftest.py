@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.interrupted_client import InterruptedClient

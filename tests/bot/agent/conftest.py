@@ -7,7 +7,7 @@ import pytest
 
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter

@@ -11,7 +11,7 @@ from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
 from memory.limits.capacity import CapacityAlert, FillLevel
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.quiet_chat import QuietChat

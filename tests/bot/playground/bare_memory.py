@@ -1,7 +1,7 @@
 """A memory without embeddings on a real store, for tests that look into it from outside."""
 
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 

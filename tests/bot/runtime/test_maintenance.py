@@ -11,7 +11,7 @@ from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.erasure.jobs import FinishedJob, Job
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope

@@ -15,7 +15,7 @@ from bot.runtime.periodic import ModelWatch
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.text.tokens import TokenCounter

@@ -9,7 +9,7 @@ from bot.turn.load import find_replied
 from bot.turn.request import Request
 from memory.memory import Memory, MemoryOptions
 from memory.message import Message, RepliedTo
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient

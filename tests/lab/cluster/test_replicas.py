@@ -10,7 +10,7 @@ from redis.asyncio import RedisCluster
 from memory.memory import Memory, MemoryOptions
 from memory.queue import mailbox
 from memory.queue.mailbox import Entry, Outcome
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.commands import Command
 from memory.store.errors import StoreUnavailable

@@ -11,7 +11,7 @@ from memory.erasure.jobs import Job
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory, MemoryOptions
 from memory.queue.open_turn import Closing
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import Remember, to_json
 from memory.store.client import RedisClient

@@ -34,7 +34,7 @@ from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.client import RedisClient

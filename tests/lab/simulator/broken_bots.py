@@ -14,7 +14,7 @@ from memory.learning.learner import LearningConfig
 from memory.message import Message
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.turns import TurnStore
+from memory.queue.turn_store import TurnStore
 from memory.store.keys import Scope
 from memory.work.items import TakenWork, WorkItems
 from tests.lab.simulator.bot import Connections, SimulatedBot

@@ -12,7 +12,7 @@ from bot.turn import deliver
 from memory.erasure import jobs
 from memory.learning import learner
 from memory.queue import ready_queue as sweep
-from memory.queue import turns
+from memory.queue import turn_store
 from memory.store import keys
 from memory.store.keys import Keys, Scope, ScopeKeys
 from tests.lab.simulator.loop import BEGAN, VirtualLoop
@@ -57,7 +57,7 @@ def simulated() -> Iterator[Time]:
         ("_RENEW_S", learner._RENEW_S, 1),
         ("_BUSY_AGAIN_S", learner._BUSY_AGAIN_S, 1),
         ("_REFUSED_AGAIN_S", learner._REFUSED_AGAIN_S, 0.5),
-        ("LEARN_LATE_S", turns.LEARN_LATE_S, 3),
+        ("LEARN_LATE_S", turn_store.LEARN_LATE_S, 3),
         ("_LEARN_AGAIN_S", sweep._LEARN_AGAIN_S, 3),
         ("_DUE_EVERY_S", maintenance._DUE_EVERY_S, 3.0),
         ("_JOBS_EVERY_S", maintenance._JOBS_EVERY_S, 3.0),

@@ -3,7 +3,7 @@
 import pytest
 
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.scopes import Scopes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter

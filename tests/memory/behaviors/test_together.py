@@ -10,7 +10,7 @@ from memory.behaviors.synopses import Synopses
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope

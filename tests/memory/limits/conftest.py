@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from memory.memory import Memory
-from memory.queue.turns import TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
