@@ -7,6 +7,7 @@ Nothing is read or written here. The rules are those by which an erasure itself 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from bot.features.backup.erasures import ErasedParts, Erasures, Version
 from bot.features.backup.saving import Row, StoredScope
 from memory.scopes.changes import Revision, new_values
 from memory.scopes.entries import Fact, written
@@ -16,7 +17,6 @@ from memory.scopes.passages import Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased, Source
-from memory.store.journal import ErasedParts, Erasures, Version
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from bot.features.backup.backup_file import BackupReader, BackupRefused, FileRecord, damaged
 from bot.features.backup.erased_since import left_of, people_in
+from bot.features.backup.erasures import Erasures, journal_mark, merge_journals, read_journal
 from bot.features.backup.saving import (
     ACCESS_PARTS,
     HASHES,
@@ -22,7 +23,6 @@ from bot.features.backup.saving import (
     from_file,
 )
 from memory.store.commands import Command
-from memory.store.journal import Erasures
 from memory.store.keys import Scope
 from memory.store.layout import LAYOUT
 from memory.store.store import Scripts, Store
@@ -73,7 +73,7 @@ class Restoring:
                 journals.add(record["secrets"], record["entries"])
             elif record["kind"] == "access":
                 await self._let_in(record)
-        await self._store.journal.merge(journals)
+        await merge_journals(self._store, journals)
         for reader in readers:
             for stored in _scopes_of(reader.records()):
                 counts[await self._restore(stored, reader.header.id)] += 1
@@ -145,7 +145,7 @@ class Restoring:
         # looked at: it has every erasure that began before, and a later one finds the scope.
         await client.pipeline(self._indexed(scope, left))
         answer = b"changed"
-        if await self._store.journal.mark() == self._mark:
+        if await journal_mark(self._store) == self._mark:
             names_of_all = (*names, *staged.values())
             answer = await self._scripts["restore_scope"](names_of_all, request)
         if answer in (b"kept", b"changed"):
@@ -190,9 +190,9 @@ class Restoring:
         return ttl_s if ttl_s > 0 else -1
 
     async def _read_journal(self) -> None:
-        mark = await self._store.journal.mark()
+        mark = await journal_mark(self._store)
         if mark != self._mark:
-            self._erasures, self._mark = await self._store.journal.read(), mark
+            self._erasures, self._mark = await read_journal(self._store), mark
 
 
 def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: bool) -> int:

@@ -16,9 +16,9 @@ from pathlib import Path
 import orjson
 
 from bot.features.backup.backup_file import BackupHeader, BackupRefused, BackupWriter, FileRecord
+from bot.features.backup.erasures import Version, read_journal
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
-from memory.store.journal import Version
 from memory.store.keys import Keys, Scope
 from memory.store.layout import LAYOUT, count_scopes, pages_of_scopes
 from memory.store.store import Scripts, Store
@@ -209,7 +209,7 @@ class Saving:
                         writer.write(record)
                 progress(counts.scopes, max(total, counts.scopes))
         # The journal comes last, so that it also has what was erased while scopes were read.
-        erasures = await self._store.journal.read()
+        erasures = await read_journal(self._store)
         counts.erasures = len(erasures.entries)
         writer.write({"kind": "journal", "secrets": erasures.secrets, "entries": erasures.entries})
         writer.write({"kind": "access", **await self._access()})

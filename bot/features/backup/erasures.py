@@ -1,0 +1,162 @@
+"""The journal of erasures as backups read it: what was erased since a scope was saved.
+
+`memory.store.journal` writes it, and says what an entry holds.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeAlias
+
+from memory.store.journal import CURRENT, hash_of, person_name
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+_PAGE = 1_000
+_NUMBER_MARGIN_S = 86_400
+"""Numbers are used again only after a store was lost, so clocks may differ by this much."""
+
+_MAX_NUMBERS = 2_000_000
+"""Numbers that the entries of one scope may name: more than a conversation can hold."""
+
+Entries: TypeAlias = Mapping[str, float]
+"""Entries as they are stored, and when each was written (Unix seconds of the server)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedParts:
+    """What erasures took from a scope since a backup has read it."""
+
+    messages: frozenset[int] = frozenset()  # numbers
+    records: frozenset[int] = frozenset()  # numbers
+    fields: frozenset[str] = frozenset()  # hashed names
+    work: frozenset[str] = frozenset()  # ids
+    epoch: int = 0  # the lowest one (`ScopeMemory.epoch`) of which facts elsewhere may stay
+    is_cleared: bool = False  # all of it is gone
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A scope as a backup has read it: its epoch, its erasure version, and when (Unix seconds)."""
+
+    epoch: int
+    erasure: int
+    read_at: float
+
+
+@dataclass(slots=True)
+class Erasures:
+    """Entries of one or more journals, and the secrets with which their ids are hashed."""
+
+    secrets: dict[str, str]
+    entries: dict[str, float]
+    _by_id: dict[str, list[tuple[list[str], float]]] = field(default_factory=dict)
+
+    def add(self, secrets: Mapping[str, str], entries: Entries) -> None:
+        """Add another journal."""
+        self.secrets.update(secrets)
+        for entry, at in entries.items():
+            self.entries[entry] = max(at, self.entries.get(entry, 0))
+        self._by_id.clear()
+
+    def is_sound(self) -> bool:
+        """Return whether reading the journal takes little memory, also if somebody changed it."""
+        counts: Counter[str] = Counter()
+        try:
+            for entry in self.entries:
+                hashed, kind, *parts = entry.split("|")
+                for ranges in parts[1:3] if kind == "e" else ():
+                    counts[hashed] += sum(max(0, each.stop - each.start) for each in _spans(ranges))
+        except ValueError:
+            return False
+        # A scope has one id for each secret.
+        return sum(sorted(counts.values())[-len(self.secrets) :]) <= _MAX_NUMBERS
+
+    def of_scope(self, scope: Scope, version: Version) -> ErasedParts:
+        """Return what was erased in a scope since this version of it."""
+        messages: set[int] = set()
+        records: set[int] = set()
+        fields: set[str] = set()
+        work: set[str] = set()
+        epoch, is_cleared = 0, False
+        for parts, at in self._find(scope.tag):
+            is_of_then = version.read_at <= at + _NUMBER_MARGIN_S
+            match parts:
+                case ["x", item]:
+                    work.add(item)
+                case ["c", after, lowest] if is_of_then and version.epoch < int(after):
+                    epoch, is_cleared = max(epoch, int(lowest)), True
+                case ["e", after, *lists] if is_of_then and version.erasure < int(after):
+                    messages |= _numbers(lists[0])
+                    records |= _numbers(lists[1])
+                    fields |= set(filter(None, lists[2].split(",")))
+        taken = (frozenset(messages), frozenset(records), frozenset(fields), frozenset(work))
+        return ErasedParts(*taken, epoch, is_cleared)
+
+    def forgotten_until(self, person: int, read_at: float) -> float:
+        """Return up to when a person was forgotten since a backup has read (Unix seconds), or 0."""
+        found = self._find(person_name(person))
+        return max((float(parts[1]) for parts, at in found if read_at <= at), default=0)
+
+    def is_taken(self, scope: Scope, name: str, taken: ErasedParts) -> bool:
+        """Return whether a field is among those that were erased."""
+        hashed = (hash_of(secret, scope.tag + " " + name) for secret in self.secrets.values())
+        return any(each[:16] in taken.fields for each in hashed)
+
+    def _find(self, what: str) -> list[tuple[list[str], float]]:
+        if not self._by_id:
+            for entry, at in self.entries.items():
+                hashed, *parts = entry.split("|")
+                self._by_id.setdefault(hashed, []).append((parts, at))
+        ids = [hash_of(secret, what) for secret in self.secrets.values()]
+        return [each for id_ in ids for each in self._by_id.get(id_, ())]
+
+
+async def journal_mark(store: Store) -> tuple[int, float]:
+    """Return what changes with every entry: the number of entries and the newest time."""
+    name = store.keys.erasures
+    count, newest = await store.client.pipeline(
+        [("ZCARD", name), ("ZRANGE", name, -1, -1, "WITHSCORES")]
+    )
+    return count, float(newest[0][1]) if newest else 0.0
+
+
+async def read_journal(store: Store) -> Erasures:
+    """Return all of the journal."""
+    stored = await store.client.call("HGETALL", store.keys.erasure_secrets)
+    secrets = {name.decode(): each.decode() for name, each in stored.items()}
+    secrets.pop(CURRENT, None)
+    entries: dict[str, float] = {}
+    cursor, is_read = 0, False
+    while not is_read:
+        page = ("ZSCAN", store.keys.erasures, cursor, "COUNT", _PAGE)
+        cursor, found = await store.client.call(*page)
+        entries |= {entry.decode(): float(at) for entry, at in found}
+        is_read = not int(cursor)
+    return Erasures(secrets, entries)
+
+
+async def merge_journals(store: Store, erasures: Erasures) -> None:
+    """Add the entries of other journals to ours, so that they hold for later backups, too."""
+    for name, secret in erasures.secrets.items():
+        await store.client.call("HSET", store.keys.erasure_secrets, name, secret)
+    oldest = await store.client.server_time() - store.ttl_s
+    entries = [each for each in erasures.entries.items() if each[1] > oldest]
+    for first in range(0, len(entries), _PAGE):
+        await store.client.pipeline(
+            [
+                ("ZADD", store.keys.erasures, "GT", repr(at), entry)
+                for entry, at in entries[first : first + _PAGE]
+            ]
+        )
+
+
+def _spans(ranges: str) -> list[range]:
+    """Return the numbers of `1-3,7`, not expanded."""
+    pairs = (each.partition("-") for each in ranges.split(",") if each)
+    return [range(int(first), int(last or first) + 1) for first, _, last in pairs]
+
+
+def _numbers(ranges: str) -> set[int]:
+    return set(chain.from_iterable(_spans(ranges)))
