@@ -12,7 +12,7 @@ from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting
 from memory.erasure.jobs import Jobs
 from memory.erasure.questions import Questions
-from memory.erasure.switches import MemorySwitch, OperatorLook
+from memory.erasure.switches import MemorySwitch
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
 from memory.learning.tool_writes import Consent
 from memory.learning.vectors import VectorLearner
@@ -105,7 +105,6 @@ class Memory:
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
-        self.look = OperatorLook(self.store)
         self.exporter = Exporter(self.store, self.scopes)
         self.histories = HistoryParts(
             store=self.store,

@@ -7,6 +7,7 @@ import structlog
 from bot.commands.access import Access
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
+from bot.features.inspector.operator_look import OperatorLook
 from bot.features.inspector.page import LivePage
 from bot.features.inspector.settings import InspectorSettings
 from bot.features.inspector.sign_in import SignIn
@@ -17,7 +18,6 @@ from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress
 from memory.erasure.questions import NotConfirmed
-from memory.erasure.switches import OperatorLook
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 
@@ -35,14 +35,15 @@ def feature(services: Services) -> Feature:
         services.models.conditions,
         memory.capacity.samples,
     )
+    look = OperatorLook(memory.store)
     page = LivePage(
         LiveReader(settings, memory, reports, name_of),
-        LookReader(memory, services.sentences),
+        LookReader(memory, look, services.sentences),
         SignIn(
             secret_of(settings.inspector_token) or "", secret_of(settings.telegram_bot_token) or ""
         ),
     )
-    permission = LookPermission(memory.look, memory.scopes, services.access, services.sentences)
+    permission = LookPermission(look, memory.scopes, services.access, services.sentences)
     return Feature(
         name="inspector",
         buttons={permission.verb: permission.press},

@@ -16,6 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 from bot.commands.sentences import Sentences
 from bot.commands.used_memories import UsedMemories
 from bot.costs import Budget
+from bot.features.inspector.operator_look import OperatorLook
+from bot.features.inspector.queue_stats import QueueStats, read_queue_stats
 from bot.features.inspector.turn_log import (
     ProcessReport,
     ProcessReports,
@@ -25,7 +27,7 @@ from bot.features.inspector.turn_log import (
 )
 from config.settings import Settings
 from memory.limits.capacity import FillLevel
-from memory.limits.stats import BotStats, QueueStats, count_all, read_queue_stats
+from memory.limits.stats import BotStats, count_all
 from memory.limits.usage import together
 from memory.memory import Memory
 from memory.message import Message
@@ -168,8 +170,8 @@ class SeenConversation:
 class LookReader:
     """Reads conversations from the store; nothing of them is kept here."""
 
-    def __init__(self, memory: Memory, sentences: Sentences) -> None:
-        self.look = memory.look
+    def __init__(self, memory: Memory, look: OperatorLook, sentences: Sentences) -> None:
+        self.look = look
         self._histories = memory.histories
         self._sentences = sentences
         self._used = UsedMemories(memory.histories, sentences)

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from bot.features.inspector.operator_look import LOOK_S, OperatorLook
 from memory.erasure.jobs import Job
-from memory.erasure.switches import LOOK_S, OperatorLook
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
