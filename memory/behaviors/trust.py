@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from memory.behaviors.context import AgentContext
-from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
 from memory.scopes.entries import Fact
 from memory.scopes.writes import Remember, SetDomain, ToolWrite
 from memory.text.untrusted_text import UNTRUSTED_MARK, shown
+
+DOCUMENTS_HEADING = "From documents:"
+"""Stands above passages of documents, so that we see whether a prompt holds any."""
 
 _WORD = re.compile(r"\d+|\w{4,}")
 _STEM = 4

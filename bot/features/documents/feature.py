@@ -13,10 +13,10 @@ from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.documents.scans import ScanReader, page_text
 from bot.features.documents.settings import DocumentSettings
+from bot.features.documents.text_rag import TextRag, TextRagOptions
 from bot.features.documents.upload import UploadStep
 from bot.telegram.updates import ButtonPress
 from memory.behaviors.behavior import reaches_of
-from memory.behaviors.text_rag import TextRag, TextRagOptions
 from memory.documents.library import Library
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope

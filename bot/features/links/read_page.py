@@ -13,9 +13,8 @@ from bot.features.links.page_fetch import Page, PageFetcher, PageRefused
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import Parser, parse
 from memory.behaviors.context import AgentContext
-from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
 from memory.behaviors.tool import Arguments, Tool, ToolError
-from memory.behaviors.trust import holds_untrusted
+from memory.behaviors.trust import DOCUMENTS_HEADING, holds_untrusted
 
 _PARSER = Parser(Path(__file__).with_name("page_text.py"), 2 * 2**20, 2**19, cpu_s=5)
 _MAX_CHARS = 40_000

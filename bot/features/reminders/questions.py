@@ -22,7 +22,7 @@ from bot.turn.outbox import Below
 from bot.turn.request import Request
 from bot.turn.save_claims import called
 from memory.behaviors.context import AgentContext
-from memory.behaviors.text_rag import HEADING
+from memory.behaviors.trust import DOCUMENTS_HEADING
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 from memory.work.item import UnusableTime, WorkItem
@@ -109,7 +109,7 @@ class ReminderButtons:
         cancelled = [each for each in context.work.cancelled if each.kind == KIND]
         lines = [_said(sentences, language, "set", each) for each in added if each.is_open]
         lines += [_said(sentences, language, "cancelled", each) for each in cancelled]
-        why = f"reminders.why_{'file' if HEADING in context.memory_context else 'others'}"
+        why = f"reminders.why_{'file' if DOCUMENTS_HEADING in context.memory_context else 'others'}"
         waiting = [each for each in added if not each.is_open]
         asked = [await to_thread(_question, sentences, language, each, why) for each in waiting]
         message = context.user_message

@@ -14,6 +14,7 @@ import pytest
 
 from bot.commands.sentences import Sentences
 from bot.features.documents.feature import feature as documents
+from bot.features.documents.text_rag import TextRag, TextRagOptions
 from bot.features.imports.feature import feature as imports
 from bot.features.imports.importing import ImportProgress, _examples
 from bot.features.imports.selection import Selection
@@ -22,7 +23,6 @@ from bot.reply.parts import Part
 from bot.telegram.errors import OutcomeUnknown
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
 from memory.behaviors.context import CallContext, Person
-from memory.behaviors.text_rag import TextRag, TextRagOptions
 from memory.documents import library as stored
 from memory.documents.chunking import Section
 from memory.documents.library import Library
