@@ -177,14 +177,13 @@ class ConversationLearner:
         A later time, or none (infinity), is stored only if the stored one is still `noted`. There
         are no commands if `noted` is hardly later than `due`.
         """
-        key, known = self._store.keys.learning, {"member": conversation.tag, "score": repr(noted)}
+        key, later = self._store.keys.learning, {"next": due} if isfinite(due) else {}
         if due <= noted <= due + _HARDLY_LATER_S:
             return []
         if due <= noted:
             return [("ZADD", key, "LT", due, conversation.tag)]
-        if isfinite(due):
-            return [self._store.scripts["postpone"].command([key], known | {"next": due})]
-        return [self._store.scripts["take_due"].command([key], known)]
+        request = {"member": conversation.tag, "score": repr(noted), **later}
+        return [self._store.scripts["take_due"].command([key], request)]
 
     async def _learn(
         self, progress: Progress

@@ -239,7 +239,7 @@ class Mailbox:
         self._moved[new] = old
         for member in members:
             await self.put(old, Entry.of_member(member))
-            await self._store.run("forwarded", new, {}, member)
+            await self._store.client.call("ZREM", self._store.keys.scope(new).mailbox, member)
 
 
 ALBUM_S = 900

@@ -198,7 +198,7 @@ class Sweep:
         taken = []
         for tag, score in late:
             request = {"member": tag.decode(), "score": repr(score), "next": now + _LEARN_AGAIN_S}
-            if await self._store.scripts["postpone"]([key], request):
+            if await self._store.scripts["take_due"]([key], request):
                 taken.append(Scope(tag.decode()))
         return taken
 
