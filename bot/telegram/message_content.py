@@ -20,6 +20,7 @@ from bot.telegram.updates import (
     RETRY,
     STICKER_FILE,
     ChatMigration,
+    MediaKind,
     MessageKind,
     ReplyTarget,
     Sender,
@@ -28,9 +29,8 @@ from bot.telegram.updates import (
     clean_name,
 )
 
-# Content beside text and documents, by Telegram's own field names. Some of it is read by
-# `read_voice` and `read_photo`. The order matters: a venue is also a location, and a live photo is
-# also a photo.
+# Content beside text and documents, by Telegram's own field names. `read_media` reads some of it.
+# The order matters: a venue is also a location, and a live photo is also a photo.
 UNSUPPORTED_KINDS = (
     "voice",
     "video_note",
@@ -65,51 +65,38 @@ _MAX_FILE_NAME_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class MessageText:
-    """The text of a message without the command, or without a mention of us at the beginning.
+class Content:
+    """What a message says and brings.
 
-    `command` and `command_to` are in lower case, without "/" and "@"; "" if there is none.
+    `text` is without the command, and without a mention of us at the beginning. `command` and
+    `command_to` are in lower case, without "/" and "@". `other` names content that came with a
+    caption, or that no text says anything of. All of them are "" if there is none.
     """
 
     text: str
     command: str = ""
     command_to: str = ""
     mentions_us: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a message says; `voice` is a sound that may hold words, `photo` a picture.
-
-    `unsupported` names the content of a message that has neither text nor file. `unseen` names the
-    photo, video or sound that came with a caption. Both are "" if there is none.
-    """
-
-    said: MessageText
-    file: SentFile | None = None
-    voice: SentFile | None = None
-    photo: SentFile | None = None
-    unsupported: str = ""
-    unseen: str = ""
+    media: MediaKind | None = None
+    file: SentFile | None = None  # of the media
+    other: str = ""
 
 
 def read_content(message: telegram.Message, me: BotIdentity) -> Content:
     """Return the content of a message."""
     marked = message.entities or message.caption_entities
-    if not is_first_party(
-        message
-    ):  # a command that somebody else wrote is no request of the sender
+    if not is_first_party(message):
+        # A command that somebody else wrote is no request of the sender.
         marked = tuple(each for each in marked if each.type != each.BOT_COMMAND)
     said = read_text(message.text or message.caption or spelled(message), marked, me)
     if RICH_MESSAGE in message.api_kwargs and f"@{me.username}".lower() in said.text.lower():
         said = replace(said, mentions_us=True)  # rich messages have no entities
-    file, photo, voice = read_file(message), read_photo(message), read_voice(message)
-    if (file or photo or voice) and said.text.lower() == f"@{me.username.lower()}":
+    media, file = read_media(message)
+    if file and said.text.lower() == f"@{me.username.lower()}":
         said = replace(said, text="")  # the mention only says that the file is for us
-    kind = unsupported_kind(message) or ("photo" if photo else "")
-    if not (said.text or said.command or file):
-        return Content(said, voice=voice, photo=photo, unsupported=kind)
-    return Content(said, file, voice, photo, unseen=kind if message.caption else "")
+    is_named = message.caption or not (said.text or said.command or media == "document")
+    other = unsupported_kind(message) or ("photo" if media == "photo" else "")
+    return replace(said, media=media, file=file, other=other if is_named else "")
 
 
 def is_first_party(message: telegram.Message) -> bool:
@@ -117,9 +104,7 @@ def is_first_party(message: telegram.Message) -> bool:
     return message.forward_origin is None and message.via_bot is None
 
 
-def read_text(
-    text: str, entities: Iterable[telegram.MessageEntity], me: BotIdentity
-) -> MessageText:
+def read_text(text: str, entities: Iterable[telegram.MessageEntity], me: BotIdentity) -> Content:
     """Read a text or a caption. A message that is only a mention of us keeps the mention as text.
 
     Only the entities that Telegram marked count, so an address in a code block mentions nobody.
@@ -130,7 +115,7 @@ def read_text(
         end = entity.offset + entity.length
         if entity.type == telegram.MessageEntity.BOT_COMMAND and entity.offset == 0:
             command, _, bot = utf16_slice(text, 1, end).lower().partition("@")
-            return MessageText(utf16_slice(text, end).strip(), command, bot)
+            return Content(utf16_slice(text, end).strip(), command, bot)
         if _mentions_us(entity, text, me):
             mentions.append(entity)
     shown = text.strip()
@@ -138,7 +123,7 @@ def read_text(
         if mention.offset == 0:
             rest = utf16_slice(text, mention.length).lstrip()
             shown = rest.lstrip(_AFTER_MENTION).strip() or shown
-    return MessageText(shown, mentions_us=bool(mentions))
+    return Content(shown, mentions_us=bool(mentions))
 
 
 def _mentions_us(entity: telegram.MessageEntity, text: str, me: BotIdentity) -> bool:
@@ -150,50 +135,35 @@ def _mentions_us(entity: telegram.MessageEntity, text: str, me: BotIdentity) -> 
     return mention.lower() == f"@{me.username.lower()}"
 
 
-def read_file(message: telegram.Message) -> SentFile | None:
-    """Return the file that was sent as a document. An animation only looks like one."""
-    document = message.document
-    if document is None or message.animation or _picture_type(document):
-        return None
-    return SentFile(
-        file_id=document.file_id,
-        name=clean_name(document.file_name or "", _MAX_FILE_NAME_CHARS) or "file",
-        mime_type=document.mime_type or "",
-        nbytes=document.file_size or 0,
-    )
+def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | None]:
+    """Return the file of a message and how it is read, None for a message without one.
 
-
-def read_voice(message: telegram.Message) -> SentFile | None:
-    """Return the voice message, the sound file or the round video of a message."""
-    sound = message.voice or message.audio or message.video_note
-    if sound is None:
-        return None
-    length = sound.duration  # python-telegram-bot is about to change its type
-    return SentFile(
-        file_id=sound.file_id,
-        name=clean_name(getattr(sound, "file_name", "") or "", _MAX_FILE_NAME_CHARS),
-        mime_type="video/mp4" if message.video_note else getattr(sound, "mime_type", "") or "",
-        nbytes=sound.file_size or 0,
-        seconds=int(length.total_seconds() if isinstance(length, timedelta) else length),
-    )
-
-
-def read_photo(message: telegram.Message) -> SentFile | None:
-    """Return the largest form of a photo up to 2 megapixels; the smallest if all are larger.
-
-    A picture sent as a file, or as a sticker that does not move, has only one form.
+    A sound and a round video may hold words. A picture sent as a file, and a sticker that does not
+    move, count as photos. An animation only looks like a document.
     """
+    if (document := message.document) and not message.animation:
+        if type_ := _picture_type(document):
+            return "photo", SentFile(document.file_id, "", type_, document.file_size or 0)
+        name = clean_name(document.file_name or "", _MAX_FILE_NAME_CHARS) or "file"
+        sent = document.file_id, name, document.mime_type or "", document.file_size or 0
+        return "document", SentFile(*sent)
+    if sound := message.voice or message.audio or message.video_note:
+        name = clean_name(getattr(sound, "file_name", "") or "", _MAX_FILE_NAME_CHARS)
+        type_ = "video/mp4" if message.video_note else getattr(sound, "mime_type", "") or ""
+        length = sound.duration  # python-telegram-bot is about to change its type
+        seconds = int(length.total_seconds() if isinstance(length, timedelta) else length)
+        nbytes = sound.file_size or 0
+        return "voice", SentFile(sound.file_id, name, type_, nbytes, seconds=seconds)
     if (sticker := message.sticker) and not (sticker.is_animated or sticker.is_video):
-        return SentFile(sticker.file_id, STICKER_FILE, "image/webp", sticker.file_size or 0)
-    document = message.document
-    if document and not message.animation and (type_ := _picture_type(document)):
-        return SentFile(document.file_id, "", type_, document.file_size or 0)
-    sizes = sorted(message.photo or (), key=lambda size: size.width * size.height)
-    if not sizes:
-        return None
+        sent = sticker.file_id, STICKER_FILE, "image/webp", sticker.file_size or 0
+        return "photo", SentFile(*sent)
+    if not message.photo:
+        return None, None
+    # The largest form up to 2 megapixels; the smallest one if all are larger.
+    sizes = sorted(message.photo, key=lambda size: size.width * size.height)
     fitting = [size for size in sizes if size.width * size.height <= MAX_PIXELS]
     chosen = fitting[-1] if fitting else sizes[0]
-    return SentFile(chosen.file_id, "photo.jpg", "image/jpeg", chosen.file_size or 0)
+    return "photo", SentFile(chosen.file_id, "photo.jpg", "image/jpeg", chosen.file_size or 0)
 
 
 def _picture_type(document: telegram.Document) -> str:
@@ -256,20 +226,12 @@ def kind_of(content: Content) -> tuple[MessageKind, str, str]:
     "/ask", "/new" and "/retry" with a text or under a file are ordinary messages. That of "/new"
     keeps its command, because a new session begins with it.
     """
-    said = content.said
-    media = content.file or content.voice or content.photo
-    if said.command and not (said.command in (ASK, NEW, RETRY) and (said.text or media)):
-        return "command", said.text, said.command
-    command = NEW if said.command == NEW else ""
-    if content.file:
-        return "document", said.text, command
-    if content.voice:
-        return "voice", said.text, command
-    if content.photo:
-        return "photo", said.text, command
-    if content.unsupported:
-        return "unsupported", content.unsupported, ""
-    return "text", said.text, command
+    text, command, media = content.text, content.command, content.media
+    if command and not (command in (ASK, NEW, RETRY) and (text or media)):
+        return "command", text, command
+    if content.other and not (text or media):
+        return "unsupported", content.other, ""
+    return media or "text", text, command if command == NEW else ""
 
 
 _NAMELESS = "somebody"

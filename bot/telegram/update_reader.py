@@ -32,6 +32,8 @@ from bot.telegram.message_content import (
 from bot.telegram.readable import NONSENSE, readable, readable_press
 from bot.telegram.updates import (
     ASK,
+    MEDIA,
+    WITH_WORDS,
     AlbumPart,
     ButtonPress,
     Ignored,
@@ -161,18 +163,18 @@ class UpdateReader:
         content = read_content(message, self._me)
         reason = self._reason_to_ignore(message, content)
         album = read_album(message)
-        if reason and not (album and content.photo and reason == "unaddressed"):
+        if reason and not (album and content.media == "photo" and reason == "unaddressed"):
             return Ignored(update_id, reason)
 
         kind, text, command = kind_of(content)
-        file = content.file
-        if command in self._file_commands and (text or file):
+        file = content.file if kind in MEDIA else None
+        document = content.file if content.media == "document" else None
+        if command in self._file_commands and (text or document):
             pasted = SentFile("", f"/{command}", "", len(text.encode()), pasted=text)
-            file = replace(file or pasted, read_as=command)
+            file = replace(document or pasted, read_as=command)
             kind, text, command = "document", "", ""
         if command == "start" and self._serves(sender.id, chat.id):
             text = ""  # a code in a link may let other people in, so it must not be stored
-        is_for_model = kind in ("text", "document", "voice", "photo")
         replied = replied_message(message)
         forwarded_from, forwarded_at = read_origin(message.forward_origin)
         incoming = IncomingMessage(
@@ -186,13 +188,13 @@ class UpdateReader:
             kind=kind,
             text=text,
             command=command,
-            file={"voice": content.voice, "photo": content.photo, "document": file}.get(kind),
+            file=file,
             is_first_party=is_first_party(message),
             replied_to=replied.message_id if replied else 0,
-            reply=read_reply(message, sender, self._me) if is_for_model else None,
+            reply=read_reply(message, sender, self._me) if kind in WITH_WORDS else None,
             forwarded_from=forwarded_from,
             forwarded_at=forwarded_at,
-            unseen=(content.unseen or content.unsupported) if is_for_model else "",
+            unseen=content.other if kind in WITH_WORDS else "",
             album=album,
         )
         if reason:
@@ -226,17 +228,17 @@ class UpdateReader:
 
     def _reason_to_ignore(self, message: telegram.Message, content: Content) -> str:
         """Return why a message is not for us, "" if it is."""
-        is_group, said = message.chat.type in GROUPS, content.said
-        if said.command_to:
-            return "" if said.command_to == self._me.username.lower() else "other_bot"
-        if said.command:
+        is_group = message.chat.type in GROUPS
+        if content.command_to:
+            return "" if content.command_to == self._me.username.lower() else "other_bot"
+        if content.command:
             # In a group a bare command may belong to any bot, even in a reply to us.
-            return "unknown_command" if is_group and said.command not in self._commands else ""
-        if not (said.text or content.file or content.unsupported):
+            return "unknown_command" if is_group and content.command not in self._commands else ""
+        if not (content.text or content.file or content.other):
             return "service"
         replied = replied_message(message)
         answers_us = replied and replied.from_user and replied.from_user.id == self._me.id
-        is_addressed = not is_group or said.mentions_us or answers_us
+        is_addressed = not is_group or content.mentions_us or answers_us
         return "" if is_addressed else "unaddressed"
 
     def _read_press(self, update_id: int, query: telegram.CallbackQuery) -> Update:

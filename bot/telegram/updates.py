@@ -19,9 +19,12 @@ ASK, NEW, RETRY = "ask", "new", "retry"
 """Commands whose words, or the file above them, are a message."""
 EDIT_MARK = "✎"
 """In every language the question for the new wording of a memory begins with it."""
-MessageKind = Literal[
-    "text", "command", "document", "voice", "photo", "unsupported", "edit", "again"
-]
+MediaKind = Literal["document", "voice", "photo"]
+"""How the file of a message is read."""
+MEDIA: tuple[MediaKind, ...] = ("document", "voice", "photo")
+WITH_WORDS = ("text", *MEDIA)
+"""Kinds of messages that a model answers: their text was written by the person."""
+MessageKind = Literal["text", "command", "unsupported", "edit", "again"] | MediaKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused, TelegramError
-from bot.telegram.updates import SentFile
+from bot.telegram.updates import MEDIA, SentFile
 from bot.turn.draft import TypingIndicator
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
@@ -88,9 +88,6 @@ class QuotaStep:
             return Verdict.ADMITTED
         return await self.quotas.admit(person, turn, each)
 
-
-MEDIA = ("document", "voice", "photo")
-"""Kinds of messages that bring a file."""
 
 AnswerStep = Callable[[Request, ChatHistory], Awaitable[Outbox | Request | None]]
 """Returns what is said, or None if the next step has to answer.

@@ -6,15 +6,12 @@ from itertools import groupby
 
 from bot.telegram.chat import Destination
 from bot.telegram.edits import joined
-from bot.telegram.updates import STICKER_FILE, IncomingMessage, from_bytes
+from bot.telegram.updates import STICKER_FILE, WITH_WORDS, IncomingMessage, from_bytes
 from memory.message import Message, Picture
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn, Run
 from memory.scopes.scope_memory import ScopeMemory
 from memory.text.tokens import TokenCounter
-
-_WITH_TEXT = ("text", "document", "voice", "photo")
-"""Kinds of messages whose text was written by the person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +163,7 @@ def _asked_again(messages: Sequence[Message]) -> Message:
 
 
 def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message:
-    texts = [update for update in updates if update.kind in _WITH_TEXT]
+    texts = [update for update in updates if update.kind in WITH_WORDS]
     text, lengths = joined([each.text if each in texts else None for each in updates])
     first, last = updates[0], updates[-1]
     # Only a text that describes a photo has a file; a sticker's emoji says enough.
