@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from secrets import token_hex
+from typing import TypeVar
 
 import structlog
 
@@ -27,7 +28,7 @@ from bot.reply.split import with_line
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused, TelegramError
-from bot.telegram.updates import MEDIA, SentFile
+from bot.telegram.updates import MEDIA, IncomingMessage, SentFile
 from bot.turn.draft import TypingIndicator
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
@@ -43,6 +44,8 @@ from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,38 @@ async def download(chat: Chat, file: SentFile, max_bytes: int) -> bytes:
         return await chat.download(file.file_id, max_bytes)
     except Refused as refusal:
         raise NotRead("too_big" if refusal.reason == "too_big" else "gone") from refusal
+
+
+_NO_FILE = SentFile("", "", "", 0)
+"""Telegram has none with such an id."""
+
+
+async def read_media(
+    request: Request,
+    sent: Sequence[IncomingMessage],
+    read: Callable[[SentFile], Awaitable[T]],
+    sentences: Sentences,
+    table: str,
+) -> list[tuple[int, T]]:
+    """Return what `read` makes of the files of these messages, by their ids.
+
+    A file that it cannot read (`NotRead`) hides no other one: the sentence of the reason, which
+    stands in `table`, is said below the answer. Beside the emoji of a sticker nothing is said.
+    """
+    found, reasons = list[tuple[int, T]](), dict[str, None]()
+    for each in sent:
+        try:
+            found.append((each.message_id, await read(each.file or _NO_FILE)))
+        except NotRead as refusal:
+            reasons[refusal.reason] = None
+    if reasons:
+        log.info("media not read", table=table, reasons=tuple(reasons))
+    if reasons and not (request.is_sticker and request.message.text):
+        keys = [*(["not_all"] if found else []), *reasons]
+        values = {"read": len(found), "count": len(sent)}
+        said = (sentences.text(request.language, f"{table}.{key}", **values) for key in keys)
+        request.run.notes += (" ".join(said),)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

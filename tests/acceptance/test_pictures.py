@@ -126,7 +126,7 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(
     assert (await chat.wait_for_reply(after=photo)).text == f"All right.\n\n{note}"
     assert len(rig.model.log.refusals) == before
     broken = await anna.send(chat, "document", Upload(b"no picture", "a.png", "image/png"))
-    assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.broken")
+    assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.damaged")
     assert "send_photo_again" in str(rig.requests[-1].raw["tools"])
 
     # An operator may turn photos off. Then nothing is fetched, and there is no tool to send them.

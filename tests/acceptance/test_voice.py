@@ -122,6 +122,6 @@ async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(webhook_r
     await rig.telegram.wait_for(lambda: rig.telegram.updates.pending_count == 0)
     gate.set()
     reply = await chat.wait_for_reply(after=song)
-    counted = Catalogue().text("en", "voice.not_all", count=2, heard=1)
+    counted = Catalogue().text("en", "voice.not_all", count=2, read=1)
     told = f"{counted} {sentence('voice.format')}"
     assert reply.text == f"🎙 Remember the milk\n\nI will.\n\n{told}"

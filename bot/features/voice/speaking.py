@@ -22,7 +22,7 @@ from bot.reply.render import rendered
 from bot.reply.split import with_attached
 from bot.telegram.chat import Chat
 from bot.telegram.updates import SentFile
-from bot.turn.answer import download
+from bot.turn.answer import download, read_media
 from bot.turn.outbox import Outbox
 from bot.turn.permits import SHORT_SOUND_BYTES
 from bot.turn.request import Request, with_words
@@ -36,10 +36,6 @@ _MAX_BYTES = 20 * 2**20
 """Telegram lets bots fetch files up to this size."""
 _MAX_S = 20 * 60
 _MAX_QUOTED_CHARS = 600
-
-
-class _NotHeard(Exception):
-    """Raised when a sound cannot be written down; the text is the name of a sentence."""
 
 
 class VoiceStep:
@@ -60,28 +56,10 @@ class VoiceStep:
     async def answer(self, request: Request, _: ChatHistory) -> Request | None:
         """Return the request with the words in it, None if there are none.
 
-        What cannot be heard is said below the answer, and does not hide the other messages.
         Raise `ModelError` or `TelegramError` if the servers cannot be reached.
         """
-        updates = request.updates
-        sounds = [(each.message_id, each.file) for each in updates if each.kind == "voice"]
-        if not sounds:
-            return None
-        heard: list[tuple[int, str]] = []
-        refusals: dict[str, None] = {}
-        for id_, sound in sounds:
-            try:
-                heard.append((id_, await self._words(sound)))
-            except _NotHeard as refusal:
-                refusals[str(refusal)] = None
-        if refusals:
-            log.info("voice messages not heard", reasons=tuple(refusals))
-            keys = [f"voice.{refusal}" for refusal in refusals]
-            if heard:
-                keys.insert(0, "voice.not_all")
-            values = {"heard": len(heard), "count": len(sounds)}
-            notes = [self._sentences.text(request.language, key, **values) for key in keys]
-            request.run.notes += (" ".join(notes),)
+        sounds = [each for each in request.updates if each.kind == "voice"]
+        heard = await read_media(request, sounds, self._words, self._sentences, "voice")
         if not heard:
             return None
         request.run.heard = tuple(heard)
@@ -92,29 +70,23 @@ class VoiceStep:
         request.run.before = f"{quote}\n\n"
         return with_words(request, heard, self._tokens)
 
-    async def _words(self, sound: SentFile | None) -> str:
-        """Return what is said; raise `_NotHeard`, `ModelError` or `TelegramError`."""
-        if sound is None:
-            raise _NotHeard("gone")
+    async def _words(self, sound: SentFile) -> str:
+        """Return what is said; raise `NotRead`, `ModelError` or `TelegramError`."""
         if self._transcriber is None:
-            raise _NotHeard("off")
+            raise NotRead("off")
         if sound.seconds > _MAX_S:
-            raise _NotHeard("too_long")
+            raise NotRead("too_long")
         if not (ending := ending_of(sound.name, sound.mime_type)):
-            raise _NotHeard("format")
+            raise NotRead("format")
         is_short = 0 < sound.nbytes <= SHORT_SOUND_BYTES
-        try:
-            max_bytes = SHORT_SOUND_BYTES if is_short else _MAX_BYTES
-            content = await download(self._chat, sound, max_bytes)
-        except NotRead as refusal:
-            raise _NotHeard(refusal.reason) from refusal
+        content = await download(self._chat, sound, SHORT_SOUND_BYTES if is_short else _MAX_BYTES)
         try:
             words = await self._transcriber.words(content, ending, sound.seconds)
         except (ModelRefused, ContentRefused, NotAModel) as error:
             log.warning("sound refused", **reason_of(error))
-            raise _NotHeard("refused") from error
+            raise NotRead("refused") from error
         if not words:
-            raise _NotHeard("silence")
+            raise NotRead("silence")
         return words
 
 

@@ -27,6 +27,7 @@ from tests.memory.conftest import memory
 from tests.quiet_chat import QuietChat
 
 __all__ = ["memory"]
+SENTENCES = Sentences(Catalogue())
 
 
 class Files(QuietChat):
@@ -45,10 +46,6 @@ class Files(QuietChat):
         return content
 
 
-def seeing(chat: Files, detail: ImageDetail, tokens: TokenCounter) -> PictureStep:
-    return PictureStep(chat, detail, tokens, Sentences(Catalogue()))
-
-
 def photos(*nbytes: int) -> list[IncomingMessage]:
     photo = raw.inbound(album_photo(1, chat=raw.PRIVATE))
     return [
@@ -57,39 +54,44 @@ def photos(*nbytes: int) -> list[IncomingMessage]:
     ]
 
 
-async def test_a_photo_that_cannot_be_seen_does_not_hide_the_others(tokens: TokenCounter) -> None:
-    chat = Files(drawn(30, 20, "JPEG"), b"broken", b"", drawn(20, 30, "PNG"))
-    sent = photos(1, 1, 1, 1, MAX_PICTURE_BYTES + 1)
-    heic = SentFile("0", "IMG_1.HEIC", "image/heic", 1)
-    sent.append(replace(sent[0], message_id=9, file=heic))
-    pictures, refusals = await seeing(chat, "high", tokens).fetch(sent)
-    assert [(each.message_id, each.width, each.detail) for each in pictures] == [
-        (0, 30, "high"),
-        (3, 20, "high"),
-    ]
-    assert refusals == ("broken", "gone", "too_big", "heic")
-
-
-async def test_what_a_model_sees_of_an_album_is_bounded_and_what_is_fetched_too(
-    tokens: TokenCounter,
-) -> None:
-    heavy = drawn(30, 20, "JPEG") + bytes(MAX_PICTURE_BYTES - 2_000)
-    chat = Files(*[heavy] * 4)
-    pictures, refusals = await seeing(chat, "low", tokens).fetch(photos(*[0] * 4))
-    assert chat.fetched[:3] == [MAX_PICTURE_BYTES] * 3
-    assert chat.fetched[3] < 5 * 2**20
-    assert sum(len(each.content) for each in pictures) < MAX_SHOWN_BYTES
-
-    noisy = noise(600, 500)
-    pictures, refusals = await seeing(Files(*[noisy] * 6), "low", tokens).fetch(photos(*[1] * 6))
-    assert (len(pictures), refusals) == (6, ())
-    assert sum(len(each.content) for each in pictures) <= 5 * MAX_SHOWN_BYTES
-
-
 def turn(chat: int, person: int, *sent: IncomingMessage) -> OpenTurn:
     entries = tuple(Entry(1, person, is_alone=False, body=to_bytes(each)) for each in sent)
     lease = Lease(Scope.of_chat(chat), "token", "0", "0")
     return OpenTurn(lease, "t", 1, b"", 0, (), 0, "", entries, Delta(("0", "0"), 0, 0, {}, None))
+
+
+async def see(memory: Memory, chat: Files, detail: ImageDetail, *sent: IncomingMessage) -> Request:
+    step = PictureStep(chat, detail, memory.tokens, SENTENCES)
+    request = unpack(turn(1, 1, *sent), memory.tokens)
+    here = await ChatHistory.read(memory.histories, Scope.of_chat(1))
+    return await step.answer(request, here) or request
+
+
+async def test_a_photo_that_cannot_be_seen_does_not_hide_the_others(memory: Memory) -> None:
+    chat = Files(drawn(30, 20, "JPEG"), b"broken", b"", drawn(20, 30, "PNG"))
+    sent = photos(1, 1, 1, 1, MAX_PICTURE_BYTES + 1)
+    heic = SentFile("0", "IMG_1.HEIC", "image/heic", 1)
+    sent.append(replace(sent[0], message_id=9, file=heic))
+    request = await see(memory, chat, "high", *sent)
+    seen = [(each.message_id, each.width, each.detail) for each in request.pictures]
+    assert seen == [(0, 30, "high"), (3, 20, "high")]
+    keys = ("not_all", "damaged", "gone", "too_big", "heic")
+    said = [SENTENCES.text("de", f"pictures.{key}", read=2, count=6) for key in keys]
+    assert request.run.notes == (" ".join(said),)
+
+
+async def test_what_a_model_sees_of_an_album_and_what_is_fetched_is_bounded(memory: Memory) -> None:
+    heavy = drawn(30, 20, "JPEG") + bytes(MAX_PICTURE_BYTES - 2_000)
+    chat = Files(*[heavy] * 4)
+    request = await see(memory, chat, "low", *photos(*[0] * 4))
+    assert chat.fetched[:3] == [MAX_PICTURE_BYTES] * 3
+    assert chat.fetched[3] < 5 * 2**20
+    assert sum(len(each.content) for each in request.pictures) < MAX_SHOWN_BYTES
+
+    noisy = noise(600, 500)
+    request = await see(memory, Files(*[noisy] * 6), "low", *photos(*[1] * 6))
+    assert (len(request.pictures), request.run.notes) == (6, ())
+    assert sum(len(each.content) for each in request.pictures) <= 5 * MAX_SHOWN_BYTES
 
 
 async def no_wake(_: Scope) -> None:
