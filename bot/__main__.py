@@ -28,11 +28,11 @@ import structlog
 from bot.agent.toolbox import ToolNameClash
 from bot.app import App
 from bot.features import add_all_commands, all_settings
-from bot.metrics.metrics import reporting_errors
 from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others
 from bot.prompt.assemble import UnusableSystemPrompt
+from bot.runtime.error_reports import reporting_errors
 from bot.runtime.logs import configure_logs
 from bot.runtime.process import (
     EVERYTHING,

@@ -26,12 +26,12 @@ from bot.costs import UsageRecorder
 from bot.feature import Services
 from bot.features import check_commands, open_features
 from bot.language.catalogue import Catalogue
-from bot.metrics.metrics import Metrics, metrics_route, short_name
 from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models, secret_of
 from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.false_claims import FalseClaims
+from bot.runtime.logs import short_name
 from bot.runtime.maintenance import Maintenance
 from bot.runtime.periodic import BudgetWatch, CapacityWatch, ModelWatch, repeat, watch_clock
 from bot.runtime.process import (
@@ -56,7 +56,14 @@ from bot.telegram.telegram import BotApi, SetupPlan, Telegram, webhook_of
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
 from bot.telegram.webhook import webhook_routes
-from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
+from bot.turn.observers import (
+    BotServing,
+    FieldsRefused,
+    Observer,
+    UpdateArrived,
+    UpdateHandled,
+    all_of,
+)
 from bot.turns import TurnBuilder
 from config.settings import Settings
 from memory.memory import Memory
@@ -130,8 +137,7 @@ class App:
         self._duty = duty
         self._observer = outside.observer
         self._outside = outside
-        self._metrics = Metrics()
-        self._observe: Observer = self._metrics.observe
+        self._observe: Observer = lambda _: None
         self._name_of = partial(short_name, self._token)
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
@@ -153,8 +159,8 @@ class App:
             await refuse_unfit(store, self._redis)
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
-            steps: list[Observer] = [self._metrics.observe]
-            calls: list[ModelObserver] = [self._metrics.model_called]
+            steps: list[Observer] = []
+            calls: list[ModelObserver] = []
             self._observe = all_of(steps)
             observers = [all_of(calls), recorder.model_called]
             models = await stack.enter_async_context(self._outside.models(settings, observers))
@@ -183,7 +189,7 @@ class App:
             steps += [each.observe for each in watchers]
             calls += [each.model_called for each in watchers]
             behaviors = behaviors_of(
-                settings, memory, models.internal, features, self._metrics.domain_refused
+                settings, memory, models.internal, features, self._domain_refused
             )
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
@@ -211,6 +217,9 @@ class App:
             outcome = "accepted"
         finally:
             self._observe(UpdateHandled(outcome))
+
+    def _domain_refused(self, source: str) -> None:
+        self._observe(FieldsRefused(source))
 
     def _account(self) -> BotIdentity:
         if self._me is None:
@@ -296,8 +305,7 @@ class App:
             has_webhook=settings.webhook_url is not None,
             wait_replicas=settings.intake_wait_replicas,
         )
-        token, on_platform = secret_of(settings.metrics_token), settings.platform is not None
-        routes += [metrics_route(self._metrics, memory, token, on_platform=on_platform), *more]
+        routes += more
         if self._webhook is not None:
             routes += webhook_routes(self._webhook.secret, self.accept, self._health)
         host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router calls from outside

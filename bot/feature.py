@@ -17,7 +17,6 @@ from bot.commands.notices import AdminNotices
 from bot.commands.privacy import PrivacyPart
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
-from bot.metrics.metrics import Watcher
 from bot.model.models import Models
 from bot.telegram.admission import Admission
 from bot.telegram.bot_account import BotIdentity
@@ -25,6 +24,7 @@ from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import AnswerStep, FileFetcher
 from bot.turn.draft import TypingIndicator
+from bot.turn.observers import Watcher
 from bot.turn.outbox import Finish, Note, Outbox
 from bot.turn.permits import Permits
 from config.settings import Settings

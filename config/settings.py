@@ -145,11 +145,6 @@ class Settings(ServiceSettings):
     )
 
     # Operations
-    metrics_token: values.Secret | None = Field(
-        default=None,
-        description="Bearer token of `/metrics`; not set: only this machine may read it, on a "
-        "platform nobody",
-    )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], values.AnyCase] = Field(
         default="info", description="Lowest level that is logged"
     )

@@ -51,6 +51,7 @@ FEATURES = (
     Listed("broadcast"),
     Listed("access"),
     Listed("inspector", lambda s: s.inspector_token),
+    Listed("metrics"),
     Listed("traces", lambda s: s.otel_exporter_otlp_endpoint),
     Listed("backup", lambda _: False),  # as `check`
     Listed("attached", lambda s: s.attachable_behaviors),

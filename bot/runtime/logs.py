@@ -4,6 +4,8 @@ No line holds the text of a message, or of an exception, which may quote one. To
 removed from what libraries log.
 """
 
+import hashlib
+import hmac
 import logging
 import os
 import sys
@@ -13,6 +15,8 @@ from traceback import TracebackException
 import orjson
 import structlog
 from structlog.typing import EventDict, ExcInfo, WrappedLogger
+
+from memory.store.keys import Scope
 
 _CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "telegram", "uvicorn", "asyncio")
 _MIN_SECRET_CHARS = 6
@@ -49,6 +53,12 @@ class Redaction:
             text = text.replace(secret, "[secret]")
         # A lone surrogate in a person's text must not cost us the line.
         return text.encode("utf-8", "backslashreplace").decode()
+
+
+def short_name(secret: str, conversation: Scope) -> str:
+    """Return eight hexadecimal digits, which nobody without the secret can compute from the id."""
+    message = f"conversation {conversation.tag}".encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()[:8]
 
 
 def traceback_without_texts(exc_info: ExcInfo) -> str:

@@ -6,8 +6,9 @@ of its own. Observers hear of the steps in their order.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
+from bot.model.call import CallReport
 from bot.prompt.assemble import Prompt
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
@@ -122,6 +123,13 @@ class LearningEnded:
     outcome: str
 
 
+@dataclass(frozen=True, slots=True)
+class FieldsRefused:
+    """An update of the operator's fields was refused; `source` is "learning" or "tool"."""
+
+    source: str
+
+
 Event = (
     BotServing
     | UpdateArrived
@@ -136,8 +144,19 @@ Event = (
     | TurnEnded
     | LearningBegan
     | LearningEnded
+    | FieldsRefused
 )
 Observer = Callable[[Event], None]
+
+
+class Watcher(Protocol):
+    """Observes the steps of the bot and the calls to models."""
+
+    def observe(self, event: Event, /) -> None:
+        """Note one step."""
+
+    def model_called(self, report: CallReport, /) -> None:
+        """Note one call to a model that has ended."""
 
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.metrics.metrics import short_name
+from bot.runtime.logs import short_name
 from memory.store.keys import Scope
 from tests.acceptance.buttons import CANCEL, ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig

@@ -5,7 +5,7 @@ import re
 
 import httpx2
 
-from bot.metrics.metrics import short_name
+from bot.runtime.logs import short_name
 from memory.store.keys import Scope
 from tests.acceptance.buttons import press, press_now
 from tests.acceptance.memory_model import remember_with

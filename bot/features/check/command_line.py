@@ -22,10 +22,10 @@ from bot.features.check.chat_model import check_chat, check_second
 from bot.features.check.embeddings import COMPARISON, check_embeddings
 from bot.features.check.store import STORED_DATA, check_store, one_connection
 from bot.features.check.telegram import check_telegram, check_token
-from bot.metrics.metrics import REPORTS_NEED, how_to_install
 from bot.model.models import lacks_embedding_key, lacks_fallback_key, lacks_model_key
 from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Probe, Row, Rows, StoreProbe
+from bot.runtime.error_reports import REPORTS_NEED, how_to_install
 from bot.runtime.logs import configure_logs
 from bot.runtime.process import redis_address
 from config.loading import secrets_of, unknown_names

@@ -1,20 +1,26 @@
 """Unexpected errors for a Sentry server: type, place and reference id, and nothing that was said.
 
 The text of an exception may hold anything, so it is left out, like local variables and log lines.
-Imported only if error reports are on.
+The SDK is imported only if error reports are on: it takes time and memory.
 """
 
 import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
-import sentry_sdk
-from sentry_sdk.types import Event, Hint
+import structlog
 
+from config.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+REPORTS_NEED = "sentry-sdk"
+"""What `SENTRY_DSN` needs."""
 _CLOSE_S = 1.0
 _MAX_CAUSES = 10
 _MAX_FRAMES = 100
@@ -24,10 +30,43 @@ _KEPT = frozenset(
 )
 
 
+@contextmanager
+def reporting_errors(settings: Settings) -> Iterator[None]:
+    """Report what the log calls an error while the block lasts, and an error that ends it."""
+    if settings.sentry_dsn is None:
+        yield
+        return
+    try:
+        reports = ErrorReports(settings.sentry_dsn.get_secret_value())
+    except ImportError:
+        log.warning("no error reports", advice=how_to_install(REPORTS_NEED))
+        yield
+        return
+    logging.getLogger().addHandler(reports)
+    try:
+        yield
+    except Exception as error:
+        reports.report(error, __name__)
+        raise
+    finally:
+        logging.getLogger().removeHandler(reports)
+        reports.stop()
+
+
+def how_to_install(packages: str) -> str:
+    """Return what to do if packages are missing."""
+    return (
+        f"install {packages}: pip install --require-hashes -r requirements-traces.txt "
+        "(a container: docker build --build-arg REQUIREMENTS=requirements-traces.txt .)"
+    )
+
+
 class ErrorReports(logging.Handler):
     """Reports each error of the log that has an exception; a thread of its own sends them."""
 
     def __init__(self, dsn: str) -> None:
+        import sentry_sdk  # noqa: PLC0415 - see above
+
         super().__init__(logging.ERROR)
         self._client = sentry_sdk.Client(
             dsn,
@@ -55,7 +94,7 @@ class ErrorReports(logging.Handler):
     def report(self, error: BaseException, logger: str, reference: str = "") -> None:
         """Report an error and what caused it; `reference` is the id that the person was told."""
         values = [_described(each) for each in _chain(error)]
-        event: Event = {"level": "error", "logger": logger, "exception": {"values": values[::-1]}}
+        event: Any = {"level": "error", "logger": logger, "exception": {"values": values[::-1]}}
         if reference:
             event["tags"] = {"reference": reference}
         self._client.capture_event(event)
@@ -65,10 +104,9 @@ class ErrorReports(logging.Handler):
         self._client.close(timeout=_CLOSE_S)
 
 
-def _scrubbed(event: Event, _: Hint) -> Event | None:
+def _scrubbed(event: Any, _: object) -> Any:
     """Drop every field that we did not fill ourselves; a newer SDK may add others."""
-    kept: Any = {name: value for name, value in event.items() if name in _KEPT and value}
-    return kept  # type: ignore[no-any-return]
+    return {name: value for name, value in event.items() if name in _KEPT and value}
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.metrics.metrics import reporting_errors
+from bot.runtime.error_reports import reporting_errors
 from bot.telegram.trace_context import TraceParent
 from bot.telegram.updates import from_bytes, to_bytes
 from tests.bot.telegram import raw
@@ -21,7 +21,7 @@ DSN = SecretStr("https://key@127.0.0.1/1")
 def test_a_missing_package_is_named_once_and_the_bot_runs_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "bot.metrics.error_reports", None)
+    monkeypatch.setitem(sys.modules, "sentry_sdk", None)
     with capture_logs() as log, reporting_errors(Settings(sentry_dsn=DSN)):
         pass
     assert [line["advice"].split(": ")[0] for line in log] == ["install sentry-sdk"]

@@ -6,10 +6,10 @@ from starlette.routing import Router
 
 from bot.behaviors import behaviors_of
 from bot.feature import Feature, Replacements
-from bot.metrics.metrics import Metrics, metrics_route
+from bot.features.metrics.feature import Metrics, metrics_route
 from bot.model.call import CallReport, Usage
 from bot.model.model_errors import ModelUnavailable
-from bot.turn.observers import PartSent
+from bot.turn.observers import FieldsRefused, PartSent
 from memory.behaviors.running_state import RunningState
 from memory.memory import Memory
 from memory.store.client import RedisClient
@@ -129,10 +129,10 @@ async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory
     metrics = Metrics()
     settings = Settings(_env_file=None, learn="state")
     berths = Feature(name="berths", replaces=Replacements(knowledge_base=Berth))
-    behaviors = behaviors_of(
-        settings, memory, ScriptedModel(), [berths], metrics.domain_refused
-    ).behaviors
-    [state] = [each for each in behaviors if isinstance(each, RunningState)]
+    made = behaviors_of(
+        settings, memory, ScriptedModel(), [berths], lambda s: metrics.observe(FieldsRefused(s))
+    )
+    [state] = [each for each in made.behaviors if isinstance(each, RunningState)]
     for update in ('{"number": "A-1"}', '{"number": 7}'):
         state.with_domain("", update)
     assert value(metrics, "ricordo_domain_refusals_total", source="tool") == 1

@@ -6,17 +6,11 @@ Labels are fixed words. No id and no text of a person becomes a label.
 platform every call comes through a router, so without a token every call is refused there.
 """
 
-import hashlib
 import hmac
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Protocol
 
-import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.gc_collector import GCCollector
@@ -26,14 +20,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.feature import Feature, Services
+from bot.features.metrics.settings import MetricsSettings
 from bot.model.call import CallReport
-from bot.turn.observers import Answered, Event, GaveUp, PartSent, TurnEnded, UpdateHandled
-from config.settings import Settings
+from bot.model.models import secret_of
+from bot.turn.observers import (
+    Answered,
+    Event,
+    FieldsRefused,
+    GaveUp,
+    PartSent,
+    TurnEnded,
+    UpdateHandled,
+)
 from memory.memory import Memory
 from memory.store.errors import StoreError
-from memory.store.keys import Scope
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    settings, metrics = services.own(MetricsSettings), Metrics()
+    token, on_platform = secret_of(settings.metrics_token), settings.platform is not None
+    page = metrics_route(metrics, services.memory, token, on_platform=on_platform)
+    return Feature(name="metrics", watchers=[metrics], routes=[page])
 
 
 class Metrics:
@@ -107,10 +118,6 @@ class Metrics:
         ):
             self.tokens.labels(report.kind, report.which, direction).inc(tokens)
 
-    def domain_refused(self, source: str) -> None:
-        """Count a refused update of the operator's fields; `source` is "learning" or "tool"."""
-        self.domain_refusals.labels(source).inc()
-
     def observe(self, event: Event) -> None:
         """Count one step."""
         match event:
@@ -122,6 +129,8 @@ class Metrics:
                 self.sends.labels(event.outcome).inc()
             case GaveUp():
                 self.turns.labels("apologised").inc()
+            case FieldsRefused():
+                self.domain_refusals.labels(event.source).inc()
             case TurnEnded():
                 self.turns.labels(event.outcome).inc()
                 self.phase_seconds.labels("turn").observe(event.seconds)
@@ -166,57 +175,3 @@ def _is_local(request: Request) -> bool:
         return request.client is not None and ip_address(request.client.host).is_loopback
     except ValueError:
         return False
-
-
-log = structlog.get_logger(__name__)
-
-REPORTS_NEED = "sentry-sdk"
-"""What `SENTRY_DSN` needs."""
-
-
-def short_name(secret: str, conversation: Scope) -> str:
-    """Return eight hexadecimal digits, which nobody without the secret can compute from the id."""
-    message = f"conversation {conversation.tag}".encode()
-    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()[:8]
-
-
-class Watcher(Protocol):
-    """Observes the steps of the bot and the calls to models."""
-
-    def observe(self, event: Event, /) -> None:
-        """Note one step."""
-
-    def model_called(self, report: CallReport, /) -> None:
-        """Note one call to a model that has ended."""
-
-
-@contextmanager
-def reporting_errors(settings: Settings) -> Iterator[None]:
-    """Report what the log calls an error while the block lasts, and an error that ends it."""
-    if settings.sentry_dsn is None:
-        yield
-        return
-    try:
-        from bot.metrics.error_reports import ErrorReports  # noqa: PLC0415 - takes time and memory
-    except ImportError:
-        log.warning("no error reports", advice=how_to_install(REPORTS_NEED))
-        yield
-        return
-    reports = ErrorReports(settings.sentry_dsn.get_secret_value())
-    logging.getLogger().addHandler(reports)
-    try:
-        yield
-    except Exception as error:
-        reports.report(error, __name__)
-        raise
-    finally:
-        logging.getLogger().removeHandler(reports)
-        reports.stop()
-
-
-def how_to_install(packages: str) -> str:
-    """Return what to do if packages are missing."""
-    return (
-        f"install {packages}: pip install --require-hashes -r requirements-traces.txt "
-        "(a container: docker build --build-arg REQUIREMENTS=requirements-traces.txt .)"
-    )
