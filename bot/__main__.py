@@ -97,10 +97,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         StoreError,
         'look at REDIS_URL; this command should answer PONG: redis-cli -u "$REDIS_URL" ping',
     ),
-    (
-        PortUnavailable,
-        "is the bot running already? If not, use another port: PORT=8081 make run",
-    ),
+    (PortUnavailable, "is the bot running already? If not, use another port: PORT=8081 make run"),
     (FunctionNameClash, _RENAME),
     (ToolNameClash, _RENAME),
     (BadToken, "copy TELEGRAM_BOT_TOKEN again from @BotFather: /mybots, API Token"),

@@ -251,11 +251,12 @@ class App:
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
         tasks = _start_watches(services)
-        running_on = [reloading.run(), services.models.load()]
+        running_on = [reloading.run()]
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, running.deleting)
             running_on += [worker.run(), maintenance.run(), turns.work().run()]
+            running_on.append(services.models.load())
         running_on += [task() for feature in services.features for task in feature.tasks]
         tasks += map(asyncio.create_task, running_on)
         taking_in: list[asyncio.Task[None]] = []

@@ -119,11 +119,7 @@ def _assistant_with(
         return prompt.messages
 
     agent = FunctionsBasedAgent(
-        models[0],
-        assemble,
-        toolbox.definitions,
-        settings.max_steps,
-        partial(_labels, settings),
+        models[0], assemble, toolbox.definitions, settings.max_steps, partial(_labels, settings)
     )
     turns_agent = agents_of(settings, agent, replaced.agent)
 

@@ -111,11 +111,7 @@ def learning_config(
 
 
 def built_behavior(
-    path: str,
-    scopes: Scopes,
-    knowledge_base: type[KnowledgeBase] | None,
-    *,
-    is_named: bool = False,
+    path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None, *, is_named: bool = False
 ) -> AIContextBehavior:
     """Build an operator's behavior; if its constructor takes an argument, pass it a store.
 

@@ -78,10 +78,7 @@ def call_context_of(
     """Return who speaks in which conversation now, for the hooks of the behaviors."""
     sender = asked.sender
     speaker = Person(
-        sender.id if sender.is_person else 0,
-        sender.first_name,
-        sender.last_name,
-        sender.language,
+        sender.id if sender.is_person else 0, sender.first_name, sender.last_name, sender.language
     )
     return CallContext(conversation, speaker, time.time(), is_admin)
 

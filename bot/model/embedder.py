@@ -4,11 +4,10 @@ Trouble becomes `EmbeddingsUnavailable`: recall then uses words alone and the tu
 """
 
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import orjson
 import structlog
 
@@ -23,7 +22,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from bot.model.wire import count_of, list_of, object_of
-from memory.search.embeddings import EmbeddingsUnavailable, Vectors
+from memory.search.embeddings import EmbeddingsUnavailable, Vectors, load_index
 
 log = structlog.get_logger(__name__)
 
@@ -66,15 +65,15 @@ class OpenAIEmbedder:
         which = self.client.which
         try:
             with ObservedCall("embedding", self.model, which, self.observers) as call:
-                found = np.concatenate([await self._embed(batch, call) for batch in batches])
+                found = [row for batch in batches for row in await self._embed(batch, call)]
+                await load_index()
+                given = dict(zip([number for number, _ in wanted], found, strict=True))
+                return _unit_rows(given, len(texts), self.dimensions)
         except ModelError as error:
             raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
-        out: Vectors = np.zeros((len(texts), found.shape[1]), np.float32)
-        out[[number for number, _ in wanted]] = found
-        return out
 
-    async def _embed(self, texts: Sequence[str], call: ObservedCall) -> Vectors:
-        """Return the unit rows of one batch; the time limit is for one batch."""
+    async def _embed(self, texts: Sequence[str], call: ObservedCall) -> list[object]:
+        """Return the vectors of one batch as the server sent them; the limit is for one batch."""
         dimensions = self.dimensions if self._sends_dimensions else None
         async with time_limit(self.timeout_s):
             try:
@@ -85,19 +84,13 @@ class OpenAIEmbedder:
                 log.info("parameter dropped", parameter="dimensions")
                 self._sends_dimensions = False
                 rows = await self._rows(texts, None, call)
-        if rows.ndim != 2 or len(rows) != len(texts):
+        if len(rows) != len(texts):
             raise ModelError("not one vector for each text")
-        if self.dimensions is not None and rows.shape[1] < self.dimensions:
-            raise ModelError(f"{rows.shape[1]} dimensions, {self.dimensions} asked for")
-        # A server that ignores `dimensions` sends more; the first of them are good vectors too.
-        rows = rows[:, : self.dimensions]
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-        return unit
+        return rows
 
     async def _rows(
         self, texts: Sequence[str], dimensions: int | None, call: ObservedCall
-    ) -> Vectors:
+    ) -> list[object]:
         request: dict[str, Any] = {
             "model": self.model,
             "input": list(texts),
@@ -113,20 +106,42 @@ class OpenAIEmbedder:
             found = [object_of(each) for each in list_of(answer["data"])]
             # Some servers leave the index out; the sort then keeps their order.
             found.sort(key=lambda each: count_of(each.get("index")))
-            with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite
-                rows = np.stack([_row(each["embedding"]) for each in found])
+            return [each["embedding"] for each in found]
         except (*UNREADABLE, KeyError, AnswerIncomplete) as error:
             raise NotAModel(type(error).__name__) from error
-        if not rows.size or not np.isfinite(rows).all():
-            raise NotAModel("no finite numbers")
-        return rows
 
 
-def _row(given: object) -> Vectors:
-    """Return one vector; some servers send numbers although we asked for base64."""
-    if isinstance(given, str):
-        return np.frombuffer(b64decode(given, validate=True), np.dtype("<f4")).astype(np.float32)
-    return np.asarray(given, np.float32)
+def _unit_rows(given: Mapping[int, object], count: int, dimensions: int | None) -> Vectors:
+    """Return `(count, dimensions)` unit rows, with zeros for each text that was not sent.
+
+    Some servers send numbers although we asked for base64.
+    """
+    import numpy as np  # noqa: PLC0415 - see `embeddings.py`
+
+    try:
+        with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite
+            rows = np.stack(
+                [
+                    np.frombuffer(b64decode(row, validate=True), "<f4")
+                    if isinstance(row, str)
+                    else np.asarray(row, np.float32)
+                    for row in given.values()
+                ]
+            )
+    except UNREADABLE as error:
+        raise NotAModel(type(error).__name__) from error
+    if not rows.size or not np.isfinite(rows).all():
+        raise NotAModel("no finite numbers")
+    if rows.ndim != 2:
+        raise ModelError("not one vector for each text")
+    if dimensions is not None and rows.shape[1] < dimensions:
+        raise ModelError(f"{rows.shape[1]} dimensions, {dimensions} asked for")
+    # A server that ignores `dimensions` sends more; the first of them are good vectors too.
+    rows = rows[:, :dimensions]
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Vectors = np.zeros((count, rows.shape[1]), np.float32)
+    unit[list(given)] = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    return unit
 
 
 def _clean(text: str) -> str:

@@ -26,6 +26,7 @@ from bot.parsing.processes import memory_mb
 from config.settings import Settings
 from memory.memory import MemoryOptions
 from memory.queue.turn_store import TurnTimes
+from memory.search.embeddings import index_class
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedValkey
 from memory.store.tasks import end_tasks
@@ -235,6 +236,7 @@ def run_forked(count: int, serve: Callable[[int], int]) -> int:
     process that ends is replaced. If its status is above 0, all are stopped, and it is returned.
     """
     asyncio.run(load_sdk())
+    index_class()
     gc.freeze()  # the collector writes to objects, so the kernel would copy their pages
     signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler `sigwait` may miss it
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}

@@ -23,6 +23,7 @@ from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import RENEWALS, TurnStore
 from memory.scopes.history import HistoryParts
+from memory.search.embeddings import load_index
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
@@ -123,6 +124,7 @@ class TurnWorker:
                     is_ours = await self.ready_queue.renew(wake_up)
 
         renewing = asyncio.create_task(keep_renewing())
+        loading = asyncio.create_task(load_index())  # while the turn is read
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
                 ended = await self.run_turns(wake_up)
@@ -135,7 +137,7 @@ class TurnWorker:
             except Exception:
                 log.exception("wake-up not served")
             finally:
-                await end_tasks([renewing])
+                await end_tasks([renewing, loading])
 
     async def run_turns(self, wake_up: WakeUp) -> NoTurn:
         """Run the turns of a conversation until there are no more; return why.

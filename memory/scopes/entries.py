@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from memory.scopes.sources import Erased, Source, Trust, Wording, stays
-from memory.search.hybrid import IndexRecord
+from memory.search.message_search import IndexRecord
 
 
 class ScopeEntry:

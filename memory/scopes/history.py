@@ -25,10 +25,8 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.stream import fingerprint_of
-from memory.search.arrays import Flags
-from memory.search.embeddings import QuestionVectors, Vectors
-from memory.search.hybrid import Hit
-from memory.search.message_search import EVERYTHING, RECIPE, SearchFilter, SearchResult
+from memory.search.embeddings import QuestionVectors, Vectors, load_index
+from memory.search.message_search import EVERYTHING, RECIPE, Hit, SearchFilter, SearchResult
 from memory.search.question import asks_for_all, asks_for_first, is_question
 from memory.store.commands import Command
 from memory.store.errors import LeaseLost
@@ -184,6 +182,7 @@ class ChatHistory:
         stream = self._stream
         if not stream.messages:
             return []
+        await load_index()
         query = await self._query_vector(text)
         allowed = partial(self._allowed, exclude, search_filter)
         find = partial(self._found, text, query, k, allowed, is_alone=is_alone)
@@ -196,9 +195,9 @@ class ChatHistory:
     def _found(
         self,
         text: str,
-        query: Vectors | None,
+        query: "Vectors | None",
         k: int,
-        find_allowed: Callable[[], Flags],
+        find_allowed: Callable[[], bytearray],
         *,
         is_alone: bool,
     ) -> list[SearchResult]:
@@ -206,23 +205,23 @@ class ChatHistory:
         with stream.searching:  # a row stands for its message only while it is held
             index = stream.indexed(zone)
             # Only now, because a turn may have appended messages in between.
-            allowed = find_allowed()[: len(index.ids)]
+            allowed = index.flags(find_allowed()[: len(index.ids)])
             today = datetime.fromtimestamp(time(), zone).date()
             hits = index.search(text, query, k, allowed, today)
             if not is_alone and is_question(text):
-                first = index.index.first_said(allowed) if asks_for_first(text) else []
+                first = index.first_said(allowed) if asks_for_first(text) else []
                 best = stream.messages[hits[0].row].text if hits else ""
-                related = index.index.related(hits, k // _RELATED_SHARE, allowed, best)
+                related = index.related(hits, k // _RELATED_SHARE, allowed, best)
                 hits = [*first, *hits, *related]
                 if query is None and hits and asks_for_all(text):
-                    hits += index.index.statements_of_rare_words(text, k, allowed)
+                    hits += index.statements_of_rare_words(text, k, allowed)
             once: dict[int, Hit] = {}
             for hit in hits:
                 once.setdefault(hit.row, hit)
             return [self._result(hit) for hit in once.values()]
 
-    def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
-        """Return which messages may be hit, `(len(messages),)` bool."""
+    def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> bytearray:
+        """Return one byte for each message: 1 if it may be hit, else 0."""
         stream = self._stream
         allowed = search_filter.mask(stream.messages)
         for seq in (*exclude, *self.hidden, *stream.refused):
@@ -231,7 +230,7 @@ class ChatHistory:
                 allowed[position] = False
         return allowed
 
-    async def _query_vector(self, text: str) -> Vectors | None:
+    async def _query_vector(self, text: str) -> "Vectors | None":
         """Embed the text; None if its vector could not be compared with those of the messages."""
         stream, questions = self._stream, self._parts.questions
         embedder = questions.embedder

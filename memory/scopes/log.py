@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
 import orjson
 
 from memory.message import Message
 from memory.search.embeddings import Vectors
-from memory.search.int8_rows import Int8Rows
 from memory.store.commands import Reply
 
 _UNTRUSTED = "foreign"
@@ -127,22 +125,8 @@ def paired(flat: Sequence[bytes]) -> dict[bytes, bytes]:
 
 def packed(vector: Vectors) -> bytes:
     """Return a `(dim,)` vector as a float32 scale and `dim` int8 values (absmax quantisation)."""
-    scale = np.float32(max(float(np.abs(vector).max(initial=0.0)), 1e-12) / 127)
-    return bytes(scale.tobytes() + np.rint(vector / scale).astype(np.int8).tobytes())
-
-
-def int8_rows(packed_rows: Sequence[bytes]) -> Int8Rows:
-    """Return packed vectors, all of one length, as `(n, dim)` int8 without their scales."""
-    raw = np.frombuffer(b"".join(packed_rows), np.int8)
-    return raw.reshape(len(packed_rows), -1)[:, np.dtype(np.float32).itemsize :]
-
-
-def unpacked(packed_rows: Sequence[bytes]) -> Vectors:
-    """Return `(n, dim)` float32 unit rows; a row of zeros stays zero. All rows have one length."""
-    rows = int8_rows(packed_rows).astype(np.float32)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-    return unit
+    scale = vector.dtype.type(max(float(abs(vector).max(initial=0.0)), 1e-12) / 127)
+    return bytes(scale.tobytes() + (vector / scale).round().astype("int8").tobytes())
 
 
 Columns = Mapping[bytes, bytes]

@@ -5,15 +5,18 @@ import threading
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import tzinfo
+from typing import TYPE_CHECKING
 
 import structlog
 
 from memory.message import Message
 from memory.scopes.log import Columns, message_of
-from memory.scopes.stream import EmbeddedStream, KindIndex
-from memory.search.hybrid import IndexRecord
-from memory.search.int8_rows import Int8Rows
-from memory.search.message_search import SESSION_PAUSE_S, record_of
+from memory.scopes.stream import EmbeddedStream
+from memory.search.embeddings import index_class
+from memory.search.message_search import SESSION_PAUSE_S, IndexRecord, record_of
+
+if TYPE_CHECKING:
+    from memory.search.hybrid import HybridIndex
 
 log = structlog.get_logger(__name__)
 
@@ -47,14 +50,13 @@ class MessageStream(EmbeddedStream):
         self.refused: list[int] = []
         self.session = 0
         self.searching = threading.Lock()
-        self._index = KindIndex()
+        self._index: HybridIndex | None = None
         self._sessions = 0
-        self._former: tuple[Sequence[int], Int8Rows] | None = None
 
     @property
     def nbytes(self) -> int:
         """Roughly the bytes in memory."""
-        return super().nbytes + self._index.index.nbytes
+        return super().nbytes + (self._index.nbytes if self._index else 0)
 
     @property
     def is_embedded(self) -> bool:
@@ -65,7 +67,7 @@ class MessageStream(EmbeddedStream):
     @property
     def unindexed(self) -> int:
         """How much the next search has to index first: about in messages of 200 characters."""
-        done = 0 if self.nbytes > self.max_bytes else len(self._index.ids)
+        done = len(self._index) if self._index and self.nbytes <= self.max_bytes else 0
         new = self.messages[done:]
         return len(new) + sum(len(each.text) for each in new) // _USUAL_CHARS + len(self.vectors)
 
@@ -77,10 +79,11 @@ class MessageStream(EmbeddedStream):
                 self.newest = message.seq
                 self.count += 1
 
-    def indexed(self, zone: tzinfo) -> KindIndex:
+    def indexed(self, zone: tzinfo) -> "HybridIndex":
         """Index new messages by the days of `zone`, in about 0.05 ms each; return the index."""
-        while len(self._index.ids) < len(self.messages):
-            first, chars, records = len(self._index.ids), 0, list[IndexRecord]()
+        index = self._index = self._index or index_class()()
+        while len(index) < len(self.messages):
+            first, chars, records = len(index), 0, list[IndexRecord]()
             said = self.messages[first : first + _INDEXED_AT_ONCE]
             earlier = self.messages[first - 1 if first else 0]
             for message in said:
@@ -90,18 +93,16 @@ class MessageStream(EmbeddedStream):
                 chars += len(message.text)
                 if chars > _INDEXED_CHARS_AT_ONCE:
                     break
-            self._index.extend([message.seq for message in said[: len(records)]], records)
+            index.extend(records, [message.seq for message in said[: len(records)]])
             self.shorten()
-        former, self._former = self._former, None
-        if former and former[0]:
-            self._index.put_vectors(*former)
+            index = self._index = self._index or index_class()()
         for seqs, vectors in self.vectors.taken():
-            self._index.put_vectors(seqs, vectors)
-        return self._index
+            index.put_stored(seqs, vectors)
+        return index
 
     def shorten(self) -> None:
         """Leave the oldest messages out if they take too much memory; index the others again."""
-        said, done = self.messages, len(self._index.ids)
+        said, index = self.messages, self._index
         if self.nbytes <= self.max_bytes or len(said) <= _MIN_KEPT:
             return
         room = self._text_bytes * self.max_bytes / self.nbytes / _SHORTENED_SHARE
@@ -110,13 +111,12 @@ class MessageStream(EmbeddedStream):
             first -= 1
             room -= _bytes_of(said[first])
         log.info("long conversation", searched=len(said) - first, stored=self.count)
-        if first < done and self._former is None:
-            self._former = self._index.vectors_from(first)
-        self._index, self._sessions = KindIndex(), 0
+        taken = index.stored_from(first) if index else []
+        self.vectors.wait_again(taken, said[first].seq)
+        self._index, self._sessions = None, 0
         self.messages = said[first:]
         self.refused = [seq for seq in self.refused if seq >= said[first].seq]
         self._text_bytes = sum(map(_bytes_of, self.messages))
-        self.vectors.forget_before(said[first].seq)
 
     def position(self, seq: int) -> int | None:
         """Return the position of the message with this sequence, None if it is not here."""

@@ -7,9 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import Generic, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
 from memory.scopes.fields import (
@@ -24,10 +22,13 @@ from memory.scopes.fields import (
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.passages import Chunk
-from memory.scopes.stream import EmbeddedStream, KindIndex
+from memory.scopes.stream import EmbeddedStream
 from memory.scopes.writes import ToolWrite
-from memory.search.embeddings import Vectors
+from memory.search.embeddings import Vectors, index_class
 from memory.store.keys import Scope
+
+if TYPE_CHECKING:
+    from memory.search.hybrid import HybridIndex
 
 RECIPE = "title words"
 """Part of the embedding fingerprint: with another recipe, records are embedded again."""
@@ -74,7 +75,7 @@ class ScopeMemory(EmbeddedStream):
         self._records: dict[int, Record] = {}
         self.hidden: set[int] = set()
         self._amendments: dict[int, list[int]] = {}
-        self._by_kind: dict[type[Record], KindIndex] = {}
+        self._by_kind: dict[type[Record], HybridIndex] = {}
         self._unindexed: list[Record] = []
 
     @property
@@ -88,7 +89,7 @@ class ScopeMemory(EmbeddedStream):
     @property
     def nbytes(self) -> int:
         """Roughly the bytes in memory."""
-        indexes = sum(each.index.nbytes for each in self._by_kind.values())
+        indexes = sum(each.nbytes for each in self._by_kind.values())
         return super().nbytes + indexes + self.messages.nbytes
 
     @property
@@ -161,7 +162,7 @@ class ScopeMemory(EmbeddedStream):
         return found.seq if found else 0
 
     def search(
-        self, kind: type[R], text: str, vector: Vectors | None, k: int, zone: tzinfo
+        self, kind: type[R], text: str, vector: "Vectors | None", k: int, zone: tzinfo
     ) -> list[Found[R]]:
         """Return up to `k` records about `text`, best first, then those that resemble the best one.
 
@@ -172,9 +173,9 @@ class ScopeMemory(EmbeddedStream):
             return []
         records = (self._records[each] for each in index.ids)
         is_found = (not isinstance(each, Fact) or each.is_current for each in records)
-        allowed = np.fromiter(is_found, np.bool_, len(index.ids))
+        allowed = index.flags(bytearray(is_found))
         hits = index.search(text, vector, k, allowed)
-        related = index.index.related(hits, k, allowed)
+        related = index.related(hits, k, allowed)
         found = [(hit, False) for hit in hits] + [(hit, True) for hit in related]
         return [
             Found(record, hit.score, again)
@@ -238,14 +239,14 @@ class ScopeMemory(EmbeddedStream):
                 self.hidden.add(seq) if hidden else self.hidden.discard(seq)
         return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
-    def _indexed(self, kind: type[Record], zone: tzinfo) -> KindIndex | None:
+    def _indexed(self, kind: type[Record], zone: tzinfo) -> "HybridIndex | None":
         """Index new records, and return the index of a kind; None if it has no records."""
         for each in dict.fromkeys(map(type, self._unindexed)):
             records = [record for record in self._unindexed if type(record) is each]
-            index = self._by_kind.setdefault(each, KindIndex())
-            index.extend([r.id for r in records], [r.indexed(zone) for r in records])
+            index = self._by_kind.setdefault(each, index_class()())
+            index.extend([r.indexed(zone) for r in records], [r.id for r in records])
         self._unindexed.clear()
         for record_ids, vectors in self.vectors.taken():
             for index in self._by_kind.values():  # which sets the vectors of its own records
-                index.put_vectors(record_ids, vectors)
+                index.put_stored(record_ids, vectors)
         return self._by_kind.get(kind)

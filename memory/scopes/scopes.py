@@ -38,7 +38,7 @@ from memory.scopes.log import (
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
-from memory.search.embeddings import QuestionVectors
+from memory.search.embeddings import QuestionVectors, load_index
 from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
@@ -216,6 +216,7 @@ class Scopes:
 
         Return at most `k` of them, best first, and after them those that resemble the best one.
         """
+        await load_index()
         vector, embedder = None, self._questions.embedder
         if embedder and scope_memory.fingerprint == fingerprint_of(embedder, RECIPE):
             vector = await self._questions.vector(text)

@@ -3,17 +3,10 @@
 Messages and records are kept in the same way. Entries are indexed at the next search.
 """
 
-from array import array
 from collections.abc import Iterator, Sequence
-from datetime import date
 
-import numpy as np
-
-from memory.scopes.log import Columns, StreamDelta, int8_rows
-from memory.search.arrays import Flags
-from memory.search.embeddings import Embedder, Vectors
-from memory.search.hybrid import Hit, HybridIndex, IndexRecord
-from memory.search.int8_rows import Int8Rows
+from memory.scopes.log import Columns, StreamDelta
+from memory.search.embeddings import Embedder
 
 _ROWS_AT_ONCE = 4_096
 """Vectors that are joined into one array at a time; with 512 dimensions they take 2 MB."""
@@ -57,52 +50,16 @@ class PackedRows:
             self.newest, row = newer[-1]
             self._row_bytes = len(row)
 
-    def forget_before(self, first: int) -> None:
-        """Remove the rows that wait and have an id before `first`."""
-        self._waiting = [each for each in self._waiting if each[0] >= first]
+    def wait_again(self, taken: Sequence[tuple[int, bytes]], first: int) -> None:
+        """Let rows wait again that were taken; remove those that have an id before `first`."""
+        self._waiting = [each for each in (*taken, *self._waiting) if each[0] >= first]
 
-    def taken(self) -> Iterator[tuple[Sequence[int], Int8Rows]]:
-        """Yield the ids and the `(n, dim)` rows that wait, some at a time, and remove them."""
+    def taken(self) -> Iterator[tuple[Sequence[int], Sequence[bytes]]]:
+        """Yield the ids and the rows that wait, some at a time, and remove them."""
         waiting, self._waiting = self._waiting, []
         for start in range(0, len(waiting), _ROWS_AT_ONCE):
             numbers, rows = zip(*waiting[start : start + _ROWS_AT_ONCE], strict=True)
-            yield numbers, int8_rows(rows)
-
-
-class KindIndex:
-    """The search index of one kind of entry; row n is the entry `ids[n]`, in ascending order."""
-
-    def __init__(self) -> None:
-        self.ids = array("q")
-        self.index = HybridIndex()
-
-    def extend(self, entry_ids: Sequence[int], records: Sequence[IndexRecord]) -> None:
-        """Index entries, at least one; their ascending ids are greater than those before."""
-        self.ids.extend(entry_ids)
-        self.index.extend(records)
-
-    def put_vectors(self, entry_ids: Sequence[int], rows: Int8Rows) -> None:
-        """Set the `(n, dim)` vectors of ascending entries, as far as these are indexed."""
-        ids = np.frombuffer(self.ids, np.int64)
-        at = np.searchsorted(ids, entry_ids)
-        is_held = at < len(ids)
-        is_held[is_held] = ids[at[is_held]] == np.array(entry_ids)[is_held]
-        if is_held.any():
-            self.index.put_packed(at[is_held], rows[is_held])
-
-    def vectors_from(self, row: int) -> tuple[Sequence[int], Int8Rows]:
-        """Return the ids from a row on that have vectors, and these vectors, `(n, dim)`."""
-        rows, vectors = self.index.packed_from(row)
-        return [self.ids[each] for each in rows], vectors
-
-    def search(
-        self, text: str, query: Vectors | None, k: int, allowed: Flags, asked_on: date | None = None
-    ) -> list[Hit]:
-        """Return up to `k` hits, best first; by words alone if the vectors have another length."""
-        try:
-            return self.index.search(text, query, k, allowed, asked_on)
-        except ValueError:  # the model has changed, and not all entries are embedded again
-            return self.index.search(text, None, k, allowed, asked_on)
+            yield numbers, rows
 
 
 class EmbeddedStream:

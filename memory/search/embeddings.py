@@ -1,20 +1,24 @@
-"""The border to the embedding model, and a small cache of question vectors.
+"""The border to the embedding model, a small cache of question vectors; imports the index late.
 
-The SDK behind it lives in `bot`.
+The SDK behind it lives in `bot`. An idle bot needs no numpy, which takes 16 MB. So it is imported
+with the index, by `index_class`; what is imported at the start names its types only.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import partial
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from memory.text.internal_model import ModelTrouble
 
-Vectors = npt.NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from memory.search.hybrid import HybridIndex
+
+Vectors: TypeAlias = "npt.NDArray[np.float32]"
 
 _MAX_CACHED = 64
 _MAX_WAIT_S = 2.5
@@ -38,6 +42,20 @@ class Embedder(Protocol):
         ...
 
 
+@cache
+def index_class() -> "type[HybridIndex]":
+    """Import the index, which takes 0.05 s."""
+    from memory.search.hybrid import HybridIndex  # noqa: PLC0415 - see above
+
+    return HybridIndex
+
+
+async def load_index() -> None:
+    """Import the index in a thread, so that the event loop goes on."""
+    if not index_class.cache_info().currsize:
+        await asyncio.to_thread(index_class)
+
+
 class QuestionVectors:
     """Embeds questions; searches that ask for the same one at the same time share one call."""
 
@@ -45,7 +63,7 @@ class QuestionVectors:
         self.embedder = embedder
         self._asked: OrderedDict[tuple[str, str], asyncio.Task[Vectors]] = OrderedDict()
 
-    async def vector(self, text: str) -> Vectors | None:
+    async def vector(self, text: str) -> "Vectors | None":
         """Return `(dimensions,)` float32; None without a model, in trouble, or after 2.5 s."""
         if self.embedder is None:
             return None

@@ -13,17 +13,18 @@ The unit is a standard deviation of the dense scores; the names are those of `We
 without any evidence in the conversation finds nothing (the floor). No storage and no I/O.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 
 from memory.search.arrays import Flags, Floats, GrowingArray, Positions, best_positions
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.int8_rows import Int8Rows, quantised
+from memory.search.int8_rows import NO_SCALE, int8_rows, quantised
 from memory.search.lexical import LexicalIndex, LexicalScores
+from memory.search.message_search import Hit, IndexRecord
 from memory.search.question import QUESTION_MARKS, is_question
 from memory.search.sessions import Sessions
 from memory.search.times import Times
@@ -36,43 +37,15 @@ _MIN_CLOSENESS = -2.0
 """If all records are alike, their cosines hardly vary, and any question would seem far away."""
 
 
-class IndexRecord(NamedTuple):
-    """What is indexed of one record of a session, which stand together; `text` has the speaker.
-
-    The words of `said_on` are indexed with the text, in the language of the text. `vector`: a unit
-    vector, `(dimensions,)` float32; None until `put_vector`. It is a tuple and not a dataclass,
-    because a cold start makes one of each message, and tuples are made faster.
-    """
-
-    text: str
-    session: int
-    by_assistant: bool = False
-    vector: Floats | None = None
-    said_on: date | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One record that was found: its row, its score, and what each retriever added to it.
-
-    `is_boosted`: words of its neighbors count more than its own.
-    """
-
-    row: int
-    score: float = 0.0
-    lexical: float = 0.0
-    dense: float = 0.0
-    is_boosted: bool = False
-
-
 class HybridIndex:
     """Both retrievers over the records of one conversation, in the order in which they were said.
 
-    A row is the position of a record. No record is ever deleted: after an erasure a new index is
-    built. One index serves one thread at a time.
+    A row is the position of a record; row n is the entry `ids[n]`, in ascending order. No record is
+    ever deleted: after an erasure a new index is built. One index serves one thread at a time.
     """
 
     def __init__(self, weights: Weights = DEFAULTS) -> None:
+        self.ids = array("q")
         self._weights = weights
         self._sessions = Sessions()
         self._lexical = LexicalIndex(self._sessions, weights)
@@ -100,14 +73,18 @@ class HybridIndex:
         self.extend([record])
         return len(self) - 1
 
-    def extend(self, records: Sequence[IndexRecord]) -> None:
-        """Index at least one record; raise `ValueError` if a vector has another width."""
+    def extend(self, records: Sequence[IndexRecord], ids: Iterable[int] | None = None) -> None:
+        """Index at least one record; raise `ValueError` if a vector has another width.
+
+        The ids are greater than those before. Without ids, the rows are the ids.
+        """
         weights, vocabulary = self._weights, self._lexical.vocabulary
         said = vocabulary.read([words_of(record.text) for record in records])
         asks = np.array([each.text.rstrip().endswith(QUESTION_MARKS) for each in records])
         by_assistant = np.array([each.by_assistant for each in records])
         days = [each.said_on for each in records]
         self._dense.extend([each.vector for each in records])
+        self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
         self._lexical.extend(said, np.where(by_assistant, weights.assistant_words, 1.0), days)
         self._sessions.extend([r.session for r in records], asks & ~by_assistant, ~by_assistant)
         self._times.extend(vocabulary.tell_times(said), days, by_assistant)
@@ -115,19 +92,31 @@ class HybridIndex:
         self._prior.extend(-penalty)
 
     def put_vector(self, row: int, vector: Floats) -> None:
-        """Set the vector of one record, as `put_packed` does with several."""
+        """Set the vector of one record, as `put_stored` does with several."""
         self._dense.put_packed(np.array([row]), quantised(vector)[None])
 
-    def put_packed(self, rows: Positions, packed: Int8Rows) -> None:
-        """Set the vectors of ascending rows, at least one, `(n, dimensions)` int8.
+    def put_stored(self, entry_ids: Sequence[int], packed_rows: Sequence[bytes]) -> None:
+        """Set the vectors of ascending entries, as they are stored, as far as these are indexed.
 
         Raise `ValueError` if the vectors have another width than those before.
         """
-        self._dense.put_packed(rows, packed)
+        known = np.frombuffer(self.ids, np.int64)
+        at = np.searchsorted(known, entry_ids)
+        is_held = known.take(at, mode="clip") == np.array(entry_ids)
+        if is_held.any():
+            self._dense.put_packed(at[is_held], int8_rows(packed_rows)[is_held])
 
-    def packed_from(self, row: int) -> tuple[Positions, Int8Rows]:
-        """Return the rows from `row` on that have vectors, and these, `(n, dimensions)` int8."""
-        return self._dense.packed_from(row)
+    def stored_from(self, row: int) -> list[tuple[int, bytes]]:
+        """Return the ids from `row` on that have vectors, and these as they are stored."""
+        rows, vectors = self._dense.packed_from(row)
+        return [
+            (self.ids[at], NO_SCALE + row.tobytes()) for at, row in zip(rows, vectors, strict=True)
+        ]
+
+    @staticmethod
+    def flags(allowed: bytearray) -> Flags:
+        """Return as an array which rows may be found: one byte for each, 1 or 0."""
+        return np.frombuffer(allowed, np.bool_)
 
     def search(
         self,
@@ -144,8 +133,8 @@ class HybridIndex:
         they still boost their neighbors and count as evidence. A short text that asks nothing finds
         only records that have the rarest of its known words themselves. Weak evidence without a
         vector finds only records with a rare word of the question, or beside these. "Last summer"
-        is the one before `asked_on`, nothing without it. Raise `ValueError` for a vector of another
-        width.
+        is the one before `asked_on`, nothing without it. A vector of another width is left out: the
+        model has changed, and not all entries are embedded again.
         """
         if not len(self) or k < 1:
             return []
@@ -156,7 +145,8 @@ class HybridIndex:
         self._times.add_to(scores, question, then)
         near = None
         if vector is not None and self.vectors:
-            near = self._dense.scores(vector, _if_allowed(scores, allowed))
+            with suppress(ValueError):
+                near = self._dense.scores(vector, _if_allowed(scores, allowed))
         asks_then = then is not None and is_question(question)
         if not asks_then and not self._is_above_floor(found, near):
             return []

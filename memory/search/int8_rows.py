@@ -4,7 +4,7 @@ A product converts a block of rows at a time, which then still is in the process
 takes no longer than it would with float32 rows, which are four times as large.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,8 @@ Int8Rows = npt.NDArray[np.int8]
 """`(n, dimensions)` int8: vectors by their directions; their lengths do not matter."""
 Signs = npt.NDArray[np.uint64]
 
+NO_SCALE: Final = bytes(4)
+"""Stored vectors begin with a float32 scale, which a cosine does not need."""
 _BLOCK_ROWS: Final = 512
 """Rows that a product converts at once; with 512 dimensions they take 1 MB as float32."""
 
@@ -25,6 +27,20 @@ def quantised(vector: Floats) -> Int8Rows:
     largest = max(float(np.abs(vector).max(initial=0.0)), 1e-12)
     direction: Int8Rows = np.rint(vector * np.float32(127 / largest)).astype(np.int8)
     return direction
+
+
+def int8_rows(packed_rows: Sequence[bytes]) -> Int8Rows:
+    """Return stored vectors, all of one length, as `(n, dim)` int8."""
+    raw = np.frombuffer(b"".join(packed_rows), np.int8)
+    return raw.reshape(len(packed_rows), -1)[:, len(NO_SCALE) :]
+
+
+def unpacked(packed_rows: Sequence[bytes]) -> Floats:
+    """Return `(n, dim)` float32 unit rows; a row of zeros stays zero. All rows have one length."""
+    rows = int8_rows(packed_rows).astype(np.float32)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Floats = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    return unit
 
 
 def product(matrix: Int8Rows, question: Floats, rows: Positions | None = None) -> Floats:

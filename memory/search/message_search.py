@@ -5,20 +5,49 @@ Values only. The search itself runs in `memory.scopes.history`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from math import inf
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory.message import Message
-from memory.search.arrays import Flags
-from memory.search.hybrid import IndexRecord
+
+if TYPE_CHECKING:
+    from memory.search.arrays import Floats
 
 RECIPE = "speaker words"
 """Part of the embedding fingerprint: with another recipe, messages are embedded again."""
 
 SESSION_PAUSE_S = 3600
 """A silence of more than this many seconds ends a session."""
+
+
+class IndexRecord(NamedTuple):
+    """What is indexed of one record of a session, which stand together; `text` has the speaker.
+
+    The words of `said_on` are indexed with the text, in the language of the text. `vector`: a unit
+    vector, `(dimensions,)` float32; None until `put_vector`. It is a tuple and not a dataclass,
+    because a cold start makes one of each message, and tuples are made faster.
+    """
+
+    text: str
+    session: int
+    by_assistant: bool = False
+    vector: "Floats | None" = None
+    said_on: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One record that was found: its row, its score, and what each retriever added to it.
+
+    `is_boosted`: words of its neighbors count more than its own.
+    """
+
+    row: int
+    score: float = 0.0
+    lexical: float = 0.0
+    dense: float = 0.0
+    is_boosted: bool = False
 
 
 def embedded_text(message: Message) -> str:
@@ -93,20 +122,16 @@ class SearchFilter:
     speaker: str = ""
     only_photos: bool = False
 
-    def mask(self, messages: Sequence[Message]) -> Flags:
-        """Return `(len(messages),)` bool: which messages may be found."""
+    def mask(self, messages: Sequence[Message]) -> bytearray:
+        """Return one byte for each message: 1 if it may be found, else 0."""
         if self == EVERYTHING:
-            return np.ones(len(messages), np.bool_)
+            return bytearray(b"\1") * len(messages)
         speaker = self.speaker.casefold()
-        return np.fromiter(
-            (
-                self.since <= m.sent_at < self.until
-                and speaker in (m.sender_name or m.role).casefold()
-                and (bool(m.photo) or not self.only_photos)
-                for m in messages
-            ),
-            np.bool_,
-            len(messages),
+        return bytearray(
+            self.since <= m.sent_at < self.until
+            and speaker in (m.sender_name or m.role).casefold()
+            and (bool(m.photo) or not self.only_photos)
+            for m in messages
         )
 
 

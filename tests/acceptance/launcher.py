@@ -35,6 +35,7 @@ _IMPORTED_LATE = (
     "bot.commands.used_memories",
     "bot.parsing.formats",
     "httpcore2",
+    "memory.search.hybrid",
     "numpy.ma",
     "openai.lib.streaming.chat",
     "openai.resources.chat.completions",

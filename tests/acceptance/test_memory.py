@@ -106,9 +106,7 @@ async def test_a4_a_long_question_recalls_k_messages_and_never_itself(webhook_ri
     assert rig.model.log.refusals == []
 
 
-async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(
-    webhook_rig: Rig,
-) -> None:
+async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(webhook_rig: Rig) -> None:
     """An odd limit leaves one message out; a short history is shown from its first message."""
     rig = webhook_rig
     await rig.start(window_messages=5, openai_embedding_model="off", recall_k=0)

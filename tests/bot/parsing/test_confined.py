@@ -68,8 +68,9 @@ def test_windows_has_no_limits_and_files_are_read_all_the_same() -> None:
 
 def test_the_bots_own_process_loads_no_parser() -> None:
     """What is not loaded parses nothing, and takes no memory. The SDK is loaded after the start."""
-    parsers = ("PIL", "pypdf", "lxml", "docx", "pptx", "openpyxl", "trafilatura", "openai")
-    code = f"import bot.app, sys; print([name for name in {parsers} if name in sys.modules])"
+    late = ("PIL", "pypdf", "lxml", "docx", "pptx", "openpyxl", "trafilatura", "openai", "numpy")
+    code = "import bot.app, sys; bot.features._modules('feature'); "
+    code += f"print([name for name in {late} if name in sys.modules])"
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True, env=env

@@ -60,7 +60,7 @@ def test_a_conversation_that_grows_too_long_keeps_its_newest_messages_and_their_
         stream.vectors.extend([(seq, np.float32(1).tobytes() + quantised(vectors[seq]).tobytes())])
         if seq % 100 == 0:
             index = stream.indexed(UTC)
-            assert index.index.vectors == len(stream.messages)
+            assert index.vectors == len(stream.messages)
     assert stream.nbytes <= MAX_BYTES
     assert stream.is_embedded
     assert stream.count == 2_000

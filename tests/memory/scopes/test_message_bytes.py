@@ -30,10 +30,10 @@ def test_a_warm_message_takes_at_most_1600_bytes_beside_the_vocabulary() -> None
             [(seq, random.randbytes(4 + DIMENSIONS)) for seq in range(1, MESSAGES + 2)]
         )
         index = stream.indexed(UTC)
-        index.index.search(texts[0], None, 8)
+        index.search(texts[0], None, 8)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert index.index.vectors == MESSAGES + 1
+    assert index.vectors == MESSAGES + 1
     assert held / MESSAGES <= MAX_BYTES
     assert stream.nbytes / MESSAGES <= MAX_BYTES

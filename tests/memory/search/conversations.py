@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from memory.search.arrays import Flags, Floats
-from memory.search.hybrid import Hit, HybridIndex, IndexRecord
+from memory.search.hybrid import HybridIndex
+from memory.search.message_search import Hit, IndexRecord
 
 WIDTH = 12
 

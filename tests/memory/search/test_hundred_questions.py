@@ -2,7 +2,8 @@
 
 import pytest
 
-from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.hybrid import HybridIndex
+from memory.search.message_search import IndexRecord
 
 SAID = {
     "German": "Gestern habe ich {} gesehen",

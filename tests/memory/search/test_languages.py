@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.hybrid import HybridIndex
+from memory.search.message_search import IndexRecord
 
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text("utf-8"))
 ASKED = (

@@ -5,7 +5,8 @@ from datetime import date
 import numpy as np
 import pytest
 
-from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.hybrid import HybridIndex
+from memory.search.message_search import IndexRecord
 from memory.search.question import (
     NamedDays,
     asks_for_all,

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 
 from memory.search.arrays import Floats
-from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.hybrid import HybridIndex
+from memory.search.message_search import IndexRecord
 from tests.memory.search.conversations import (
     conversations,
     index_of,

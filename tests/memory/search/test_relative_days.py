@@ -4,7 +4,8 @@ from datetime import date
 
 import pytest
 
-from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.hybrid import HybridIndex
+from memory.search.message_search import IndexRecord
 from memory.search.relative_days import Anchored, anchored, last_months, relative_periods
 
 TODAY = date(2026, 11, 22)

@@ -12,21 +12,8 @@ from bot.playground.raw_updates import find_entities
 from tests.servers.bot_api.chats import Chat, Message
 from tests.servers.bot_api.contents import find_quote
 from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
-from tests.servers.bot_api.shapes import (
-    chat_shape,
-    message_shape,
-    reaction_shape,
-    user_shape,
-)
-from tests.servers.bot_api.values import (
-    Entity,
-    Media,
-    MediaKind,
-    Quote,
-    Topic,
-    Upload,
-    User,
-)
+from tests.servers.bot_api.shapes import chat_shape, message_shape, reaction_shape, user_shape
+from tests.servers.bot_api.values import Entity, Media, MediaKind, Quote, Topic, Upload, User
 from tests.servers.bot_api.world import Press, World
 
 # Telegram's own accounts, which are the senders of messages that a chat writes.
