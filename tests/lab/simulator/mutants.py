@@ -113,7 +113,7 @@ MUTANTS = (
             often=("late", "pause"),
             alone=True,
         ),
-        since=60,
+        since=139,
     ),
     Mutant(
         "a forgetting drops the index although newer messages need it",
@@ -124,6 +124,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
+        since=11,
     ),
     Mutant(
         "a refused holder deletes what others count as sent",
@@ -136,7 +137,7 @@ MUTANTS = (
             *("text", "new"),
             often=("repeated", "pause", "late"),
         ),
-        since=130,
+        since=167,
     ),
     Mutant(
         "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
@@ -146,12 +147,13 @@ MUTANTS = (
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
         _acting(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")), "text", "clear"),
-        since=24,
+        since=54,
     ),
     Mutant(
         "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
         _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
+        since=17,
     ),
     Mutant(
         "late updates from before a clear are accepted",
@@ -161,6 +163,7 @@ MUTANTS = (
             *("text", "clear"),
             often=("late",),
         ),
+        since=12,
     ),
     Mutant(
         "learning does not check for erasures",
@@ -193,7 +196,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
-        since=33,
+        since=153,
     ),
     Mutant(
         "the newest updates are taken first",
@@ -225,7 +228,7 @@ MUTANTS = (
         "giving up sends no notice",
         "every update is answered",
         _bot(broken_bots.SilentBot),
-        since=5,
+        since=22,
     ),
     Mutant(
         "after an unknown part nothing more is sent",
@@ -259,11 +262,13 @@ MUTANTS = (
         "no answer is appended",
         "an answer is remembered once",
         _lua(("commit", _APPENDED, "for _, message in ipairs({messages[1]}) do")),
+        since=10,
     ),
     Mutant(
         "a turn takes updates of several people",
         "a turn is one sender's messages or one command",
         _lua(*((script, " or sender ~= first_sender", "") for script in _BEGINNING)),
+        since=6,
     ),
     Mutant(
         "a command is taken together with other updates",
@@ -299,6 +304,7 @@ MUTANTS = (
         "an edit leaves the turn to the worker that has read the old words",
         "no send begins after a clear",
         _acting(_lua(("edit_entry", "redis.call('DEL', LEASE)", "")), "text", "edit"),
+        since=6,
     ),
     Mutant(
         "an edit changes a message whose reply is stored",
@@ -308,6 +314,7 @@ MUTANTS = (
             *("text", "edit"),
             often=("pause",),
         ),
+        since=7,
     ),
     Mutant(
         "a question that is answered again stays in the history",
@@ -324,7 +331,7 @@ MUTANTS = (
         "a reply that replaces another is sent below it",
         "a replaced reply leaves the chat",
         _bot(broken_bots.AppendingBot),
-        since=8,
+        since=21,
     ),
     Mutant(
         "a stop marks nothing",
@@ -339,7 +346,7 @@ MUTANTS = (
             ("outbox", "if why then return why end", ""),
             ("renew", "return interruption(request) or 'ok'", "return 'ok'"),
         ),
-        since=66,
+        since=158,
     ),
     Mutant(
         "an erased question may be asked again",
@@ -348,6 +355,7 @@ MUTANTS = (
             _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
             *("text", "edit", "delete_message"),
         ),
+        since=70,
     ),
     Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
     Mutant(
@@ -369,6 +377,6 @@ MUTANTS = (
         "a clear leaves the reminders",
         "no send begins after a clear",
         _reminding(_lua(("clear", "return not kept or seq < first_kept", "return false"))),
-        since=5,
+        since=11,
     ),
 )
