@@ -118,9 +118,7 @@ class Memory:
 
     def enable_learning(self, config: LearningConfig) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
-        self._learner = ConversationLearner(
-            self.store, self.scopes, self.tokens, self._vectors, config
-        )
+        self._learner = ConversationLearner(self.histories, self.correcting, self._vectors, config)
         self.consent = Consent(self.scopes, self.correcting, config.with_domain)
 
     async def take_layout(self) -> None:

@@ -16,20 +16,19 @@ from typing import Literal
 import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
+from memory.erasure.correcting import Correcting
 from memory.learning.batch_learner import BatchLearner
 from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, pause_after, progress_of
 from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest, LearningPause, WaitingWrite
-from memory.scopes.scopes import Scopes
+from memory.scopes.history import HistoryParts
 from memory.store.commands import Command, ScriptCall
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
-from memory.store.store import Store
 from memory.store.tasks import end_tasks
 from memory.text.internal_model import InternalModel, ModelTrouble
-from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
@@ -71,20 +70,18 @@ class ConversationLearner:
 
     def __init__(
         self,
-        store: Store,
-        scopes: Scopes,
-        tokens: TokenCounter,
+        parts: HistoryParts,
+        correcting: Correcting,
         vectors: VectorLearner | None,
         config: LearningConfig,
     ) -> None:
-        self._store = store
-        self._scopes = scopes
+        self._store, self._scopes = store, scopes = parts.store, parts.scopes
         self._vectors = vectors
         self._model = config.model
         self._model_name = config.model_name
         self._behaviors = tuple(config.behaviors)
-        self._writer = ToolWriter(store, scopes, config.with_domain)
-        self._batches = BatchLearner(store, scopes, tokens, self._behaviors)
+        self._writer = ToolWriter(store, scopes, correcting, config.with_domain)
+        self._batches = BatchLearner(store, scopes, parts.tokens, self._behaviors)
 
     async def run_round(self, conversation: Scope, noted: float | None = None) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.

@@ -230,10 +230,12 @@ class ToolWriter:
     `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
     """
 
-    def __init__(self, store: Store, scopes: Scopes, with_domain: WithDomain) -> None:
+    def __init__(
+        self, store: Store, scopes: Scopes, correcting: Correcting, with_domain: WithDomain
+    ) -> None:
         self._store = store
         self._scopes = scopes
-        self._correcting = Correcting(store, scopes)
+        self._correcting = correcting
         self._with_domain = with_domain
 
     async def carry_out(self, progress: Progress) -> Progress:

@@ -352,6 +352,9 @@ async def test_several_facts_are_erased_together_after_one_yes(
     left = ["Ann rows"] if agrees else ["Ann sails", "Ann rows", "Ann swims"]
     assert [fact.text for fact in (await memory.scopes.read(ANNS)).facts] == left
     assert left_marks == ([1, 3, 9] if agrees else [])
+    await talk(memory, "forget rowing", closing=Closing(writes=to_json([ForgetRecord(2)])))
+    await memory.learn(HERE)
+    assert left_marks[-1:] == [2]  # as well if a tool erases it
 
 
 async def test_another_embedding_model_embeds_records_again(
