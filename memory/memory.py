@@ -101,11 +101,11 @@ class Memory:
         )
         self.work = WorkItems(self.store)
         self._erased_until = b"-"
-        self.correcting = Correcting(self.store, self.scopes)
-        self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
+        self.correcting = Correcting(self.scopes)
+        self.forgetting = Forgetting(self.scopes, self.mailbox, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
-        self.exporter = Exporter(self.store, self.scopes)
+        self.exporter = Exporter(self.scopes)
         self.histories = HistoryParts(
             store=self.store,
             scopes=self.scopes,
@@ -113,7 +113,7 @@ class Memory:
             questions=questions,
             tail=options.tail,
         )
-        self._vectors = VectorLearner(self.store, embedder) if embedder else None
+        self._vectors = VectorLearner(self.scopes, embedder) if embedder else None
         self.enable_learning(LearningConfig())
 
     def enable_learning(self, config: LearningConfig) -> None:

@@ -20,7 +20,6 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
 from memory.store.keys import Scope
-from memory.store.store import Store
 
 _EXCHANGE = 2
 """Messages of an exchange."""
@@ -35,9 +34,9 @@ class Correcting:
     fact is deleted or gets other words, so that what follows from it can go first.
     """
 
-    def __init__(self, store: Store, scopes: Scopes) -> None:
-        self._client = store.client
-        self._keys = store.keys
+    def __init__(self, scopes: Scopes) -> None:
+        self._client = scopes.store.client
+        self._keys = scopes.store.keys
         self._scopes = scopes
         self.fact_leaves: list[Callable[[Scope, int], Awaitable[None]]] = []
 

@@ -20,7 +20,6 @@ from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
-from memory.store.store import Store
 
 MAX_BYTES = 8 * 2**20
 """Bytes of a file, so that sending it takes less time than a lease."""
@@ -49,9 +48,9 @@ class Exporter:
     `parts` are those of features.
     """
 
-    def __init__(self, store: Store, scopes: Scopes) -> None:
-        self._client = store.client
-        self._keys = store.keys
+    def __init__(self, scopes: Scopes) -> None:
+        self._client = scopes.store.client
+        self._keys = scopes.store.keys
         self._scopes = scopes
         self.parts: list[ExportPart] = []
 

@@ -29,7 +29,6 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
-from memory.store.store import Store
 
 _PAGE = 1_000
 
@@ -44,10 +43,10 @@ class Forgetting:
     `messages_leave` is called before single messages are erased.
     """
 
-    def __init__(self, store: Store, scopes: Scopes, mailbox: Mailbox, tail: int) -> None:
+    def __init__(self, scopes: Scopes, mailbox: Mailbox, tail: int) -> None:
+        self._store = store = scopes.store
         self._client = store.client
         self._keys = store.keys
-        self._store = store
         self._mailbox = mailbox
         self._scopes = scopes
         self._tail = tail

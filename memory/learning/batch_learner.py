@@ -35,7 +35,6 @@ from memory.scopes.fields import Digest
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.message_search import SESSION_PAUSE_S
-from memory.store.store import Store
 from memory.text.internal_model import InputRefused, InternalModel
 from memory.text.message_lines import NAMELESS, speaker_name
 from memory.text.shape import AnswerShape, PartInvalid
@@ -61,12 +60,10 @@ class BatchLearner:
 
     def __init__(
         self,
-        store: Store,
         scopes: Scopes,
         tokens: TokenCounter,
         behaviors: Sequence[LearningBehavior],
     ) -> None:
-        self._store = store
         self._scopes = scopes
         self._tokens = tokens
         self._behaviors = behaviors
@@ -126,7 +123,7 @@ class BatchLearner:
         for behavior in self.within(progress):
             watermark = progress.watermark(behavior)
             if watermark not in answered:
-                answered[watermark] = await answered_after(self._store, progress, watermark)
+                answered[watermark] = await answered_after(self._scopes, progress, watermark)
             if newer := answered[watermark]:
                 quiet_s = max(0.0, progress.now - newer[-1].sent_at)
                 ended = first_session(newer, progress.session, progress.now)
@@ -185,7 +182,7 @@ class BatchLearner:
             learned = [each.name for each in here.all(Digest) if each.seq <= by_all]
             writes[here].append(Write(removed=learned))
         by_scope = {target: together(several) for target, several in writes.items()}
-        return await progress_after(self._store, self._scopes, progress, by_scope)
+        return await progress_after(self._scopes, progress, by_scope)
 
 
 def _check_size(learned: Learned) -> None:
@@ -266,7 +263,7 @@ _MAX_PAGES = 50
 """At most this many pages without an answered exchange are skipped."""
 
 
-async def answered_after(store: Store, progress: Progress, watermark: int) -> list[Message]:
+async def answered_after(scopes: Scopes, progress: Progress, watermark: int) -> list[Message]:
     """Return the answered messages after a watermark, oldest first, at most one page.
 
     Only messages that the round has not read at its beginning are read from the store. Messages
@@ -277,7 +274,7 @@ async def answered_after(store: Store, progress: Progress, watermark: int) -> li
     if said is not None:
         return _learnable(said, progress)
     for _ in range(_MAX_PAGES):
-        page = await messages_after(store, progress, watermark, _PAGE)
+        page = await messages_after(scopes, progress, watermark, _PAGE)
         found = _learnable(page, progress)
         if found or len(page) < _PAGE:
             return found

@@ -75,13 +75,13 @@ class ConversationLearner:
         vectors: VectorLearner | None,
         config: LearningConfig,
     ) -> None:
-        self._store, self._scopes = store, scopes = parts.store, parts.scopes
+        self._scopes, self._store = parts.scopes, parts.store
         self._vectors = vectors
         self._model = config.model
         self._model_name = config.model_name
         self._behaviors = tuple(config.behaviors)
-        self._writer = ToolWriter(store, scopes, correcting, config.with_domain)
-        self._batches = BatchLearner(store, scopes, parts.tokens, self._behaviors)
+        self._writer = ToolWriter(parts.scopes, correcting, config.with_domain)
+        self._batches = BatchLearner(parts.scopes, parts.tokens, self._behaviors)
 
     async def run_round(self, conversation: Scope, noted: float | None = None) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
@@ -130,9 +130,7 @@ class ConversationLearner:
             return progress, noted
         reading_due = ("ZSCORE", store.keys.learning, conversation.tag)
         lease = {"token": token, "lease_ms": _LEASE_MS}
-        progress, [due] = await progress_of(
-            store, self._scopes, conversation, reading_due, lease=lease
-        )
+        progress, [due] = await progress_of(self._scopes, conversation, reading_due, lease=lease)
         return progress, due
 
     async def _held(self, conversation: Scope) -> Progress | None:

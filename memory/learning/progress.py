@@ -18,7 +18,6 @@ from memory.scopes.scopes import Scopes
 from memory.store.commands import Command, Reply
 from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
-from memory.store.store import Store
 
 _FIRST_PAUSE_S = 60
 _MAX_PAUSE_S = 86_400
@@ -108,7 +107,6 @@ def pause_after(failures: int) -> float:
 
 
 async def progress_of(
-    store: Store,
     scopes: Scopes,
     conversation: Scope,
     *first: Command,
@@ -128,8 +126,8 @@ async def progress_of(
         held = scopes.cursor(conversation)
         after = {"after": held.message} if held.message else {}
         request = {"cursor": held.of_records, "max": _MAX_NEW, **after, **(lease or {})}
-        reading = store.call("read_unlearned", conversation, request)
-        *read, unlearned = await store.client.pipeline(
+        reading = scopes.store.call("read_unlearned", conversation, request)
+        *read, unlearned = await scopes.store.client.pipeline(
             [*first, *map(scopes.reading, others), reading]
         )
         if not unlearned:
@@ -160,18 +158,18 @@ async def progress_of(
     ), replies
 
 
-async def messages_after(store: Store, progress: Progress, seq: int, count: int) -> list[Message]:
+async def messages_after(scopes: Scopes, progress: Progress, seq: int, count: int) -> list[Message]:
     """Return the next messages that were said while memory was on, oldest first.
 
     Raise `NotWritten` if something was erased since the conversation was read, because the scope of
     a person would accept what rests on erased messages.
     """
     here = progress.here
-    keys = store.keys.scope(here.scope)
+    keys = scopes.store.keys.scope(here.scope)
     page = ("XRANGE", keys.log, f"({seq}-0", "+", "COUNT", count)
     # Read after the messages: if memory is on then, it was on when they were said.
     switch = ("HMGET", keys.meta, "epoch", "erasure", "off_at")
-    entries, meta = await store.client.pipeline([page, switch])
+    entries, meta = await scopes.store.client.pipeline([page, switch])
     if version_of(meta) != here.version:
         raise NotWritten(here.scope.tag)
     messages = (message_of(seq_of(entry), fields) for entry, fields in entries)
@@ -179,7 +177,7 @@ async def messages_after(store: Store, progress: Progress, seq: int, count: int)
 
 
 async def progress_after(
-    store: Store, scopes: Scopes, progress: Progress, writes: Mapping[ScopeMemory, Write]
+    scopes: Scopes, progress: Progress, writes: Mapping[ScopeMemory, Write]
 ) -> Progress:
     """Write in one round trip, and return the progress as it is then; raise `NotWritten`.
 
@@ -188,7 +186,7 @@ async def progress_after(
     """
     if await scopes.write_all(writes):
         return replace(progress, now=time())
-    progress, _ = await progress_of(store, scopes, progress.conversation)
+    progress, _ = await progress_of(scopes, progress.conversation)
     return progress
 
 

@@ -28,7 +28,6 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 from memory.store.keys import Scope
-from memory.store.store import Store
 
 WithDomain = Callable[[str, str], str]
 
@@ -230,10 +229,7 @@ class ToolWriter:
     `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
     """
 
-    def __init__(
-        self, store: Store, scopes: Scopes, correcting: Correcting, with_domain: WithDomain
-    ) -> None:
-        self._store = store
+    def __init__(self, scopes: Scopes, correcting: Correcting, with_domain: WithDomain) -> None:
         self._scopes = scopes
         self._correcting = correcting
         self._with_domain = with_domain
@@ -260,11 +256,11 @@ class ToolWriter:
         for write in wanted:
             await self._correcting.delete_fact(progress.conversation, write.record_id)
         if wanted:
-            progress, _ = await progress_of(self._store, self._scopes, progress.conversation)
+            progress, _ = await progress_of(self._scopes, progress.conversation)
         return progress
 
     async def _write(self, progress: Progress, to: ScopeMemory, write: Write) -> Progress:
-        return await progress_after(self._store, self._scopes, progress, {to: write})
+        return await progress_after(self._scopes, progress, {to: write})
 
     async def _remember(self, progress: Progress, turn: str) -> Progress:
         # The facts were read first. An erasure that removes a waiting write also refuses this one.

@@ -12,10 +12,10 @@ from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
 from memory.scopes.log import StreamDelta, packed
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import Embedder
 from memory.search.message_search import RECIPE, embedded_text
-from memory.store.store import Store
 
 _BATCH = 128
 _HOLD_S = 3_600.0
@@ -38,8 +38,8 @@ class _Stream:
 class VectorLearner:
     """Embeds messages and records with one model."""
 
-    def __init__(self, store: Store, embedder: Embedder) -> None:
-        self._store = store
+    def __init__(self, scopes: Scopes, embedder: Embedder) -> None:
+        self._scopes = scopes
         self.embedder = embedder
         self._replaced: dict[tuple[str, str], float] = {}  # by scope and stream: when
 
@@ -57,13 +57,15 @@ class VectorLearner:
         last = progress.embedded if before == fingerprint else 0
         stream = _Stream("messages", progress.here, fingerprint, before, last)
         said = progress.said_after(last)
-        page = await messages_after(self._store, progress, last, _BATCH) if said is None else said
+        page = await messages_after(self._scopes, progress, last, _BATCH) if said is None else said
         learned = 0
         while page:
             texts = ((each.seq, embedded_text(each)) for each in page if not each.is_refused)
             learned += await self._embed(stream, texts)
             last = page[-1].seq
-            page = await messages_after(self._store, progress, last, _BATCH) if said is None else ()
+            page = (
+                await messages_after(self._scopes, progress, last, _BATCH) if said is None else ()
+            )
         return learned
 
     async def learn_records(self, scope: ScopeMemory) -> int:
@@ -84,7 +86,7 @@ class VectorLearner:
         replaced = (stream.of.scope.tag, stream.name)
         if replaces and monotonic() - self._replaced.get(replaced, -_HOLD_S) < _HOLD_S:
             return 0
-        keys, (epoch, erasure) = self._store.keys.scope(stream.of.scope), stream.of.version
+        keys, (epoch, erasure) = self._scopes.store.keys.scope(stream.of.scope), stream.of.version
         rows_key = keys.record_vectors if stream.name == "records" else keys.vectors
         texts = [(entry_id, text) for entry_id, text in entries if text]
         for start in range(0, len(texts), _BATCH):
@@ -99,7 +101,7 @@ class VectorLearner:
                 "after": stream.last,
                 "ids": ids,
             }
-            vectors, learn = list(map(packed, rows)), self._store.scripts["learn_vectors"]
+            vectors, learn = list(map(packed, rows)), self._scopes.store.scripts["learn_vectors"]
             answer = await learn((keys.meta, rows_key), request, *vectors)
             if answer == b"refused":
                 raise NotWritten(stream.of.scope.tag)

@@ -72,7 +72,7 @@ class Scopes:
         conversation_bytes: int = sys.maxsize,
         zone: tzinfo = UTC,
     ) -> None:
-        self._store = store
+        self.store = store
         self._questions = questions
         self.zone = zone
         self.conversation_bytes = conversation_bytes
@@ -125,13 +125,13 @@ class Scopes:
     def reading(self, scope: Scope) -> ScriptCall:
         """Return the call that reads what is new in a scope, for a pipeline."""
         request = {"cursor": self.cursor(scope).of_records, "max": _PAGE}
-        return self._store.call("read_scope", scope, request)
+        return self.store.call("read_scope", scope, request)
 
     async def read(self, scope: Scope) -> ScopeMemory:
         """Read the fields and records of a scope, as they are stored now."""
         while True:
             before = self.cursor(scope)
-            [answer] = await self._store.client.pipeline([self.reading(scope)])
+            [answer] = await self.store.client.pipeline([self.reading(scope)])
             scope_memory = self.join(scope, Delta.of(answer), _PAGE)
             if scope_memory.is_whole:
                 return scope_memory
@@ -145,8 +145,8 @@ class Scopes:
 
     async def read_newest(self, conversation: Scope) -> list[Message]:
         """Return the newest 200 messages of a conversation, newest first."""
-        log = self._store.keys.scope(conversation).log
-        entries = await self._store.client.call(
+        log = self.store.keys.scope(conversation).log
+        entries = await self.store.client.call(
             *("XREVRANGE", log, "+", "-", "COUNT", _PAGE_OF_MESSAGES)
         )
         return [message_of(seq_of(entry), fields) for entry, fields in entries]
@@ -169,7 +169,7 @@ class Scopes:
         memory, and because other turns go on between two pages. Long conversations are read and
         indexed one after the other, because indexing one with many made-up words takes 100 MB.
         """
-        keys = self._store.keys.scope(conversation)
+        keys = self.store.keys.scope(conversation)
         names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
         versions: set[tuple[Reply, ...]] = set()
         is_whole = is_long = False
@@ -187,7 +187,7 @@ class Scopes:
                     for key, seq in newest.items()
                 ]
                 version = ("HMGET", keys.meta, *names)
-                answers = await self._store.client.pipeline([version, *pages, version])
+                answers = await self.store.client.pipeline([version, *pages, version])
                 before, log, vectors, after = answers
                 versions |= {tuple(before), tuple(after)}
                 page = StreamDelta(
@@ -262,10 +262,10 @@ class Scopes:
         commands: list[Command | ScriptCall] = []
         for scope_memory, write in writes.items():
             contents: list[Arg] = []
-            request = request_of(scope_memory, write, contents) | {"ttl_s": self._store.ttl_s}
-            writing = self._store.call("write", scope_memory.scope, request, *contents)
+            request = request_of(scope_memory, write, contents) | {"ttl_s": self.store.ttl_s}
+            writing = self.store.call("write", scope_memory.scope, request, *contents)
             commands += (self._index(scope_memory.scope), writing)
-        answers = (await self._store.client.pipeline(commands))[1::2]
+        answers = (await self.store.client.pipeline(commands))[1::2]
         done = zip(writes.items(), answers, strict=True)
         whole = [take_over(*write, answer) for write, answer in done]
         return all(whole)
@@ -280,7 +280,7 @@ class Scopes:
         contents: list[Arg] = []
         wanted = {
             "receipt": revision.receipt_id,
-            "ttl_s": self._store.ttl_s,
+            "ttl_s": self.store.ttl_s,
             "epoch": epoch,
             "erasure": erasure,
             "newest": str(scope_memory.newest),
@@ -301,7 +301,7 @@ class Scopes:
             contents += revision.entry
             wanted["entry"] = len(contents)
         is_noted = await self._note(scope_memory, revision)
-        answer = orjson.loads(await self._store.run("revise", scope, wanted, *contents))
+        answer = orjson.loads(await self.store.run("revise", scope, wanted, *contents))
         self.drop(scope)
         if answer["outcome"] == "gone":
             raise LeaseLost(scope.tag)
@@ -310,7 +310,7 @@ class Scopes:
         # If Redis was too full for the note, the erasure has made room for it.
         if not is_noted and not await self._note(scope_memory, revision):
             raise StoreFull("the journal of erasures has no space")
-        await self._store.tell_erased(scope)
+        await self.store.tell_erased(scope)
         return Receipt.of(answer["counts"])
 
     async def cut(self, scope: Scope, conversation: Scope) -> int:
@@ -318,32 +318,32 @@ class Scopes:
 
         Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that it still accepts.
         """
-        meta = self._store.keys.scope(conversation).meta
-        generation, clears = await self._store.client.call("HMGET", meta, "generation", "epoch")
+        meta = self.store.keys.scope(conversation).meta
+        generation, clears = await self.store.client.call("HMGET", meta, "generation", "epoch")
         epoch = int(generation or 0) + int(clears or 0)
-        request = {"tag": conversation.tag, "epoch": epoch, "ttl_s": self._store.ttl_s}
-        await self._store.run("cut", scope, request)
+        request = {"tag": conversation.tag, "epoch": epoch, "ttl_s": self.store.ttl_s}
+        await self.store.run("cut", scope, request)
         return epoch
 
     def renewal(self, scope_memory: ScopeMemory) -> list[Command | ScriptCall]:
         """Return the commands that renew the expiry of a scope, at most once an hour."""
-        if time() - scope_memory.renewed_at < min(3_600, self._store.ttl_s / 24):
+        if time() - scope_memory.renewed_at < min(3_600, self.store.ttl_s / 24):
             return []
         scope_memory.renewed_at, scope = time(), scope_memory.scope
-        return [self._index(scope), self._store.call("touch", scope, {"ttl_s": self._store.ttl_s})]
+        return [self._index(scope), self.store.call("touch", scope, {"ttl_s": self.store.ttl_s})]
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision erases; return false if Redis is full."""
         scope, after = scope_memory.scope, int(scope_memory.version[1] or 0) + 1
         if revision.entry:
-            mailbox = self._store.keys.scope(scope).mailbox
-            if await self._store.client.call("ZSCORE", mailbox, revision.entry[0]) is None:
+            mailbox = self.store.keys.scope(scope).mailbox
+            if await self.store.client.call("ZSCORE", mailbox, revision.entry[0]) is None:
                 return True  # nothing will be erased: the revision is refused, or a repeat
-        return await self._store.journal.note_parts(scope, after, revision.taken)
+        return await self.store.journal.note_parts(scope, after, revision.taken)
 
     def _index(self, scope: Scope) -> Command:
         """Add the scope to the index that erasures read; to be sent before anything is stored."""
-        return ("ZADD", self._store.keys.index_of(scope), int(time()), scope.tag)
+        return ("ZADD", self.store.keys.index_of(scope), int(time()), scope.tag)
 
 
 def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:

@@ -378,7 +378,7 @@ async def test_a_merged_fact_without_its_first_source_has_the_words_of_the_next_
     fact = Fact(0, f"Has a friend, {CANARY}", (source(1),), 1.0)
     await write(memory, ANNS, fact, again, Fact(0, "Has a cat", (source(3),), 3.0))
     vectors = memory.keys.scope(ANNS).record_vectors
-    learner = VectorLearner(memory.store, WordsEmbedder())
+    learner = VectorLearner(memory.scopes, WordsEmbedder())
     await learner.learn_records(await memory.scopes.read(ANNS))
     before = await store.call("XRANGE", vectors, "-", "+")
     await forget(memory, 1)
