@@ -55,12 +55,7 @@ class MemoryOptions:
 
 
 class Memory:
-    """The services of one bot's memory, as attributes; other classes get the ones they use.
-
-    `erased` is set when this process has erased something. `noted` has an event for each
-    topic of notes, which is set when there is something new to look at. `on_erased` are called with
-    a scope in which any process has erased something, so that other caches drop its words.
-    """
+    """The services of one bot's memory, as attributes; other classes get the ones they use."""
 
     def __init__(
         self,
@@ -73,8 +68,10 @@ class Memory:
         self.client = client
         self.keys = Keys(bot_id)
         self.scripts = Scripts(client)
-        self.erased = asyncio.Event()
+        self.erased = asyncio.Event()  # set when this process has erased something
+        # Called with a scope in which a process has erased something: other caches drop its words.
         self.on_erased: list[Callable[[Scope], None]] = []
+        # By topic of notes, set when there is something new to look at.
         self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens

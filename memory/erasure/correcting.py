@@ -30,14 +30,14 @@ _MAX_WORDINGS = 10
 class Correcting:
     """Deletes facts, synopses and the running state of one conversation; edits and moves facts.
 
-    A `fact_id` is a shown id (`memory/scopes/fact_lists.py`). `fact_leaves` is called before a
-    fact is deleted or gets other words, so that what follows from it can go first.
+    A `fact_id` is a shown id (`memory/scopes/fact_lists.py`).
     """
 
     def __init__(self, scopes: Scopes) -> None:
         self._client = scopes.store.client
         self._keys = scopes.store.keys
         self._scopes = scopes
+        # Called before a fact is deleted or gets other words: what follows from it can go first.
         self.fact_leaves: list[Callable[[Scope, int], Awaitable[None]]] = []
 
     async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...]:

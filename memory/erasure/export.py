@@ -43,16 +43,13 @@ ExportPart = Callable[[Scope, ScopeMemory], Awaitable[Mapping[str, object]]]
 
 
 class Exporter:
-    """Makes exports of the present content; the files are not stored.
-
-    `parts` are those of features.
-    """
+    """Makes exports of the present content; the files are not stored."""
 
     def __init__(self, scopes: Scopes) -> None:
         self._client = scopes.store.client
         self._keys = scopes.store.keys
         self._scopes = scopes
-        self.parts: list[ExportPart] = []
+        self.parts: list[ExportPart] = []  # of features
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
         """Return a file with all that was learned and the newest messages that fit."""

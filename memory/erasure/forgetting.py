@@ -38,10 +38,7 @@ Change = tuple[bytes, bytes]
 
 
 class Forgetting:
-    """Carries out erasures; an erased state is learned again from the newest `tail` messages.
-
-    `messages_leave` is called before single messages are erased.
-    """
+    """Carries out erasures; an erased state is learned again from the newest `tail` messages."""
 
     def __init__(self, scopes: Scopes, mailbox: Mailbox, tail: int) -> None:
         self._store = store = scopes.store
@@ -50,6 +47,7 @@ class Forgetting:
         self._mailbox = mailbox
         self._scopes = scopes
         self._tail = tail
+        # Called before single messages are erased.
         self.messages_leave: list[Callable[[Scope, Collection[int]], Awaitable[None]]] = []
 
     async def clear(

@@ -64,10 +64,7 @@ BeforeErasure = Callable[[Scope], Awaitable[None]]
 
 
 class Jobs:
-    """Starts jobs and runs them to their end.
-
-    `forgets` are those of features: each erases with a job what its feature stores outside scopes.
-    """
+    """Starts jobs and runs them to their end."""
 
     def __init__(
         self, store: Store, mailbox: Mailbox, forgetting: Forgetting, usage: UsageStore
@@ -78,6 +75,7 @@ class Jobs:
         self._mailbox = mailbox
         self._forgetting = forgetting
         self._usage = usage
+        # Those of features: each erases with a job what its feature stores outside of scopes.
         self.forgets: list[Callable[[Job], Awaitable[None]]] = []
 
     async def start_job(self, job: Job) -> bool:

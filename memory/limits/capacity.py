@@ -47,16 +47,14 @@ async def read_fill_level(client: RedisClient, default_limit: int) -> FillLevel:
 class Ballast:
     """A key that takes up memory and is freed when Redis is full, so that running turns can finish.
 
-    `is_allocated` and `is_released` are what this process has seen last. While the ballast is
-    released, intake must be closed, because new messages would use up the freed memory.
+    While it is released, intake must be closed: new messages would use up the freed memory.
     """
 
     def __init__(self, store: Store) -> None:
         self._client = store.client
         self._key = store.keys.ballast
         self._release = store.scripts["release_ballast"]
-        self.is_released = False
-        self.is_allocated = False
+        self.is_released = self.is_allocated = False  # as this process has seen it last
 
     async def refresh(self) -> None:
         """See what other processes have done."""
@@ -108,18 +106,14 @@ SendAlert = Callable[[CapacityAlert, FillLevel], Awaitable[bool]]
 
 
 class CapacityMonitor:
-    """Watches the capacity of Redis for one bot.
-
-    `default_limit` is the number of bytes of a Redis that does not tell its limit; 0 means unknown.
-    `samples` are what this process has seen in the last two hours, with times in Unix seconds,
-    oldest first.
-    """
+    """Watches the capacity of Redis for one bot."""
 
     def __init__(self, store: Store, default_limit: int) -> None:
         self.ballast = Ballast(store)
         self._store = store
-        self._default_limit = default_limit
+        self._default_limit = default_limit  # of a Redis that does not tell it; 0: unknown
         self._lease = store.lease(store.keys.capacity_lease, _LEASE_MS)
+        # What this process has seen in the last two hours (Unix seconds), oldest first.
         self.samples: deque[tuple[float, FillLevel]] = deque(maxlen=_MAX_SAMPLES)
         self._seen: Level | None = None
 

@@ -7,15 +7,12 @@ from memory.store.store import Store
 
 
 class Members:
-    """The ids in Redis that this process has read.
-
-    `removed` are the people who were in when this process read before. Whoever drops what they have
-    waiting also empties it.
-    """
+    """The ids in Redis that this process has read."""
 
     def __init__(self, store: Store) -> None:
         self.admitted: frozenset[int] = frozenset()
         self.refused: frozenset[int] = frozenset()
+        # People who were in before. Whoever drops what they have waiting also empties it.
         self.removed: set[int] = set()
         self._client = store.client
         self._key = store.keys.access

@@ -44,13 +44,7 @@ class TurnTimes:
 
 
 class TurnStore:
-    """Runs the steps of turns. A turn writes only through these.
-
-    A lease lasts `lease_s` unless it is renewed. `signals` tell at once what `renew` and
-    `write_outbox` would find out later. `room` returns how
-    many bytes an outbox with files may have. `learning_due` has the due times that commits of this
-    process stored, for conversations of which it has everything; the next learning takes them out.
-    """
+    """Runs the steps of turns. A turn writes only through these."""
 
     def __init__(self, store: Store, times: TurnTimes, tail: int, usage: UsageStore) -> None:
         self._store = store
@@ -58,8 +52,11 @@ class TurnStore:
         self.lease_s = times.lease_ms / 1000
         self._tail = tail
         self._usage = usage
+        # Due times that commits of this process stored, for conversations of which it has
+        # everything. The next learning takes them out.
         self.learning_due: dict[Scope, float] = {}
-        self.room: Callable[[], int] = lambda: 2**24
+        self.room: Callable[[], int] = lambda: 2**24  # bytes that an outbox with files may have
+        # They tell at once what `renew` and `write_outbox` would find out later.
         self.signals = Signals(store.client, store.keys.signals)
 
     async def acquire(
