@@ -44,19 +44,15 @@ _SIGNS_TELL: Final = np.float32(0.85)
 
 @dataclass(frozen=True, slots=True)
 class DenseScores:
-    """What the vector of a question found.
+    """What the vector of a question found; scores are `(rows,)` float32."""
 
-    `rows`: ascending, the records that were scored: all, or some with their neighbors.
-    `standard`: `(rows,)` float32, the cosine without the mean vector, in standard deviations from
-    the average record; 0 for a record without a vector. `stand_for`: `(rows,)` float32: each row
-    counts as this many records in the mean and deviation of all. `closeness`: the best plain
-    cosine, in standard deviations from the cosines of distant records. It is comparable between
-    models.
-    """
-
-    rows: Positions
+    rows: Positions  # ascending, the records that were scored: all, or some with their neighbors
+    # The cosine without the mean vector, in standard deviations from the average record; 0 for a
+    # record without a vector.
     standard: Floats
-    stand_for: Floats
+    stand_for: Floats  # each row counts as so many records in the mean and deviation of all
+    # The best plain cosine, in standard deviations from the cosines of distant records. It is
+    # comparable between models.
     closeness: float
 
 

@@ -41,22 +41,15 @@ _MAX_WORDS: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """What the words of a question found; scores are `(records,)` float32.
+    """What the words of a question found, except function words; scores are `(records,)`."""
 
-    `own`: by the words of the record itself. `boosted`: by its words and those of its neighbors.
-    `known`: share of the question's idf mass that occurs anywhere in the conversation, 0 to 1.
-    `covered`: share that the best record covers, 0 to 1. `words`: how many words of the question
-    are not function words. `near`: which records have one of these words that few records have, or
-    stand beside one, `(records,)` bool. `rarest`: which have that word of these which fewest have.
-    """
-
-    own: Floats
-    boosted: Floats
-    known: float
-    covered: float
-    words: int
-    near: Flags
-    rarest: Positions
+    own: Floats  # by the words of the record itself
+    boosted: Floats  # by its words and those of its neighbors
+    known: float  # share of the question's idf mass that the conversation has, 0 to 1
+    covered: float  # share that the best record covers, 0 to 1
+    words: int  # of the question
+    near: Flags  # records that have a word which few have, or stand beside one
+    rarest: Positions  # records that have that word of these which fewest have
 
 
 class LexicalIndex:
