@@ -1,4 +1,4 @@
-"""The ready queue: wake-ups that say which conversations (or jobs) have work; lost ones again.
+"""The ready queue: wake-ups that name conversations (or jobs) with work; it sends lost ones again.
 
 It is one stream with one consumer group. A wake-up stays pending with one worker until that
 worker acknowledges it. If the worker dies, another one reclaims the wake-up. A wake-up carries only
