@@ -27,7 +27,6 @@ from bot.telegram.errors import (
     TelegramError,
     UnreadableUpdate,
 )
-from bot.telegram.trace_context import trace_of_update
 from bot.telegram.updates import (
     AlbumPart,
     ButtonPress,
@@ -41,6 +40,7 @@ from bot.telegram.updates import (
     TopicNamed,
     Update,
     to_bytes,
+    trace_of_update,
 )
 from memory.limits.capacity import Ballast
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull, NamedBy, Outcome

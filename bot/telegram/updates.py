@@ -5,6 +5,8 @@ sender, and everything behind intake uses it.
 """
 
 import unicodedata
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -121,7 +123,7 @@ class IncomingMessage:
     `forwarded_at` is when. `unseen` names the photo, video or sound whose caption the text is.
     `edited_at` is when it got this text, 0 if it was never edited; `update_id` is then that of the
     edit. `replaced` is set once a question is to be answered again; it then holds the text.
-    `trace` is its trace as `trace_context` writes it, "" if nobody traces. `agreed` is the nonce of
+    `trace` is its trace, "" if nobody traces. `agreed` is the nonce of
     a question about a tool; then the message is the pressed button, and its text the label. `album`
     is Telegram's id of the album that it was sent in, "" for none.
     """
@@ -276,6 +278,12 @@ ImmediateUpdate = (
 )
 Update = ImmediateUpdate | AlbumPart | TopicNamed | Ignored
 
+
+trace_of_update: ContextVar[Callable[[], str]] = ContextVar("trace_of_update", default=str)
+"""Returns the trace of the update that this task takes in; "" if nobody traces.
+
+Passed by context, because intake knows no observers. Only a message that is stored asks for it.
+"""
 
 _DEFAULTS = [field.default for field in fields(IncomingMessage)]
 

@@ -26,13 +26,13 @@ from opentelemetry.trace import (
     SpanContext,
     SpanKind,
     StatusCode,
-    TraceFlags,
+    get_current_span,
     set_span_in_context,
 )
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bot.model.call import CallReport
-from bot.telegram.trace_context import TraceParent, trace_of_update
-from bot.telegram.updates import from_bytes
+from bot.telegram.updates import from_bytes, trace_of_update
 from bot.turn.observers import (
     AgentRan,
     Event,
@@ -52,6 +52,9 @@ _SERVICE = "ricordo"
 _EXPORT_S = 5.0
 """For one request to the collector, if `OTEL_EXPORTER_OTLP_TIMEOUT` is not set."""
 _CLOSE_S = 1.5
+
+_TRACE_PARENT = TraceContextTextMapPropagator()
+_FIELD = "traceparent"  # of https://www.w3.org/TR/trace-context/
 
 Attributes = Mapping[str, str | int]
 
@@ -106,12 +109,10 @@ class _Intake:
     span: Span | None = None
 
     def __call__(self) -> str:
-        """Return the packed trace for the message that is stored."""
-        self.span = self.span or self.begin(self.began_ns)
-        context = self.span.get_span_context()
-        if not context.is_valid:
-            return ""
-        return TraceParent(context.trace_id, context.span_id, context.trace_flags).pack()
+        """Return the trace for the message that is stored."""
+        self.span, carrier = self.span or self.begin(self.began_ns), dict[str, str]()
+        _TRACE_PARENT.inject(carrier, set_span_in_context(self.span, Context()))
+        return carrier.get(_FIELD, "")
 
 
 def exporter_to(endpoint: str) -> OTLPSpanExporter:
@@ -248,11 +249,8 @@ def _just(seconds: float) -> tuple[float, float]:
 def _parent_of(entry: Entry) -> SpanContext | None:
     """Return the span of the intake of a message; None if it was not traced."""
     try:
-        trace = TraceParent.unpack(from_bytes(entry.body).trace)
+        carrier = {_FIELD: from_bytes(entry.body).trace}
     except (KeyError, TypeError, ValueError):  # a turn that is given up may hold anything
         return None
-    if trace is None:
-        return None
-    return SpanContext(
-        trace.trace_id, trace.span_id, is_remote=True, trace_flags=TraceFlags(trace.flags)
-    )
+    found = get_current_span(_TRACE_PARENT.extract(carrier, Context())).get_span_context()
+    return found if found.is_valid else None
