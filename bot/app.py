@@ -30,7 +30,6 @@ from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models, secret_of
 from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
-from bot.runtime.false_claims import FalseClaims
 from bot.runtime.logs import short_name
 from bot.runtime.maintenance import Maintenance
 from bot.runtime.periodic import BudgetWatch, CapacityWatch, ModelWatch, repeat, watch_clock
@@ -170,7 +169,7 @@ class App:
             opened = self._outside.telegram(settings, memory, self._health)
             telegram = await stack.enter_async_context(opened)
             chat = telegram.chat
-            learned: list[AfterLearning] = [FalseClaims(memory, chat, self._sentences).correct]
+            learned: list[AfterLearning] = []
             learner = BackgroundLearner(memory.learn, learned, self._observe)
             services = replace(
                 Services.of(settings, memory, chat, self._sentences, models),

@@ -16,11 +16,9 @@ from bot.turn.give_up import GiveUp
 from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
 from bot.turn.revision import RevisionStep
-from bot.turn.save_claims import CheckedAgent
 from bot.turn.tool_questions import AgreedRun
 from bot.turn.turn import AfterTurn, TurnRunner
 from bot.turn.worker import TurnWorker
-from memory.behaviors.learning_mode import LearningModes
 
 _MAX_SEND_S = 10.0
 
@@ -79,9 +77,12 @@ class TurnBuilder:
             drafts = partial(draft_of, chat, sentences)
             drafting = TypingIndicator(chat, settings.turn_timeout_s, drafts)
         quota = QuotaStep(memory.quotas, services.budget, sentences)
-        agent = CheckedAgent(
+        agent = AgentStep(
             assistant.run,
-            LearningModes(memory.scopes).mode,
+            loader,
+            sentences,
+            drafting,
+            self.observe,
             AgreedRun(memory.questions, assistant.run_tools),
             [note for feature in features for note in feature.notes],
             [finish for feature in features for finish in feature.finishes],
@@ -92,5 +93,5 @@ class TurnBuilder:
             CommandStep(commands, sentences, services.admission).answer,
             quota.answer,
             FileSteps(files, services.permits, services.files, at_work, sentences).answer,
-            AgentStep(agent, loader, sentences, drafting, self.observe).answer,
+            agent.answer,
         ]

@@ -40,6 +40,7 @@ FEATURES = (
     Listed("links", lambda s: s.web == "read"),
     Listed("pictures"),
     Listed("reminders"),
+    Listed("claims"),
     Listed("imports", lambda s: getattr(s, "documents", "off") != "off"),
     Listed("documents", lambda s: s.documents != "off"),
     Listed("topics"),

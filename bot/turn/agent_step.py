@@ -1,12 +1,14 @@
 """The agent's reply to one message: load its context, run the agent, make the parts."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_urlsafe
 
 import structlog
 
+from bot.agent.agent import RunAgent
 from bot.commands.consent import confirmations, questions
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
@@ -17,15 +19,13 @@ from bot.reply.split import said_with, with_attached, with_line
 from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Observer, StepBegan
-from bot.turn.outbox import QUESTION_ALONE, Outbox
+from bot.turn.outbox import QUESTION_ALONE, Finish, Note, Outbox
 from bot.turn.request import Request
-from bot.turn.save_claims import NOTHING_KEPT, CheckedAgent
-from bot.turn.tool_questions import question_text, with_question
+from bot.turn.tool_questions import AgreedRun, question_text, with_question
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import digest
 from memory.behaviors.trust import is_answer_untrusted
 from memory.behaviors.user_facts import question_for
-from memory.message import CLAIM
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, StillTrue, ToolWrite, to_json
 
@@ -39,11 +39,14 @@ _MAX_USED = 64
 class AgentStep:
     """Answers every message that reaches it."""
 
-    agent: CheckedAgent
+    run: RunAgent
     loader: ContextLoader
     sentences: Sentences
     at_work: TypingIndicator
     observe: Observer
+    agreed: AgreedRun | None = None  # runs tools that ask first; without it there is none
+    notes: Sequence[Note] = ()  # of features
+    finishes: Sequence[Finish] = ()  # of features
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
         """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
@@ -53,11 +56,11 @@ class AgentStep:
             context = await self.loader.load(request, history)
             load_s = time.time() - context.now
             self.observe(StepBegan("model"))
-            agreed = self.agent.agreed
+            agreed = self.agreed
             if request.last.agreed and not (agreed and await agreed.bring(request, context)):
                 return Outbox(request.to, (), is_unread=True)
             try:
-                finish = await self.agent.run(context)
+                finish = await self.run(context)
                 reply = finish.text
             except BaseException as error:
                 failure = summary(error)
@@ -71,7 +74,7 @@ class AgentStep:
             if asked:
                 to = (request.language, outbox.parts, request.message.sender_id)
                 outbox = replace(outbox, parts=with_question(self.sentences, *to, asked))
-            for change in self.agent.finishes:
+            for change in self.finishes:
                 outbox = await change(request, outbox)
             return outbox
 
@@ -79,7 +82,7 @@ class AgentStep:
         """Return the reply, with a line or a question for each thing that tools want written."""
         language, is_reply = request.language, context.tool_question is None
         say, words = partial(self.sentences.say, language), partial(self.sentences.text, language)
-        below = [await note(request, context, text) for note in self.agent.notes]
+        below = [await note(request, context, text) for note in self.notes]
         asked = tuple(part for each in below for part in each.questions)
         parts, is_whole = await reply_parts(request.run.before + text, words)
         if asked and not request.run.before and text.strip() == QUESTION_ALONE:
@@ -99,10 +102,8 @@ class AgentStep:
         # A question before a tool runs is our text: it claims nothing.
         corrections = [each.correction for each in below if each.correction and is_reply]
         is_checked = is_reply and not corrections
-        claim = await self.agent.correction(context, text) if is_checked else ""
         lines = [*self._not_seen(request), *confirmations(self.sentences, language, writes)]
         lines += [*(part for each in below for part in each.lines), *corrections[:1]]
-        lines += say(claim) if claim not in ("", NOTHING_KEPT) else ()
         lines += say("off.mark") if request.is_off_record else ()
         is_rich = is_whole and not lines and not request.run.before and is_worth_rich(text, parts)
         rich_parts = len(parts) if is_rich else 0
@@ -116,7 +117,7 @@ class AgentStep:
         steps = () if is_asking else context.completed_steps
         if not (is_asking or learned) and (aged := await _aged(request, context, text)):
             asked, writes = questions(self.sentences, language, aged), [*writes, *aged]
-        used = [f"{CLAIM}{language}"] if claim == NOTHING_KEPT else []
+        codes = [code for each in below for code in each.codes] if is_checked else []
         in_chat = partial(replace, chat_id=request.to.chat_id, topic_id=request.to.topic_id)
         return Outbox(
             request.to,
@@ -128,7 +129,7 @@ class AgentStep:
             is_untrusted=is_answer_untrusted(context),
             rich_parts=rich_parts,
             work=replace(context.work, added=[*map(in_chat, context.work.added)]).encode(),
-            used=" ".join((*used, *context.used[:_MAX_USED])),
+            used=" ".join((*codes, *context.used[:_MAX_USED])),
         )
 
     def _not_seen(self, request: Request) -> list[Part]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from bot.commands.sentences import Sentences
 from bot.features.reminders.tools import KIND
+from bot.turn.claims import called, patterns_in, says_any
 from bot.turn.outbox import Below
 from bot.turn.request import Request
-from bot.turn.save_claims import called, patterns_in, says_any
 from memory.behaviors.context import AgentContext
 from memory.work.item import WorkItem
 from memory.work.items import WorkItems

@@ -18,9 +18,9 @@ from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_m
 from bot.reply.parts import Button, Part
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress
+from bot.turn.claims import called
 from bot.turn.outbox import Below
 from bot.turn.request import Request
-from bot.turn.save_claims import called
 from memory.behaviors.context import AgentContext
 from memory.behaviors.trust import DOCUMENTS_HEADING
 from memory.erasure.questions import NotConfirmed

@@ -12,7 +12,6 @@ from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Event
 from bot.turn.request import Request
-from bot.turn.save_claims import CheckedAgent
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
@@ -51,7 +50,7 @@ class Watched:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
         loader = ContextLoader(AIContextBehavior(), chat, window, recall_k=2)
         sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=60)
-        step = AgentStep(CheckedAgent(run_agent), loader, sentences, at_work, self.events.append)
+        step = AgentStep(run_agent, loader, sentences, at_work, self.events.append)
         return (await step.answer(REQUEST, self._history)).said
 
     @property

@@ -28,7 +28,6 @@ from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
-from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import AfterTurn, TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehaviorManager
@@ -149,7 +148,7 @@ class SimulatedBot:
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
             CommandStep(commands.answer, sentences, services.admission).answer,
-            AgentStep(CheckedAgent(model.run), loader, sentences, at_work, ignore).answer,
+            AgentStep(model.run, loader, sentences, at_work, ignore).answer,
         ]
         give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
         self._turn = TurnRunner(

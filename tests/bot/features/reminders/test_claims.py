@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from bot.commands.sentences import Sentences
+from bot.features.claims.feature import claims_to_have_saved
 from bot.features.reminders.claims import PromiseNote, promises_to_remind
 from bot.language.catalogue import Catalogue
-from bot.turn.save_claims import claims_to_have_saved
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep
 from memory.message import Message
@@ -16,8 +16,8 @@ from memory.scopes.history import ChatHistory
 from memory.store.client import RedisClient
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import WorkItems
+from tests.bot.features.claims.test_claims import HERE, NO_CLAIMS, step
 from tests.bot.playground.bare_memory import bare_memory
-from tests.bot.turn.test_save_claims import HERE, NO_CLAIMS, step
 from tests.memory.work.test_items import store as store_items
 
 SENTENCES = Sentences(Catalogue())

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.turn.save_claims import NOTHING_KEPT, CheckedAgent, claims_to_have_saved
+from bot.commands.sentences import Sentences
+from bot.features.claims.feature import ClaimNote, claims_to_have_saved
+from bot.features.claims.later import NOTHING_KEPT
+from bot.language.catalogue import Catalogue
 from memory.behaviors.context import AgentContext
-from memory.behaviors.learning_mode import Mode
-from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
+from memory.behaviors.learning_mode import LearningModes
+from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import Remember
 from memory.store.client import RedisClient
@@ -40,7 +43,7 @@ class Claiming:
     """An agent that claims to have saved something, after these steps and writes."""
 
     history: ChatHistory
-    mode: Mode = "explicit"
+    modes: LearningModes
 
     async def correction(
         self,
@@ -49,16 +52,10 @@ class Claiming:
         is_off_record: bool = False,
         says: str = "I've saved that.",
     ) -> str:
-        async def run_agent(_: AgentContext) -> FinishAction:
-            return FinishAction(says)
-
-        async def mode_of(_: Scope) -> Mode:
-            return self.mode
-
         context = AgentContext(HERE, self.history, 0, is_off_record=is_off_record)
         context.completed_steps += steps
         context.writes += writes
-        return await CheckedAgent(run_agent, mode_of).correction(context, says)
+        return await ClaimNote(self.modes, Sentences(Catalogue())).correction(context, says)
 
 
 def step(tool: str, *, failed: bool = False, reads: bool = False) -> CompletedStep:
@@ -70,7 +67,9 @@ async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may
     store: RedisClient,
 ) -> None:
     memory = await bare_memory(store)
-    agent = Claiming(await ChatHistory.read(memory.histories, HERE))
+    modes = LearningModes(memory.scopes)
+    agent = Claiming(await ChatHistory.read(memory.histories, HERE), modes)
+    await modes.set_mode(HERE, "explicit")
     assert await agent.correction() == "claims.explicit"
     assert await agent.correction(says="Hello.") == ""
     assert await agent.correction(step("search_memory", reads=True)) == "claims.explicit"
@@ -80,9 +79,9 @@ async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may
     assert await agent.correction(writes=[Remember("sails")]) == ""
     assert await agent.correction(writes=[Remember("", nonce="card")]) == "claims.explicit"
     assert await agent.correction(is_off_record=True) == "claims.off_record"
-    agent.mode = "ask"
+    await modes.set_mode(HERE, "ask")
     assert await agent.correction() == "claims.ask"
-    agent.mode = "auto"
+    await modes.set_mode(HERE, "auto")
     assert await agent.correction() == NOTHING_KEPT, "learning will tell"
     assert await agent.correction(step("remember")) == ""
     await memory.switch.turn_off(HERE)

@@ -7,7 +7,6 @@ import structlog
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError
-from bot.turn.save_claims import NOTHING_KEPT
 from memory.behaviors.learning_mode import mode_in
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.progress import learner_in
@@ -21,6 +20,8 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
+NOTHING_KEPT = "claims.nothing_kept"
+"""The key of what is said if learning has kept nothing of what the answer says it saved."""
 _MAX_CLAIM_AGE_S = 86_400
 """Nobody remembers what an older answer has promised."""
 
