@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.commands.bot_command import Answer, BotCommand, ButtonHandler
+from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, ShownOnTop
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
@@ -102,9 +102,9 @@ class Access:
         self.is_off_record = is_off_record
 
     async def check_on_record(self, conversation: Scope) -> None:
-        """Raise `NotConfirmed` if the talk is off the record: no memory is read or changed then."""
+        """Raise `ShownOnTop` if the talk is off the record: no memory is read or changed then."""
         if await self.is_off_record(conversation):
-            raise NotConfirmed("off_record")
+            raise ShownOnTop("off.no_memory")
 
     async def refusal(self, asked: IncomingMessage, command: str) -> Answer | None:
         """Return what to say if only a group's administrators may do this, else `None`.
@@ -133,26 +133,38 @@ class Access:
 
     def guarded(self, command: BotCommand) -> BotCommand:
         """Return the command with the checks that its declaration asks for."""
-        if command.audience == "operators":
-            refusal, check = self._operators_refusal, self._check_operator
-        elif command.group_admins_only:
-            refusal, check = self.refusal, self.check
-        else:
-            return command
 
         async def handler(asked: IncomingMessage, conversation: Scope) -> Answer:
-            refused = await refusal(asked, command.name)
+            refused = await self._refused(command, asked, conversation)
             return refused or await command.handler(asked, conversation)
 
         def checked(button: ButtonHandler) -> ButtonHandler:
             async def press(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
-                await check(pressed)
+                await self._check(command, pressed, here)
                 return await button(pressed, here, rest)
 
             return press
 
         buttons = {verb: checked(button) for verb, button in command.buttons.items()}
         return replace(command, handler=handler, buttons=buttons)
+
+    async def _refused(
+        self, command: BotCommand, asked: IncomingMessage, conversation: Scope
+    ) -> Answer | None:
+        if command.audience == "operators":
+            return await self._operators_refusal(asked, command.name)
+        if command.uses_memory and await self.is_off_record(conversation):
+            return Answer(self._sentences.say(asked.sender.language, "off.no_memory"))
+        return await self.refusal(asked, command.name) if command.group_admins_only else None
+
+    async def _check(self, command: BotCommand, pressed: ButtonPress, here: Scope) -> None:
+        if command.audience == "operators":
+            if pressed.is_group or pressed.sender not in self.operators:
+                raise NotConfirmed("not_yours")
+        elif command.group_admins_only:
+            await self.check(pressed)
+        if command.uses_memory:
+            await self.check_on_record(here)
 
     async def _operators_refusal(self, asked: IncomingMessage, command: str) -> Answer | None:
         is_operator = asked.sender in self.operators
@@ -163,7 +175,3 @@ class Access:
         log.info("admin command", command=command, user=asked.sender.id)
         await self.operators.note_language(asked.sender)
         return None
-
-    async def _check_operator(self, pressed: ButtonPress) -> None:
-        if pressed.is_group or pressed.sender not in self.operators:
-            raise NotConfirmed("not_yours")

@@ -100,6 +100,8 @@ class BotCommand:
     it works in a group only for the group's administrators; the sentence `<name>.only_group_admins`
     says so to everybody else.
 
+    If it `uses_memory`, it and its buttons change nothing and look nothing up off the record.
+
     `words` are those that it understands behind its name, as the handler gets them: people may say
     them in any of our languages. `takes` matches any other text behind it that it can use. With
     `takes_file` what stands behind it, or the file above it, is read like a file.
@@ -115,3 +117,4 @@ class BotCommand:
     section: Section = "talk"
     is_useful: IsUseful = _ALWAYS
     takes_file: bool = False
+    uses_memory: bool = False

@@ -128,7 +128,7 @@ async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> 
 _TRIES = 20
 _PAUSE_S = 0.25
 _CANCEL = "cancel"
-_ALERTS: Mapping[str, str] = {"not_yours": "clear.not_yours", "off_record": "off.no_memory"}
+_ALERTS: Mapping[str, str] = {"not_yours": "clear.not_yours"}
 """What is shown on top of the chat for a press that changes nothing; the message stays."""
 
 Resolve = Callable[[Scope], Awaitable[Scope]]

@@ -93,7 +93,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     assert requests[1].asked == "What did I say of Zanzibar?"
     assert requests[1].messages[1].content == "I fly to Zanzibar"
     assert "off the record" in requests[-1].messages[-1].content
-    assert (await rig.ask(anna, chat, "/recall Aurora")).text == sentence("recall.off_record")
+    assert (await rig.ask(anna, chat, "/recall Aurora")).text == sentence("off.no_memory")
     assert end_in_tokyo(began) in (await rig.ask(anna, chat, "/memory")).text
     file = await anna.send(chat, "document")
     assert (await chat.wait_for_reply(after=file)).text == sentence("off.no_files")

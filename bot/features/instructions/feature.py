@@ -39,6 +39,7 @@ def feature(services: Services) -> Feature:
                 buttons={command.verb: command.remove},
                 words=("off",),
                 takes=ANYTHING,
+                uses_memory=True,
             ),
         ),
         behaviors=(stored,),
@@ -60,8 +61,6 @@ class InstructionsCommand:
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
         text, language = visible(asked.text).strip(), asked.sender.language
-        if await self._access.is_off_record(conversation):
-            return Answer(self._sentences.say(language, "off.no_memory"))
         if not text:
             return Answer(await self._shown(language, conversation))
         if refusal := await self._access.refusal(asked, "instructions"):
@@ -77,7 +76,6 @@ class InstructionsCommand:
     ) -> tuple[Part, ...]:
         """Remove the instructions that were shown with the button; show those set since then."""
         language = pressed.sender.language
-        await self._access.check_on_record(conversation)
         await self._access.check(pressed)
         text = await self._stored.read(conversation)
         if text and _digest(text) != digest:

@@ -49,7 +49,7 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     memory = services.memory
     allows = partial(services.budget.allows, quotas=memory.quotas)
-    recall = RecallCommand(memory, services.access.is_off_record, allows, services.sentences)
+    recall = RecallCommand(memory, allows, services.sentences)
     return Feature(name="recall", commands=recall.commands, shows_message=_VERB)
 
 
@@ -62,20 +62,23 @@ class RecallCommand:
     def __init__(
         self,
         memory: Memory,
-        is_off_record: Callable[[Scope], Awaitable[bool]],
         allows: Callable[[int], Awaitable[bool]],
         sentences: Sentences,
     ) -> None:
         self._histories = memory.histories
-        self._is_off_record = is_off_record
         self._mailbox = memory.mailbox
         self._allows = allows
         self._sentences = sentences
         self.commands = (
             BotCommand(
-                "recall", self.answer, buttons={_VERB: self.press}, takes=ANYTHING, section="memory"
+                "recall",
+                self.answer,
+                buttons={_VERB: self.press},
+                takes=ANYTHING,
+                section="memory",
+                uses_memory=True,
             ),
-            BotCommand(_JUMP, self.jump, "unlisted", takes=_MESSAGE_ID),
+            BotCommand(_JUMP, self.jump, "unlisted", takes=_MESSAGE_ID, uses_memory=True),
         )
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -83,8 +86,6 @@ class RecallCommand:
         language, query = asked.sender.language, asked.text.strip()
         if not query:
             return Answer(self._sentences.say(language, "recall.usage"))
-        if await self._is_off_record(conversation):
-            return Answer(self._sentences.say(language, "recall.off_record"))
         payer = asked.sender.id if asked.sender.is_person else asked.chat_id
         histories = self._histories
         if not await self._allows(payer):
@@ -115,8 +116,6 @@ class RecallCommand:
     async def jump(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Reply to the message with a sequence."""
         language = asked.sender.language
-        if await self._is_off_record(conversation):
-            return Answer(self._sentences.say(language, "recall.off_record"))
         history = await ChatHistory.read(self._histories, conversation)
         seq = int(asked.text or 0)
         named = next((each for each in history.messages if each.seq == seq), None)

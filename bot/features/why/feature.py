@@ -48,6 +48,7 @@ def feature(services: Services) -> Feature:
                 buttons={NAME: why.press},
                 takes=_SEQ_AND_CODE,
                 section="memory",
+                uses_memory=True,
             )
         ],
         arrivals={ThumbsDown: why.read_thumbs_down},
@@ -116,8 +117,6 @@ class WhyCommand:
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command; its text names an answer and a memory if a button asked for it."""
         language = asked.sender.language
-        if await self._access.is_off_record(conversation):
-            return Answer(self._sentences.say(language, "off.no_memory"))
         seq, _, code = asked.text.partition(" ")
         if code and seq.isdecimal():
             return await self._source(asked, conversation, int(seq), code)
@@ -129,7 +128,6 @@ class WhyCommand:
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Act on a button of the list."""
-        await self._access.check_on_record(conversation)
         seq, _, pressed_on = rest.partition(":")
         if not seq.isdecimal():
             raise NotConfirmed("unknown")

@@ -42,7 +42,7 @@ MOORING = Message(0, 0, "user", "My mooring costs a fortune", AT, 8, "Ben [x]")
 
 
 def recall_of(memory: Memory, allows: Callable[[int], Awaitable[bool]]) -> RecallCommand:
-    return RecallCommand(memory, memory.off_record.is_open, allows, Sentences(Catalogue()))
+    return RecallCommand(memory, allows, Sentences(Catalogue()))
 
 
 async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
