@@ -18,8 +18,19 @@ from typing import Final
 
 import numpy as np
 
-from memory.search.arrays import Flags, Floats, Positions, best_positions, with_neighbors
-from memory.search.int8_rows import Int8Rows, Signs, blocks, packed_signs, product, quantised
+from memory.search.arrays import (
+    Flags,
+    Floats,
+    Int8Rows,
+    Positions,
+    Signs,
+    best_positions,
+    blocks,
+    packed_signs,
+    product,
+    quantised,
+    with_neighbors,
+)
 
 _STEP: Final = 1.1
 """The mean is computed again when the number of vectors has grown by this factor."""

@@ -20,13 +20,20 @@ from datetime import date
 
 import numpy as np
 
-from memory.search.arrays import Flags, Floats, GrowingArray, Positions, best_positions
+from memory.search.arrays import (
+    NO_SCALE,
+    Flags,
+    Floats,
+    GrowingArray,
+    Positions,
+    best_positions,
+    int8_rows,
+    quantised,
+)
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.int8_rows import NO_SCALE, int8_rows, quantised
-from memory.search.lexical import LexicalIndex, LexicalScores
+from memory.search.lexical import LexicalIndex, LexicalScores, Sessions
 from memory.search.message_search import Hit, IndexRecord
 from memory.search.question import QUESTION_MARKS, is_question
-from memory.search.sessions import Sessions
 from memory.search.times import Times
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import words_of

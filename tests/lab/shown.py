@@ -17,8 +17,8 @@ from bot.prompt.recalled import PACKING, Packing, RecalledLine, RecallPacker
 from memory.behaviors.context import AgentContext
 from memory.message import Message
 from memory.scopes.log import packed
+from memory.search.arrays import unpacked
 from memory.search.hybrid import HybridIndex
-from memory.search.int8_rows import unpacked
 from memory.search.message_search import SESSION_PAUSE_S, SearchResult, record_of
 from memory.search.weights import DEFAULTS, Weights
 from memory.store.keys import Scope

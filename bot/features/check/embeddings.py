@@ -21,9 +21,9 @@ from bot.model.trouble import name_shared_key, recognize, trouble
 from bot.probe import Row, Rows, StoreProbe
 from config.settings import Settings
 from memory.scopes.log import message_of, seq_of
+from memory.search.arrays import unpacked
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.search.hybrid import HybridIndex
-from memory.search.int8_rows import unpacked
 from memory.search.message_search import SESSION_PAUSE_S, IndexRecord
 from memory.search.weights import DEFAULTS
 from memory.search.words import asked_terms, words_of

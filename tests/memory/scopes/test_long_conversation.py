@@ -12,7 +12,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.message_stream import MessageStream
-from memory.search.int8_rows import quantised
+from memory.search.arrays import quantised
 from memory.store.keys import Scope
 from tests.lab.recall import found_alone
 

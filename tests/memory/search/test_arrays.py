@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from memory.search import dense
 from memory.search.arrays import Floats, GrowingArray
 from memory.search.hybrid import HybridIndex
+from memory.search.lexical import Sessions
 from memory.search.message_search import IndexRecord
-from memory.search.sessions import Sessions
 from tests.memory.search.conversations import (
     WIDTH,
     conversations,

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.scopes.log import packed
-from memory.search.arrays import Floats
+from memory.search.arrays import Floats, unpacked
 from memory.search.hybrid import HybridIndex
-from memory.search.int8_rows import unpacked
 from memory.search.message_search import IndexRecord
 from memory.search.weights import Weights
 from tests.memory.search.conversations import (
