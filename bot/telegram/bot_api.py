@@ -27,6 +27,8 @@ CONNECT_S = 5.0
 _POOL_SIZE = 64
 _POLL_SLACK_S = 10.0
 """Added to the time for which Telegram itself holds a poll open."""
+_MAX_ANSWER_BYTES, _MAX_UPDATES_BYTES = 4 * 2**20, 64 * 2**20
+"""A hundred updates have at most some 40 MB. If we refused them, no update would come any more."""
 
 ALLOWED_UPDATES = (
     *("message", "edited_message", "callback_query", "my_chat_member"),
@@ -70,24 +72,25 @@ class TelegramClient:
         know the method.
         """
         values, files = dict[str, str](), dict[str, tuple[str, bytes]]()
+        url, form = f"{self._methods}/{method}", dict[str, Any](data=values)
         for name, value in parameters.items():
             if isinstance(value, OutgoingFile):
                 files[name] = value.name, value.content
+                form["files"] = files
             elif value is not None:
                 values[name] = value if isinstance(value, str) else json.dumps(value)
         # The time to connect is shorter than that of the whole call. So a request that was never
         # sent fails as `Unreachable`, not as `OutcomeUnknown`.
-        connecting = _connecting(min(CONNECT_S, timeout_s / 2))
-        async with _bounded(timeout_s):
-            response = await self._http.post(
-                f"{self._methods}/{method}", data=values, files=files or None, timeout=connecting
-            )
+        form["timeout"] = _connecting(min(CONNECT_S, timeout_s / 2))
+        max_bytes = _MAX_UPDATES_BYTES if method == "getUpdates" else _MAX_ANSWER_BYTES
+        async with _bounded(timeout_s), self._http.stream("POST", url, **form) as response:
+            content = await _content(response, max_bytes, OutcomeUnknown("too long"))
         try:
             # The standard library's reader, because faster ones refuse a lone surrogate.
-            answer = json.loads(response.content.decode("utf-8", "replace"))
+            answer = json.loads(content.decode("utf-8", "replace"))
             if response.is_success:
                 return read(answer["result"])
-        except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        except (ArithmeticError, LookupError, RuntimeError, AttributeError, TypeError, ValueError):
             answer = None
         if response.is_success:
             raise OutcomeUnknown("unreadable answer")
@@ -95,7 +98,6 @@ class TelegramClient:
 
     async def download(self, file_id: str, max_bytes: int, timeout_s: float) -> bytes:
         """Return the content of a file; raise `Refused` if it cannot be had or is too large."""
-        content = bytearray()
         async with _bounded(timeout_s):
             file = await self.call("getFile", {"file_id": file_id}, dict, timeout_s)
             if (file.get("file_size") or 0) > max_bytes:
@@ -104,11 +106,7 @@ class TelegramClient:
             async with self._http.stream("GET", url) as response:
                 if response.status_code != httpx2.codes.OK:
                     raise Refused("other")
-                async for piece in response.aiter_bytes():
-                    content += piece
-                    if len(content) > max_bytes:
-                        raise Refused("too_big")
-        return bytes(content)
+                return await _content(response, max_bytes, Refused("too_big"))
 
     async def identify(self) -> BotIdentity:
         """Return who we are; raise `BadToken` if Telegram does not know the token."""
@@ -124,13 +122,8 @@ class TelegramClient:
 
     async def set_webhook(self, url: str, secret: str) -> None:
         """Have updates delivered to `url` with `secret` in a header; waiting updates are kept."""
-        parameters = {
-            "url": url,
-            "secret_token": secret,
-            "allowed_updates": ALLOWED_UPDATES,
-            "drop_pending_updates": False,
-        }
-        await self.call("setWebhook", parameters, bool)
+        parameters = {"url": url, "secret_token": secret, "allowed_updates": ALLOWED_UPDATES}
+        await self.call("setWebhook", parameters | {"drop_pending_updates": False}, bool)
 
     async def delete_webhook(self) -> None:
         """Delete the webhook, so that we may poll; waiting updates stay."""
@@ -143,15 +136,13 @@ class TelegramClient:
     async def set_commands(self, menu: CommandMenu) -> None:
         """Set what "/" offers in one scope and language."""
         named = [{"command": name, "description": does} for name, does in menu.commands]
-        language, scope = menu.language or None, _scope(menu.scope)
-        parameters = {"commands": named, "scope": scope, "language_code": language}
-        await self.call("setMyCommands", parameters, bool)
+        where = {"scope": _scope(menu.scope), "language_code": menu.language or None}
+        await self.call("setMyCommands", {"commands": named, **where}, bool)
 
     async def set_description(self, description: Description) -> None:
         """Set what an empty chat with us shows, in one language."""
-        language = description.language or None
-        parameters = {"description": description.text, "language_code": language}
-        await self.call("setMyDescription", parameters, bool)
+        shown, language = description.text, description.language or None
+        await self.call("setMyDescription", {"description": shown, "language_code": language}, bool)
 
     async def close(self) -> None:
         """Close all connections; running calls fail."""
@@ -179,6 +170,15 @@ async def _bounded(timeout_s: float) -> AsyncIterator[None]:
         raise lost(error) from None
 
 
+async def _content(response: httpx2.Response, max_bytes: int, too_long: TelegramError) -> bytes:
+    content = bytearray()
+    async for piece in response.aiter_bytes():
+        content += piece
+        if len(content) > max_bytes:
+            raise too_long
+    return bytes(content)
+
+
 def _identity(me: dict[str, Any]) -> BotIdentity:
     return BotIdentity(
         id=me["id"],
@@ -195,12 +195,8 @@ def _updates(updates: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def _webhook_state(state: dict[str, Any]) -> WebhookState:
-    return WebhookState(
-        url=state["url"],
-        pending_updates=state["pending_update_count"],
-        last_error_at=state.get("last_error_date") or 0,
-        last_error=state.get("last_error_message") or "",
-    )
+    error_at, error = state.get("last_error_date") or 0, state.get("last_error_message") or ""
+    return WebhookState(state["url"], state["pending_update_count"], error_at, error)
 
 
 def _scope(scope: MenuScope) -> dict[str, object]:

@@ -42,8 +42,8 @@ RefusalReason = Literal[
     "other",
 ]
 
-_DEFAULT_WAIT_S = 5.0
-"""For a 429 that does not say how long to wait, such as a proxy's."""
+_DEFAULT_WAIT_S, _MAX_WAIT_S = 5.0, 86_400.0
+"""For a 429 that does not say how long to wait, such as a proxy's; and the longest wait."""
 
 _NEVER_SENT = (
     httpx2.ConnectError,
@@ -176,13 +176,13 @@ def lost(error: Exception) -> TelegramError:
 
 def error_of(status: int, answer: Mapping[str, Any]) -> TelegramError:
     """Return what an answer means that is no success; it is empty if it could not be read."""
-    description = str(answer.get("description") or "").removeprefix("Bad Request: ")
+    description = str(answer.get("description") or "")[:1_000].removeprefix("Bad Request: ")
     error: TelegramError
     match status, answer.get("parameters"):
-        case _, {"migrate_to_chat_id": int(new_chat_id)}:
+        case _, {"migrate_to_chat_id": int(new_chat_id)} if new_chat_id < 0:
             error = ChatMigrated(new_chat_id)
-        case _, {"retry_after": int(wait_s)} if wait_s:
-            error = FloodWait(wait_s)
+        case _, {"retry_after": int(wait_s)} if wait_s > 0:
+            error = FloodWait(min(wait_s, _MAX_WAIT_S))
         case 429, _:
             error = FloodWait(_DEFAULT_WAIT_S)
         case 400, _:

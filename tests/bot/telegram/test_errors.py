@@ -33,6 +33,8 @@ PART = Part("hi")
         (Reply({"ok": True}), errors.OutcomeUnknown),
         (Reply({"ok": True, "result": True}), errors.OutcomeUnknown),
         (Reply({"ok": True, "result": {"text": "no id"}}), errors.OutcomeUnknown),
+        (Reply(b'{"result": {"message_id": Infinity}}'), errors.OutcomeUnknown),
+        (Reply(b'{"result": {"message_id": 5}}' + b" " * 2**23), errors.OutcomeUnknown),
         (Reply(b"Cannot POST $PATH", 404), errors.BadToken),
         (refusal(400, "Bad Request: no such thing as $PATH"), errors.Refused),
         ("cut", errors.OutcomeUnknown),
@@ -84,6 +86,8 @@ async def test_a_connection_that_hangs_means_that_nothing_was_sent() -> None:
     [
         (refusal(429, "Too Many Requests: retry after 17", retry_after=17), 17),
         (refusal(429, "Too Many Requests: retry after 0", retry_after=0), 5),
+        (refusal(429, "Too Many Requests: retry after -5", retry_after=-5), 5),
+        (refusal(429, "Too Many Requests", retry_after=10**400), 86_400),
         (Reply(b"slow down", 429), 5),
     ],
 )
