@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from time import time
 
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
@@ -26,7 +27,7 @@ from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions
 from memory.queue.ready_queue import ReadyQueue, Sweep
 from memory.queue.signals import Stopping
-from memory.queue.turn_store import TurnStore, TurnTimes
+from memory.queue.turn_store import LEARN_LATE_S, TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
@@ -37,7 +38,7 @@ from memory.store.store import Scripts, Store
 from memory.text.tokens import TokenCounter
 from memory.work.items import WorkItems
 
-_PAGE = 1_000
+_PAGE, _AT_ONCE_S = 1_000, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,4 +170,6 @@ class Memory:
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
         """
         noted = self.turns.learning_due.pop(conversation, None)
+        if noted and time() > noted - LEARN_LATE_S + _AT_ONCE_S:
+            noted = None  # it had to wait: others may have erased something, so it reads first
         return await self._learner.run_round(conversation, noted)

@@ -12,6 +12,7 @@ from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn
+from memory.queue.turns import LEARN_LATE_S
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -287,6 +288,19 @@ async def test_learning_that_another_erasure_interrupted_continues_soon(
     assert 0 < due - time() < 10
     assert (await memory.learn(GROUP)).messages == len(await texts(memory, GROUP)) > 0
     assert not await memory.client.call("EXISTS", memory.keys.learning)
+
+
+async def test_a_round_that_had_to_wait_sends_nothing_that_another_process_has_erased(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await say(memory, "Hello")
+    await memory.learn(HERE)
+    await say(memory, "My boat is called Aurora")
+    await history_of(memory)
+    memory.turns.learning_due[HERE] = time() + LEARN_LATE_S - 1  # as if it had waited for a second
+    await (await history_of(beside(memory, WordsEmbedder()))).clear()
+    await memory.learn(HERE)
+    assert embedder.texts == ["Ann: Hello"]
 
 
 async def test_vectors_expire_with_their_conversation(memory: Memory) -> None:
