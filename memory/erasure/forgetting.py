@@ -156,7 +156,7 @@ class Forgetting:
         # Also without facts: it refuses a learner that has read the messages and is about to write.
         learned = await self.revise(scope, lambda facts: without(facts, erased), receipt_id)
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
-        answered = await self.revise(conversation, lambda _: Revision(), receipt_id)
+        answered = await self._scopes.erase(conversation, Revision(receipt_id=receipt_id))
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def take_out(
@@ -247,14 +247,20 @@ class Forgetting:
         receipt_id: str = "",
     ) -> Receipt:
         """Carry out what `decide` returns; an erased state is learned again from the rest."""
+        decided = Revision()
 
         async def with_state(scope_memory: ScopeMemory) -> Revision:
-            decided = decide(scope_memory)
-            revision = await decided if isawaitable(decided) else decided
-            revision = await self._with_state(scope_memory, revision)
-            return replace(revision, receipt_id=receipt_id)
+            nonlocal decided
+            made = decide(scope_memory)
+            decided = await self._with_state(
+                scope_memory, await made if isawaitable(made) else made
+            )
+            return replace(decided, receipt_id=receipt_id)
 
-        return await self._scopes.update(scope, with_state)
+        receipt = await self._scopes.update(scope, with_state)
+        if State.PREFIX in decided.removed:  # a round may have taken the first note too early
+            await self.learn_soon(scope)
+        return receipt
 
     async def learn_soon(self, conversation: Scope) -> None:
         """Note that there is something to learn; any process takes it up."""

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC
+from typing import Any
 
 import pytest
 
@@ -100,9 +101,19 @@ async def test_synopses_state_digests_and_tool_writes_are_erased_with_the_messag
     assert dict(here.fields) == {field.name: field.stored for field in left}
 
 
-async def test_a_reset_state_is_learned_again_from_the_newest_messages(memory: Memory) -> None:
+async def test_a_reset_state_is_learned_again_from_the_newest_messages(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await talk(memory, *map(str, range(40)))
     await write(memory, HERE, State("{}"), Watermark(STATE_LEARNER, 80))
+    revise = memory.scopes.revise
+
+    async def learned_before(*asked: Any) -> Receipt:
+        monkeypatch.undo()
+        await memory.learn(HERE)  # a process sees the note, and there is nothing to learn yet
+        return await revise(*asked)
+
+    monkeypatch.setattr(memory.scopes, "revise", learned_before)
     await forget(memory, 1, 2)
     here = await memory.scopes.read(HERE)
     assert here.watermark(STATE_LEARNER) == 30  # the tail is fifty messages
