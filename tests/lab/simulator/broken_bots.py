@@ -41,34 +41,32 @@ class _HastyReadyQueue(ReadyQueue):
         return wake_ups
 
 
-class ForgetfulBot(SimulatedBot):
-    """Reports that a reply is durable, but does not store it."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        turns, usage = self.memory.turns, self.memory.usage
-        queue = _ForgetfulTurns(self.memory.store, turns._times, turns._tail, usage)
-        self._turn.queue = self._worker.queue = queue
-
-
 class _ForgetfulTurns(TurnStore):
     async def write_outbox(self, turn: OpenTurn, *_: object, **__: object) -> None:
         await self.renew(turn)
 
 
-class ClumsyBot(SimulatedBot):
-    """Raises an error whenever it should store a reply."""
+class _ClumsyTurns(TurnStore):
+    async def write_outbox(self, *_: object, **__: object) -> None:
+        raise AttributeError("simulated")
+
+
+class ForgetfulBot(SimulatedBot):
+    """Reports that a reply is durable, but does not store it."""
+
+    turns: type[TurnStore] = _ForgetfulTurns
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
-        queue = _ClumsyTurns(self.memory.store, turns._times, turns._tail, usage)
+        queue = self.turns(self.memory.store, turns._times, turns._tail, usage)
         self._turn.queue = self._worker.queue = queue
 
 
-class _ClumsyTurns(TurnStore):
-    async def write_outbox(self, *_: object, **__: object) -> None:
-        raise AttributeError("simulated")
+class ClumsyBot(ForgetfulBot):
+    """Raises an error whenever it should store a reply."""
+
+    turns = _ClumsyTurns
 
 
 class DespairingBot(SimulatedBot):
@@ -116,20 +114,36 @@ class _DiscouragedDeliverer(Deliverer):
             raise Refused("other") from error
 
 
-class StubbornBot(SimulatedBot):
-    """Changes nothing when an answered message was edited."""
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__(connections)
-        self.memory.forgetting = _NothingStored(self.memory.forgetting)
-
-
-class _NothingStored(Forgetting):
+class _Forgetting(Forgetting):
     def __init__(self, forgetting: Forgetting) -> None:
         vars(self).update(vars(forgetting))
 
+
+class _NothingStored(_Forgetting):
     async def find_exchange(self, *_: object, **__: object) -> list[Message]:
         return []
+
+
+class _Overtaken(_Forgetting):
+    async def take_out(self, conversation: Scope, *asked: Any) -> None:
+        await self.erase_messages(conversation, asked[0], f"race:{asked[0]}")
+        await super().take_out(conversation, *asked)
+
+
+class StubbornBot(SimulatedBot):
+    """Changes nothing when an answered message was edited."""
+
+    forgetting: type[_Forgetting] = _NothingStored
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        self.memory.forgetting = self.forgetting(self.memory.forgetting)
+
+
+class OvertakenBot(StubbornBot):
+    """Erases each exchange right before it is taken out, as a quicker process may. No defect."""
+
+    forgetting = _Overtaken
 
 
 class AppendingBot(SimulatedBot):

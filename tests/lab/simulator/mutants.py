@@ -5,6 +5,7 @@ A mutant replaces a piece of a script's text, or replaces a class of the product
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tests.lab.simulator import broken_bots
 from tests.lab.simulator.bot import Connections, SimulatedBot
@@ -52,11 +53,11 @@ def _bot(make_bot: Callable[[Connections], SimulatedBot]) -> Callable[[], Protoc
 
 
 def _acting(
-    protocol: Callable[[], Protocol], *acts: str, often: Collection[str] = (), alone: bool = False
+    protocol: Callable[[], Protocol], *acts: str, often: Collection[str] = (), **others: Any
 ) -> Callable[[], Protocol]:
     """Return a protocol whose people do only this, so that rare schedules are found sooner."""
     edits = not {"edit", "retry"}.isdisjoint(acts)
-    return lambda: replace(protocol(), acts=acts, often=often, alone=alone, edits=edits)
+    return lambda: replace(protocol(), acts=acts, often=often, edits=edits, **others)
 
 
 def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
@@ -169,11 +170,7 @@ MUTANTS = (
         "learning does not check for erasures",
         "no vector of an erased message",
         _lua(
-            (
-                "learn_vectors",
-                "if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end",
-                "",
-            ),
+            ("learn_vectors", "epoch ~= request.epoch or erasure ~= request.erasure", "false"),
             often=("hangs",),
         ),
         since=8,
@@ -201,23 +198,12 @@ MUTANTS = (
     Mutant(
         "the newest updates are taken first",
         "updates are answered in order",
-        _lua(
-            *(
-                (script, "0, MAX_ENTRIES - 1)", "0, MAX_ENTRIES - 1, 'REV')")
-                for script in _BEGINNING
-            )
-        ),
+        _lua(*((script, "MAX_ENTRIES - 1)", "MAX_ENTRIES - 1, 'REV')") for script in _BEGINNING)),
     ),
     Mutant(
         "a commit takes everything that waits",
         "every update is answered",
-        _lua(
-            (
-                "commit",
-                "redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)",
-                "redis.call('DEL', MAILBOX)",
-            )
-        ),
+        _lua(("commit", "'ZREMRANGEBYSCORE', MAILBOX, id, id", "'DEL', MAILBOX")),
     ),
     Mutant(
         "every turn is given up",
@@ -353,7 +339,8 @@ MUTANTS = (
         "no send begins after a clear",
         _acting(
             _lua(("revise", "if #redis.call('XRANGE', LOG, id, id) == 0 then", "if false then")),
-            *("text", "edit", "delete_message"),
+            *("text", "retry"),
+            make_bot=broken_bots.OvertakenBot,
         ),
         since=70,
     ),
