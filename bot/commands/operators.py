@@ -62,6 +62,8 @@ class StatsCommands:
         """Say how much the bot stores, and how full Redis is if its size is known."""
         stats = await count_all(self._client, self._keys)
         fill_level = await self._capacity.fill_level()
+        minutes = int((time.time() - self._started_at) // 60)
+        hours = f"{minutes // 60} h {minutes % 60} min"
         keys = ["admin.stats", self._models.key] + ["admin.plan"] * (fill_level.limit > 0)
         return self._say(
             asked,
@@ -72,7 +74,7 @@ class StatsCommands:
             active_day=stats.active_last_day,
             waiting=max(0, stats.wake_ups - 1),  # the other one is that of this command
             redis_mb=round(stats.redis_bytes / 2**20, 1),
-            uptime=_duration(time.time() - self._started_at),
+            uptime=f"{minutes // 1440} d {minutes // 60 % 24} h" if minutes >= 1440 else hours,
             **figures(fill_level),
         )
 
@@ -117,11 +119,6 @@ class StatsCommands:
 
     def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))
-
-
-def _duration(seconds: float) -> str:
-    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
-    return f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min"
 
 
 ReloadAll = Callable[[], Awaitable[Reloaded]]

@@ -1,8 +1,9 @@
 """Builds all models of a bot from its settings, connected while they are in use."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -33,10 +34,6 @@ _LOAD_AFTER_S = 0.5
 _OPENAI = "api.openai.com"
 
 
-async def _nothing() -> None:
-    return
-
-
 @dataclass(frozen=True, slots=True)
 class Models:
     """The models of a bot: the first of `chats` answers people, `internal` makes internal calls.
@@ -54,7 +51,9 @@ class Models:
     conditions: Sequence[ModelCondition]
     client: Posts  # further models are on its connections
     observers: Sequence[ModelObserver] = ()
-    load: Callable[[], Coroutine[Any, Any, None]] = _nothing
+    load: Callable[[], Coroutine[Any, Any, None]] = field(
+        default_factory=lambda: partial(asyncio.sleep, 0)
+    )
 
 
 OpenModels: TypeAlias = Callable[

@@ -61,7 +61,7 @@ class _Splitter:
             ]
             cut = self._cut(start, here)
             text = self.text[start:cut].rstrip()
-            if any(map(_is_visible, text)):
+            if any(not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf") for c in text):
                 yield Part(text, tuple(self._clipped(here, start, start + len(text))))
             begun = self._begun_before(self.units[cut])
             still_open = [one for one in here if one.offset < self.units[cut] < one.end]
@@ -119,10 +119,6 @@ class _Splitter:
 
     def _position(self, unit: int) -> int:
         return bisect_left(self.units, unit)
-
-
-def _is_visible(char: str) -> bool:
-    return not char.isspace() and unicodedata.category(char) not in ("Cc", "Cf")
 
 
 def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:

@@ -85,11 +85,6 @@ def _first_line_of_asyncio(_: WrappedLogger, __: str, event: EventDict) -> Event
     return event
 
 
-def _has_colors() -> bool:
-    """Return whether lines may be colored: only on a terminal, and see https://no-color.org."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
 def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
     """Send all logs of the process to standard output; `style` is auto, json or pretty.
 
@@ -106,7 +101,8 @@ def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
         Redaction(secrets),
     ]
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=_has_colors())
+        # https://no-color.org
+        structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
         if pretty
         else structlog.processors.JSONRenderer(
             serializer=lambda event, **_: orjson.dumps(event, default=str).decode()

@@ -311,13 +311,10 @@ def from_bytes(packed: bytes) -> IncomingMessage:
         values["reply"] = ReplyTarget(*values["reply"])
     if values.get("replaced"):
         question, answer_ids, seqs, *rest = values["replaced"]
-        messages = tuple(Message(*map(_immutable, message)) for message in question)
+        lists: Any = [[tuple(v) if isinstance(v, list) else v for v in each] for each in question]
+        messages = tuple(Message(*each) for each in lists)
         values["replaced"] = Replaced(messages, tuple(answer_ids), tuple(seqs), *rest)
     return IncomingMessage(**values)
-
-
-def _immutable(value: object) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _fields(value: Any) -> list[object]:

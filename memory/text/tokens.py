@@ -97,7 +97,8 @@ class TokenCounter:
             return text
         room = limit - self.count(mark)
         while room >= 0:
-            head = self._head(text, room - room // 3)
+            count = room - room // 3
+            head = _decoded(self.tokens(text[: count * _CHARS_PER_TOKEN])[:count])
             tail = self._tail(text[len(head) :], room // 3)
             shortened = " ".join(part for part in (head.rstrip(), mark, tail.lstrip()) if part)
             excess = self.count(shortened) - limit
@@ -121,9 +122,6 @@ class TokenCounter:
                     return rank
             slot = (slot + 1) & ((1 << _SLOT_BITS) - 1)
         return _UNKNOWN
-
-    def _head(self, text: str, tokens: int) -> str:
-        return _decoded(self.tokens(text[: tokens * _CHARS_PER_TOKEN])[:tokens])
 
     def _tail(self, text: str, tokens: int) -> str:
         start = max(0, len(text) - tokens * _CHARS_PER_TOKEN)

@@ -5,15 +5,11 @@ from time import time
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from memory.scopes.log import seq_of
-from memory.store.client import RedisClient
-from memory.store.keys import Scope
 from tests.acceptance.asking import ask_to_the_end
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api.chats import Message
-from tests.servers.model_api import Break, is_embeddings
 
 FACTS = {  # fact, and a question that asks for it in another form or language
     "I keep my passports in the blue drawer": "Which drawers hold the passport?",
@@ -69,36 +65,6 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Ri
     assert nothing.text == sentence("recall.nothing")
     assert len(rig.requests) == asked
     assert rig.model.log.refusals == []
-
-
-async def test_messages_not_embedded_before_a_kill_are_embedded_by_the_next_process(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
-    rig.model.faults.add(Break.HANG, times=None, when=is_embeddings)
-    await rig.ask(anna, chat, "My boat is called Aurora")
-    await rig.model.wait_for(lambda call: call.request is not None and is_embeddings(call.request))
-    await rig.bot.kill()
-    assert await unembedded(rig, chat.id) == [1, 2]
-
-    rig.model.faults.clear()
-    await let_time_pass(rig, HOUR_S)
-    await rig.bot.start()
-    await rig.wait_until_learned(2)
-    assert await unembedded(rig, chat.id) == []
-
-
-async def unembedded(rig: Rig, chat_id: int) -> list[int]:
-    """Return the sequences of messages that have no vector."""
-    store = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = rig.keys.scope(Scope.of_chat(chat_id))
-    log, vectors = await store.pipeline(
-        [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
-    )
-    await store.close()
-    return sorted({seq_of(entry) for entry, _ in log} - {seq_of(entry) for entry, _ in vectors})
 
 
 async def let_time_pass(rig: Rig, seconds: int) -> None:

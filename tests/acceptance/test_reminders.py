@@ -14,7 +14,6 @@ from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.bot_api.contents import location
-from tests.servers.bot_api.faults import SlowAnswer
 from tests.servers.bot_api.formatting import entity_text
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
@@ -241,40 +240,6 @@ async def test_once_the_zone_is_known_all_that_waited_for_it_is_set(webhook_rig:
     for _, place in people:
         stored = (await reminders_of(rig, place)).values()
         assert [value.split(b"|")[2] for value in stored] == [b"%d000" % NINE] * 2
-
-
-async def test_a_reminder_survives_dead_workers_and_says_that_it_is_late(webhook_rig: Rig) -> None:
-    """Whatever Telegram answers, and a second death, is in `tests/bot/runtime`."""
-    rig = webhook_rig
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
-
-    def sent(text: str) -> int:
-        return sum(reply.text.startswith(f"⏰ {text}") for reply in chat.replies)
-
-    # Nobody works for an hour around the time: one message, which says that it is late.
-    await have_called(rig, anna, chat, "Late", remind("Late", in_minutes=60))
-    await rig.bot.kill()
-    await let_be_due(rig, chat, late_s=3_600)
-    await rig.bot.start()
-    heir = rig.another_bot()
-    await heir.start()
-    await rig.telegram.wait_for(lambda: sent("Late") == 1)
-    late = chat.replies[-1]
-    assert late.text.startswith("⏰ Late\n\nSorry, this comes late")
-    assert [entity.type for entity in late.entities] == ["date_time"]
-    await heir.stop()
-
-    # A process dies while Telegram has the message but has not answered: it is sent once more.
-    rig.telegram.faults.add(SlowAnswer(30), method="sendMessage", text="⏰ Doubt")
-    await have_called(rig, anna, chat, "Doubt", remind("Doubt", in_minutes=60))
-    await let_be_due(rig, chat)
-    await rig.telegram.wait_for(lambda: sent("Doubt") == 1)
-    seen = len(rig.bot.log)
-    await rig.restart()
-    await rig.bot.wait_for_log("work done", after=seen)
-    assert (sent("Late"), sent("Doubt")) == (1, 2)
-    assert await reminders_of(rig, chat) == {}
 
 
 async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_after_a_move(
