@@ -5,7 +5,6 @@ it is sent once more, and the kind is asked again what to say. A task has a turn
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -99,7 +98,7 @@ class WorkLoop:
         if kind is None or not self._serves(item.person, item.chat_id):
             await self._items.postpone(taken, _PAUSE_S if kind else _UNKNOWN_PAUSE_S)
             return
-        next_due = item.due_after(time.time()) if item.is_open else 0
+        next_due = item.due_after(self._items.now()) if item.is_open else 0
         if item.sends >= _MAX_SENDS:
             if item.sends < BEGUN:
                 log.warning("work unknown", kind=item.kind)
@@ -151,7 +150,7 @@ class WorkLoop:
 
         @asynccontextmanager
         async def requesting() -> AsyncIterator[None]:
-            await self._items.mark_sending(taken, self._lease_s)
+            await self._items.hold(taken, self._lease_s, taken.item.sends + 1)
             try:
                 yield
             except TelegramError as error:

@@ -176,7 +176,8 @@ class TurnStore:
         if (messages or closing.ends_session) and not closing.is_off_record:
             # Before the commit: a needless note is safe.
             noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
-        looks = first_looks(self._store.keys.work, lease.conversation, closing.work)
+        index, now = self._store.keys.work, time() + self._store.client.ahead_s
+        looks = first_looks(index, lease.conversation, closing.work, now)
         _, cancelled = orjson.loads(closing.work or "[[], []]")
         for id_ in cancelled:
             await self._store.journal.note_work(lease.conversation, id_)

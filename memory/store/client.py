@@ -45,6 +45,8 @@ class RedisClient:
     and may block for at most `MAX_BLOCK_MS`. `round_trips` counts a pipeline once.
     """
 
+    ahead_s = 0.0
+
     def __init__(self, redis: Redis | RedisCluster, max_connections: int) -> None:
         redis.set_response_callback("INFO", _as_sent)
         self.round_trips = 0
@@ -158,7 +160,12 @@ class RedisClient:
         """Return how many seconds the server's clock is ahead of the one of this machine."""
         began = time()
         server = await self.server_time()
-        return server - (began + time()) / 2
+        self.ahead_s = server - (began + time()) / 2
+        return self.ahead_s
+
+    def now(self) -> float:
+        """Return the time of the server in Unix seconds, as its clock was last compared."""
+        return time() + self.ahead_s
 
     async def info(self, section: str) -> dict[str, str]:
         """Return one section of INFO; of a Cluster, that of one node."""

@@ -66,6 +66,10 @@ class WorkItems:
         stored = (WorkItem.of_stored(id_.decode(), value) for id_, value in pairs)
         return [each for each in stored if each.is_open and self._is_meant(each, person)]
 
+    def now(self) -> float:
+        """Return the time by which work is due, without asking for it."""
+        return self._store.client.now()
+
     async def clock_ahead_s(self) -> int:
         """Return how many seconds the clock by which work is due is ahead of ours."""
         return round(await self._store.client.clock_ahead_s())
@@ -107,12 +111,12 @@ class WorkItems:
 
     async def due_in_s(self) -> float:
         """Return in how many seconds the first item may be due, inf without any."""
-        return await self._store.due_in_s(self._index)
+        return await self._store.due_in_s(self._index) - self._store.client.ahead_s
 
     async def find_due(self, max_items: int) -> list[tuple[Scope, str]]:
         """Return conversations and ids of items that may be due, the oldest first."""
         members = await self._store.client.call(
-            "ZRANGEBYSCORE", self._index, "-inf", _ms(time()), "LIMIT", 0, max_items
+            "ZRANGEBYSCORE", self._index, "-inf", _ms(self.now()), "LIMIT", 0, max_items
         )
         named = (member.decode().rpartition("|") for member in members)
         return [(Scope(tag), id_) for tag, _, id_ in named]
@@ -134,21 +138,23 @@ class WorkItems:
             )
         return None
 
-    async def mark_sending(self, taken: TakenWork, lease_s: float) -> None:
-        """Note that the request leaves now, and extend the lease; raise `LeaseLost`."""
-        await self._keep(taken, lease_s, taken.item.sends + 1)
+    async def hold(self, taken: TakenWork, lease_s: float, sends: int = 0) -> None:
+        """Extend the lease; `sends` is the new count of requests; raise `LeaseLost`.
 
-    async def hold(self, taken: TakenWork, lease_s: float) -> None:
-        """Extend the lease, and take a mark back whose request was not sent; raise `LeaseLost`."""
-        await self._keep(taken, lease_s, taken.item.sends)
+        It is raised right before a request leaves. With 0, one that was not sent does not count.
+        """
+        id_, count = taken.item.id, sends or taken.item.sends
+        outcome, *_ = await self._hold(taken.conversation, id_, taken.token, lease_s, count)
+        if outcome != b"taken":
+            raise LeaseLost(taken.conversation.tag)
 
     async def postpone(self, taken: TakenWork, pause_s: float, sends: int = 0) -> None:
         """Let an item wait for `pause_s`; raise `LeaseLost`.
 
         `sends` is the new count of requests, 0 if none of this delivery counts.
         """
-        await self._keep(taken, pause_s, sends or taken.item.sends)
-        look = self._look(taken.conversation, taken.item.id, time() + pause_s)
+        await self.hold(taken, pause_s, sends)
+        look = self._look(taken.conversation, taken.item.id, self.now() + pause_s)
         await self._store.client.pipeline([look])
 
     async def close(self, taken: TakenWork, due: float, member: bytes = b"") -> bool:
@@ -178,12 +184,6 @@ class WorkItems:
             await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{item.id}")
         return bool(outcome > 0)
 
-    async def _keep(self, taken: TakenWork, lease_s: float, sends: int) -> None:
-        id_ = taken.item.id
-        outcome, *_ = await self._hold(taken.conversation, id_, taken.token, lease_s, sends)
-        if outcome != b"taken":
-            raise LeaseLost(taken.conversation.tag)
-
     async def _hold(
         self, conversation: Scope, id_: str, token: str, lease_s: float, sends: int | None = None
     ) -> list[bytes]:
@@ -208,7 +208,7 @@ def look_at(index: str, conversation: Scope, id_: str, at: float) -> Command:
     return "ZADD", index, _ms(min(at, time() + _LOOK_AGAIN_S)), f"{conversation.tag}|{id_}"
 
 
-def first_looks(index: str, conversation: Scope, changes: str) -> list[Command]:
+def first_looks(index: str, conversation: Scope, changes: str, now: float) -> list[Command]:
     """Return the commands that put the items of a turn into the index.
 
     They stand before and after the commit. Those before make sure that no stored item is
@@ -216,18 +216,16 @@ def first_looks(index: str, conversation: Scope, changes: str) -> list[Command]:
     """
     added, _ = orjson.loads(changes) if changes else ((), ())
     return [
-        look_at(index, conversation, id_, due / 1000 if due else _answered_until(body))
+        look_at(index, conversation, id_, due / 1000 if due else _answered_until(body, now))
         for id_, _, due, body in added
     ]
 
 
-def _answered_until(body: str) -> float:
+def _answered_until(body: str, now: float) -> float:
     """Return until when an item waits for its button: an hour, at most until its own moment."""
-    in_an_hour = time() + ANSWER_S
+    in_an_hour = now + ANSWER_S
     waiting = WorkItem.of_stored("", f"0|0|0|0|0||{body}".encode())
-    return (
-        in_an_hour if waiting.needs_zone else min(in_an_hour, waiting.planned(waiting.zone, time()))
-    )
+    return in_an_hour if waiting.needs_zone else min(in_an_hour, waiting.planned(waiting.zone, now))
 
 
 def _ms(seconds: float) -> str:

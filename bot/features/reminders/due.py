@@ -4,7 +4,7 @@ A task has a turn of its own instead. Its message has the text, and no message i
 it. The turn is like any other: with memory, tools, and the person's quota.
 """
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from bot.commands.bot_command import ShownOnTop
@@ -34,13 +34,14 @@ class ReminderWork:
 
     kind = KIND
 
-    def __init__(self, sentences: Sentences) -> None:
+    def __init__(self, sentences: Sentences, now: Callable[[], float]) -> None:
         self._sentences = sentences
+        self._now = now
 
     async def message(self, item: WorkItem) -> Outbox | IncomingMessage:
         """Return the reminder or the task, or that it was never agreed to in time."""
         if item.is_task and item.is_open:
-            return message_of(item)
+            return message_of(item, self._now())
         to = Destination(item.chat_id, item.topic_id, item.message_id)
         return Outbox(to, (self._part(item),))
 
@@ -51,7 +52,7 @@ class ReminderWork:
         part = Part(f"{SIGN}{item.text}")
         if item.sends:
             (below,) = self._sentences.say(item.language, "reminders.repeated")
-        elif time.time() - item.due > _LATE_S:
+        elif self._now() - item.due > _LATE_S:
             moment = self._sentences.local(item.language, item.due, item.zone)
             (below,) = self._sentences.say(item.language, "reminders.late", **moment)
         else:
@@ -60,7 +61,7 @@ class ReminderWork:
         return whole
 
 
-def message_of(item: WorkItem) -> IncomingMessage:
+def message_of(item: WorkItem, now: float) -> IncomingMessage:
     """Return the message that the turn of a due task answers."""
     return IncomingMessage(
         update_id=item.turn_id,
@@ -68,7 +69,7 @@ def message_of(item: WorkItem) -> IncomingMessage:
         topic_id=item.topic_id,
         is_group=item.chat_id < 0,
         message_id=item.turn_id,
-        sent_at=int(time.time()),
+        sent_at=int(now),
         sender=Sender(item.person, item.name, language=item.language),
         kind="text",
         text=f"{SIGN}{item.text}",
@@ -88,7 +89,7 @@ class DueTasks:
         """Say nothing if the task was erased since its turn began."""
         if not request.last.is_task:
             return None
-        id_, _ = due_task(request.last.update_id, time.time())
+        id_, _ = due_task(request.last.update_id, self._reminders.now())
         is_there = await self._reminders.find(history.conversation, id_)
         return None if is_there else _nothing_said(Outbox(request.to, ()))
 
@@ -96,12 +97,12 @@ class DueTasks:
         """Return the line that marks the answer, with a button if the task repeats."""
         if not request.last.is_task or text.strip() in _SILENT:
             return Below()
-        id_, due = due_task(request.last.update_id, time.time())
+        now, language = self._reminders.now(), request.language
+        id_, due = due_task(request.last.update_id, now)
         item = await self._reminders.find(context.conversation, id_)
         if item is None:
             return Below()
-        language = request.language
-        keys = ["reminders.late"] * (time.time() - due > _LATE_S) + ["reminders.task_done"]
+        keys = ["reminders.late"] * (now - due > _LATE_S) + ["reminders.task_done"]
         moment = self._sentences.local(language, due, item.zone)
         line = self._sentences.say(language, *keys, text=item.text, **moment)
         label = self._sentences.text(language, "buttons.stop_task")

@@ -54,6 +54,6 @@ def feature(services: Services) -> Feature:
         steps=[tasks.check],
         notes=[answers.below, PromiseNote(reminders, sentences).below, tasks.below],
         finishes=[tasks.finish],
-        work=[ReminderWork(sentences)],
+        work=[ReminderWork(sentences, reminders.now)],
         exports=[exported],
     )

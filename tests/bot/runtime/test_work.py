@@ -74,7 +74,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 def worker(memory: Memory, chat: QuietChat) -> WorkLoop:
     deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
-    return WorkLoop(memory.work, [ReminderWork(SENTENCES)], deliverer, LEASE_S)
+    return WorkLoop(memory.work, [ReminderWork(SENTENCES, time.time)], deliverer, LEASE_S)
 
 
 async def begin(due: WorkLoop) -> None:
@@ -133,10 +133,10 @@ async def test_a_reminder_whose_request_is_in_doubt_comes_again_and_says_so(memo
     for in_doubt in (1, 2, 3):
         taken = await memory.work.take(HERE, one.id, LEASE_S)
         assert taken
-        await memory.work.mark_sending(taken, LEASE_S)
+        await memory.work.hold(taken, LEASE_S, taken.item.sends + 1)
         await let_the_lease_end(memory, one.id)
         if in_doubt == 2:
-            said = await ReminderWork(SENTENCES).message(taken.item)
+            said = await ReminderWork(SENTENCES, time.time).message(taken.item)
             assert isinstance(said, Outbox)
             assert said.parts[0].text == DOUBTED
     await work(worker(memory, chat))
@@ -160,7 +160,7 @@ async def test_who_ends_while_telegram_takes_nothing_has_not_tried(
             await asyncio.Event().wait()
 
         deliverer = Deliverer(chat, 5, no_export, lambda _: None, pause)
-        due = WorkLoop(memory.work, [ReminderWork(SENTENCES)], deliverer, LEASE_S)
+        due = WorkLoop(memory.work, [ReminderWork(SENTENCES, time.time)], deliverer, LEASE_S)
         await begin(due)
         await waits.wait()
         [waiting] = await memory.work.list_open(HERE)
@@ -198,7 +198,7 @@ async def test_the_reminder_of_a_removed_person_waits(memory: Memory) -> None:
     await store(memory, one)
     chat, people = ScriptedChat([]), set[int]()
     deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
-    kinds = [ReminderWork(SENTENCES)]
+    kinds = [ReminderWork(SENTENCES, time.time)]
     due = WorkLoop(memory.work, kinds, deliverer, LEASE_S, lambda person, _: person in people)
     await work(due)
     assert chat.texts == []

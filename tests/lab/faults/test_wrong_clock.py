@@ -6,13 +6,15 @@ import pytest
 
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import open_rig
+from tests.acceptance.test_reminders import have_called, let_be_due, remind
+from tests.acceptance.test_tasks import WEEKLY, mark, task
 from tests.lab.faults.clocks import FAKED, MISSING
 from tests.stored import everything_stored
 
 
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
 @pytest.mark.parametrize("offset", ["+3h", "-3h"])
-async def test_a_forgetting_erases_everything_that_was_said_before_it(
+async def test_what_is_due_comes_at_its_time_and_a_forgetting_erases_everything_said_before_it(
     valkey: str, tmp_path: Path, offset: str
 ) -> None:
     async with open_rig(valkey, tmp_path, "webhook") as rig:
@@ -22,7 +24,15 @@ async def test_a_forgetting_erases_everything_that_was_said_before_it(
         await rig.bot.start()
         anna, chat = rig.anna()
         await rig.ask(anna, chat, "My cat is called Mephisto")
-        await rig.wait_until_learned(2)
+        await rig.bot.wait_for_log("turn closed")
+        calls = task("Name my cat", **WEEKLY), remind("Tea", **WEEKLY)
+        await have_called(rig, anna, chat, "Weekly", *calls)
+        rig.script.on("⏰ Name my cat", "Mephisto.")
+        await let_be_due(rig, chat)
+        await rig.telegram.wait_for(lambda: len(chat.replies) == 4)
+        sent = {each.text for each in chat.replies[2:]}
+        assert sent == {"⏰ Tea", f"Mephisto.\n\n{mark('Name my cat')}"}
+        await rig.wait_until_learned(6)
         question = await ask_first(rig, anna, chat, "/forget")
-        await erase(rig, anna, question, "forget.done", conversations=1, messages=2, vectors=2)
+        await erase(rig, anna, question, "forget.done", conversations=1, messages=6, vectors=6)
         assert b"Mephisto" not in await everything_stored(valkey)

@@ -82,12 +82,12 @@ async def test_one_worker_gets_a_due_reminder_until_its_lease_ends(memory: Memor
     assert first.item.text == due.text
     assert await take_due(memory) is None  # the index now says when the lease ends
     assert await memory.work.find_due(8) == []
-    await memory.work.mark_sending(first, LEASE_S)
+    await memory.work.hold(first, LEASE_S, 1)
     await let_the_lease_end(memory, due.id)
     second = await take_due(memory)
     assert second
     assert second.item.sends == 1
-    for step in (memory.work.mark_sending(first, 1), memory.work.close(first, 0)):
+    for step in (memory.work.hold(first, 1, 1), memory.work.close(first, 0)):
         with pytest.raises(LeaseLost):
             await step
     await memory.work.close(second, 0)
@@ -102,7 +102,7 @@ async def test_a_repeating_reminder_waits_for_its_next_time_and_counts_its_sends
     await store(memory, replace(reminder(due=time.time() - 1), rule="0 9 * * *"))
     taken = await take_due(memory)
     assert taken
-    await memory.work.mark_sending(taken, LEASE_S)
+    await memory.work.hold(taken, LEASE_S, 1)
     await memory.work.close(taken, NEW_YEAR)
     [waiting] = await memory.work.list_open(HERE)
     assert (waiting.due, waiting.sends, waiting.id) == (NEW_YEAR, 0, taken.item.id)
@@ -114,7 +114,7 @@ async def test_a_postponed_reminder_keeps_its_due_time_and_its_count(memory: Mem
     await store(memory, reminder(due=time.time() - 1))
     taken = await take_due(memory)
     assert taken
-    await memory.work.mark_sending(taken, LEASE_S)
+    await memory.work.hold(taken, LEASE_S, 1)
     began = time.time()
     await memory.work.postpone(taken, 60)
     ended = time.time()
@@ -161,7 +161,7 @@ async def test_whoever_agrees_while_the_end_is_being_said_keeps_the_reminder(
     taken = await memory.work.take(HERE, asked.id, LEASE_S)
     assert taken is not None
     assert await memory.work.confirm(HERE, asked.opened(NEW_YEAR))
-    for end in (memory.work.mark_sending(taken, LEASE_S), memory.work.close(taken, 0)):
+    for end in (memory.work.hold(taken, LEASE_S, 1), memory.work.close(taken, 0)):
         with pytest.raises(LeaseLost):
             await end
     assert [each.id for each in await memory.work.list_open(HERE)] == [asked.id]

@@ -63,7 +63,7 @@ async def test_a_task_made_beside_words_of_others_never_counts_as_the_persons_ow
     for each, is_own in ((own, True), (others, False)):
         await called(memory, each, "set_reminder", is_task=True, **IN_A_MINUTE)
         (task,) = each.work.added
-        message = from_bytes(to_bytes(message_of(task)))
+        message = from_bytes(to_bytes(message_of(task, 0)))
         assert (task.is_open, message.is_first_party) == (is_own, is_own)
         assert (message.sender.name, answer_to(message).reply_to) == ("Ann", 31)
         stored = f"7|1|{round(task.due * 1000)}|0|0||{task.body}".encode()
@@ -75,7 +75,7 @@ async def test_a_task_erased_since_its_turn_began_says_nothing_and_one_without_n
 ) -> None:
     await store(memory, TASK)
     message = (await context_of(memory)).user_message
-    request = Request((message_of(TASK),), message, (message,))
+    request = Request((message_of(TASK, 0),), message, (message,))
     history, tasks = await ChatHistory.read(memory.histories, HERE), tasks_of(memory)
     assert await tasks.check(request, history) is None
     for parts, said in (
