@@ -60,6 +60,7 @@ class QuotaStep:
         """Return None to have the message answered, else a notice; without parts if it was told.
 
         A question that was taken out of the history to be answered again was admitted before that.
+        A task must not be missed in silence, so its notice comes each time.
         """
         if request.last.replaced and request.last.replaced.question:
             return None
@@ -67,16 +68,17 @@ class QuotaStep:
         # A turn keeps its name when it begins again: that of its first update. An edit is an update
         # of its own, so it counts.
         turn = f"{history.conversation.tag}/{request.updates[0].update_id}"
-        verdict = await self.admit(person, turn)
+        is_task = request.last.is_task
+        verdict = await self.admit(person, turn, is_task=is_task)
         if verdict is Verdict.ADMITTED:
             return None
         log.warning("quota used up", user=person, verdict=verdict.value)
-        is_told = verdict is Verdict.SILENCED
-        key = f"quota.{'edited_' if request.last.kind == 'edit' else ''}{verdict.value}"
+        is_told, is_edit = verdict is Verdict.SILENCED, request.last.kind == "edit"
+        key = "quota.task" if is_task else f"quota.{'edited_' * is_edit}{verdict.value}"
         said = () if is_told else self.sentences.say(request.language, key, unix=next_day())
         return Outbox(request.to, said, is_unread=True)
 
-    async def admit(self, person: int, turn: str) -> Verdict:
+    async def admit(self, person: int, turn: str, *, is_task: bool = False) -> Verdict:
         """Count a turn and say whether it may be answered; raise `StoreError`.
 
         A person is told once a day that the bot's budget is used up.
@@ -84,12 +86,12 @@ class QuotaStep:
         if person in self.budget.settings.admin_user_ids:
             return Verdict.ADMITTED
         if await self.budget.is_used_up():
-            is_first = await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
+            is_first = is_task or await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
             return Verdict.BUDGET if is_first else Verdict.SILENCED
         each = self.budget.quota
         if not (each.turns_per_minute or each.tokens_per_day):
             return Verdict.ADMITTED
-        return await self.quotas.admit(person, turn, each)
+        return await self.quotas.admit(person, turn, each, is_task=is_task)
 
 
 AnswerStep = Callable[[Request, ChatHistory], Awaitable[Outbox | Request | None]]

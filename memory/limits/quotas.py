@@ -46,8 +46,13 @@ class Quotas:
         self._keys = store.keys
         self._scripts = store.scripts
 
-    async def admit(self, person: int, turn: str, quota: Quota) -> Verdict:
-        """Count a turn and say whether it may be answered; a repeat gets the same answer."""
+    async def admit(
+        self, person: int, turn: str, quota: Quota, *, is_task: bool = False
+    ) -> Verdict:
+        """Count a turn and say whether it may be answered; a repeat gets the same answer.
+
+        Tasks may all be due at once: only tokens bound them, and one is never `SILENCED`.
+        """
         keys = (
             self._keys.usage("turns", person),
             self._keys.usage("refused", person),
@@ -55,10 +60,11 @@ class Quotas:
         )
         request = {
             "turn": turn,
-            "max_turns": quota.turns_per_minute,
+            "max_turns": 0 if is_task else quota.turns_per_minute,
             "window_ms": _WINDOW_MS,
             "max_tokens": quota.tokens_per_day,
             "known_ms": _KNOWN_MS,
+            "is_task": is_task,
         }
         return Verdict((await self._scripts["admit_turn"](keys, request)).decode())
 

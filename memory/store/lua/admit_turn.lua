@@ -1,7 +1,7 @@
 -- KEYS, all in the slot of usage: the turns of a person that were admitted; the turn that was refused and told so; what
 -- today's answers have spent.
 -- ARGV[1], a JSON object: `turn`; `max_turns` within `window_ms`; `max_tokens` a day; `known_ms`, how long turns are
--- remembered. 0 means no bound.
+-- remembered; `is_task`. 0 means no bound.
 -- Answers 'admitted'; 'turns' or 'tokens' for the one turn that tells the person about the bound; 'silenced' for later
 -- turns. A repeated turn gets its first answer again.
 local request, now = cjson.decode(ARGV[1]), now_ms()
@@ -12,6 +12,7 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '(' .. whole(now), '+inf')
 if redis.call('ZSCORE', KEYS[1], turn) then return 'admitted' end
 local spent = tonumber(redis.call('HGET', KEYS[3], 'sum') or 0)
 if request.max_tokens > 0 and spent >= request.max_tokens then
+  if request.is_task then return 'tokens' end
   redis.call('HSETNX', KEYS[3], 'refused', turn)
   return redis.call('HGET', KEYS[3], 'refused') == turn and 'tokens' or 'silenced'
 end

@@ -19,7 +19,7 @@ from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext
 from memory.limits.quotas import Quota
-from memory.limits.usage import BilledCall, BillingSource, Tokens
+from memory.limits.usage import BilledCall, BillingSource, Tokens, next_day
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn
@@ -111,6 +111,22 @@ async def test_beyond_the_budget_only_admins_are_answered_and_others_get_one_not
     await memory.usage.count([call])
     assert [await quota.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
     assert await quota.admit(BEN, "d") == "admitted"
+
+
+async def test_a_task_counts_is_never_too_quick_and_says_each_time_that_it_was_not_done(
+    memory: Memory,
+) -> None:
+    quota, history = quota_step(memory, Quota(1, 9)), await history_of(memory)
+    asked = request_of("text", "⏰ Say hello", 1)
+    tasks = [replace(asked, updates=(replace(asked.last, update_id=-n),)) for n in range(1, 5)]
+    assert [await quota.answer(each, history) for each in tasks[:2]] == [None, None]
+    assert await quota.admit(ANNA, "written meanwhile") == "turns"
+    call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=9), ANNA, "c:7:0")
+    await memory.usage.count([call])
+    told = [await quota.answer(each, history) for each in (*tasks[2:], asked)]
+    task = SENTENCES.say("de", "quota.task")
+    tokens = SENTENCES.say("de", "quota.tokens", unix=next_day())
+    assert [each and each.parts for each in told] == [task, task, tokens]
 
 
 async def test_channels_and_hidden_admins_of_a_group_share_one_quota(memory: Memory) -> None:
