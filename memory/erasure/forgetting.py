@@ -277,14 +277,18 @@ class Forgetting:
         return replace(revision, fields=[*revision.fields, mark])
 
     async def _sent_by(self, group: Scope, person: int, until: float) -> set[int]:
-        """Return the sequences of a person's messages in a group and of their answers."""
+        """Return the sequences of a person's messages in a group and of their answers.
+
+        The turns of their tasks repeat what was said before, so they count whenever they began.
+        """
         log = self._keys.scope(group).log
         exchanges: set[bytes] = set()
         seqs: set[int] = set()
         last = b"-"
         while page := await self._client.call("XRANGE", log, last, "+", "COUNT", _PAGE):
             for entry, fields in page:
-                if int(fields[b"i"]) == person and float(fields[b"s"]) <= until:
+                is_meant = float(fields[b"s"]) <= until or fields[b"m"].startswith(b"-")
+                if int(fields[b"i"]) == person and is_meant:
                     exchanges.add(fields[b"x"])
                 if fields[b"x"] in exchanges:
                     seqs.add(seq_of(entry))

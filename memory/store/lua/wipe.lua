@@ -2,15 +2,23 @@
 -- ARGV[1], a JSON object: `receipt`, the id of the receipt; `last_update`, the update id of the confirmation; `until`,
 -- its time in Unix seconds; `ttl_s`.
 -- Erases the conversation for a job. Messages that people wrote after the confirmation stay, with their answers.
+-- Turns of tasks do not: they repeat what was said before, also if they began between the confirmation and the job.
 local request = cjson.decode(ARGV[1])
 local receipt = receipt_of(request.receipt)
 if receipt then return receipt end
 local kept
-for _, entry in ipairs(redis.call('XREVRANGE', LOG, '+', '-', 'COUNT', 1000)) do
-  local _, _, _, role, _, _, _, sent_at = unpack(entry[2])
+local newest, tasks = redis.call('XREVRANGE', LOG, '+', '-', 'COUNT', 1000), {}
+for _, entry in ipairs(newest) do
+  local _, exchange, _, role, _, _, _, sent_at, _, _, _, _, _, message_ids = unpack(entry[2])
   if role ~= 'assistant' then
     if tonumber(sent_at) <= request['until'] then break end
-    kept = entry[1]
+    if string.sub(message_ids, 1, 1) == '-' then tasks[exchange] = true else kept = entry[1] end
+  end
+end
+for _, entry in ipairs(newest) do
+  if tasks[entry[2][2]] then
+    redis.call('XDEL', LOG, entry[1])
+    redis.call('XDEL', VEC, entry[1])
   end
 end
 local counts = wipe(request.last_update, kept)

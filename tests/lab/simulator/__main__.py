@@ -19,7 +19,7 @@ _COUNTS = (
     *("steps", "dies", "is asked to stop", "is stopped", "accepted", "closed by commit"),
     *("answered", "undeliverable or unknown", "set aside", "closed by erased", "clears"),
     *("turns begun again", "edits of waiting messages", "edits of older messages"),
-    *("answered again", "stops"),
+    *("answered again", "stops", "tasks"),
     *("forgettings", "parts sent", "parts doubled in doubt", "late parts", "reminders sent"),
 )
 

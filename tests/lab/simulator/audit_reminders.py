@@ -2,6 +2,7 @@
 
 import orjson
 
+from memory.work.item import due_task
 from tests.lab.simulator import markers
 from tests.lab.simulator.audit_store import StoreAuditor
 from tests.lab.simulator.process import Process
@@ -71,14 +72,18 @@ class ReminderAuditor(StoreAuditor):
         self.records.reminders.troubled.add(self.records.reminders.delivered[token])
 
     def check_reminders(self) -> None:
-        """Check that each reminder that was set is in the chat, unless it was erased.
+        """Check that each reminder is in the chat and each task had a turn, unless it was erased.
 
         A question that is answered again asks again: its new reminder replaces an open one.
         """
         records = self.records.reminders
         tries = [records.delivered[token] for token in records.marked]
-        done = {records.asked[id_] for id_ in (*records.sent, *records.troubled)}
+        begun = [due_task(each, 0)[0] for each in self.records.updates if each < 0]
+        done = {records.asked[id_] for id_ in (*records.sent, *records.troubled, *begun)}
         gone = self.records.erased.keys() | self.records.asked_again
+        for tag in self.records.conversations:
+            if kept := self.history(tag).tasks & self.records.erased.keys():
+                self.violated("what is forgotten is gone", f"the tasks of {sorted(kept)} in {tag}")
         for id_, text in records.asked.items():
             is_erased = markers.mentioned(text) & gone
             is_in_doubt = tries.count(id_) >= _MAX_SENDS

@@ -5,6 +5,7 @@ from functools import cache
 
 import orjson
 
+from memory.queue.mailbox import Entry
 from memory.queue.ready_queue import GROUP
 from memory.store.keys import Keys, Scope
 from tests.lab.simulator import markers
@@ -60,7 +61,7 @@ class StoreAuditor(EditAuditor):
     def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
         """Check what a step has changed."""
         self.step += 1
-        tag = _tag(keys[0]) if script.islower() else ""
+        tag = _tag(keys[2 if script == "close_work" else 0]) if script.islower() else ""
         if self.is_traced:
             self.note(process.name, trace_line(script, tag, args, reply))
         if tag and script not in _READING:
@@ -143,14 +144,17 @@ class StoreAuditor(EditAuditor):
             self._begins_again(update_id, seen)
         elif known:
             self.violated("an update is accepted once", f"w{update_id} again by {script}")
-        sender = _sender(self._member(seen, update_id))
-        if update_id <= self.records.forgotten.get(sender, 0):
-            where = f"w{update_id} of {sender} in {seen.tag}"
+        entry, is_task = Entry.of_member(self._member(seen, update_id)), update_id < 0
+        sender, now_ms = entry.sender_id, self._space.now_ms()
+        words = markers.mentioned(entry.body.decode()) if is_task else frozenset()
+        asked_in = max(words) if is_task else update_id
+        if asked_in <= self.records.forgotten.get(sender, 0):
+            where = f"w{asked_in} of {sender} in {seen.tag}"
             self.violated("forgotten messages are not accepted", where)
-        if update_id <= self.records.cleared.get(seen.tag, 0):
-            self.violated("nothing from before a clear is accepted", f"w{update_id} in {seen.tag}")
-        sent_at, is_text = self.world.sent_at(update_id), self.world.is_text(update_id)
-        now_ms = self._space.now_ms()
+        if asked_in <= self.records.cleared.get(seen.tag, 0):
+            self.violated("nothing from before a clear is accepted", f"w{asked_in} in {seen.tag}")
+        sent_at = now_ms // 1000 if is_task else self.world.sent_at(update_id)
+        is_text = not is_task and self.world.is_text(update_id)
         self.records.updates[update_id] = AcceptedUpdate(
             update_id,
             seen.tag,
@@ -158,10 +162,10 @@ class StoreAuditor(EditAuditor):
             sent_at,
             is_text,
             known.arrived_ms if known else now_ms,
-            self.world.may_be_silent(update_id),
-            frozenset({update_id} if is_text else ()),
+            not is_task and self.world.may_be_silent(update_id),
+            frozenset({update_id}) if is_text else words,
         )
-        self.records.counts["accepted"] += 1
+        self.records.counts["tasks" if is_task else "accepted"] += 1
 
     def _questions_erased(self, waiting: Iterable[int], person: str) -> None:
         """Note what an erasure of all words, or of one person's, has taken from who asks again.
@@ -254,11 +258,13 @@ class StoreAuditor(EditAuditor):
     def _check_wake_ups(self, conversations: Iterable[SeenConversation]) -> None:
         """Check that leased or waiting conversations have a wake-up or a due time.
 
-        They need neither while Telegram still has an update to deliver.
+        They need neither while Telegram still has an update to deliver, nor for a task that has
+        just begun: a sweep finds that one.
         """
         woken: set[bytes] | None = None
         for seen in conversations:
-            if not (seen.waiting or self._space.exists(seen.lease)):
+            is_task_alone = seen.waiting and max(seen.waiting) < 0
+            if is_task_alone or not (seen.waiting or self._space.exists(seen.lease)):
                 continue
             if woken is None:
                 woken = self._woken()

@@ -15,7 +15,7 @@ from bot.commands.erasing import Receipts
 from bot.commands.immediate import ImmediateActions
 from bot.costs import Budget
 from bot.feature import Services
-from bot.features.reminders.due import ReminderWork
+from bot.features.reminders.due import DueTasks, ReminderWork
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
@@ -145,10 +145,13 @@ class SimulatedBot:
         model = SimulatedModel(connections.process, chance, reminds, has_edits)
         # Nobody has a quota.
         quota = QuotaStep(memory.quotas, Budget(_SETTINGS, memory.usage), sentences)
+        tasks = DueTasks(memory.work, sentences)
+        agent = CheckedAgent(model.run, notes=[tasks.below], finishes=[tasks.finish])
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
             CommandStep(commands.answer, sentences, services.admission).answer,
-            AgentStep(model.run, loader, sentences, at_work, ignore).answer,
+            tasks.check,
+            AgentStep(agent, loader, sentences, at_work, ignore).answer,
         ]
         give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
         self._turn = TurnRunner(
@@ -165,7 +168,8 @@ class SimulatedBot:
         queue, histories = memory.turns, memory.histories
         self._worker = TurnWorker(self._ready_queue, queue, histories, permits, named.run, 4)
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
-        self._work = NamingWorkLoop(memory.work, [ReminderWork(sentences)], deliverer, LEASE_S)
+        kinds = [ReminderWork(sentences, memory.work.now)]
+        self._work = NamingWorkLoop(memory.work, kinds, deliverer, LEASE_S)
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         immediate = ImmediateActions(

@@ -186,6 +186,15 @@ class FalselyLearningBot(SimulatedBot):
         self._learner._learn_from = self.memory.learn
 
 
+class ObedientBot(SimulatedBot):
+    """Answers a task although it was erased."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        *others, _, agent = self._turn.answerer.steps
+        self._turn.answerer.steps = [*others, agent]
+
+
 class RepeatingBot(SimulatedBot):
     """Does not close the reminders that it has sent."""
 

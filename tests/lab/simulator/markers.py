@@ -28,9 +28,13 @@ class PartName:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A stored history: the exchange of each update in it, and the answers of each exchange."""
+    """A stored history: the exchange of each update in it, and the answers of each exchange.
+
+    `tasks` are the updates that asked for a task in it.
+    """
 
     said: dict[int, bytes]
+    tasks: frozenset[int]
     answers: dict[bytes, list[str]]
 
 
@@ -78,13 +82,15 @@ def written_by_people(messages: "tuple[Message, ...] | list[Message]") -> frozen
 def history_of(log: Stream) -> History:
     """Return a stored history; if an update occurs twice, it has its later exchange."""
     said, answers = {}, defaultdict(list)
+    tasks: set[int] = set()
     for fields in log.entries.values():
         if fields[_ROLE] == b"user":
+            tasks |= mentioned(entry_text(fields)) - written_in(entry_text(fields))
             for update_id in written_in(entry_text(fields)):
                 said[update_id] = fields[_EXCHANGE]
         else:
             answers[fields[_EXCHANGE]].append(entry_text(fields))
-    return History(said, answers)
+    return History(said, frozenset(tasks), answers)
 
 
 def written_in_log(log: Stream) -> list[int]:

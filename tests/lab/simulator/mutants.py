@@ -364,6 +364,23 @@ MUTANTS = (
         "a clear leaves the reminders",
         "no send begins after a clear",
         _reminding(_lua(("clear", "return not kept or seq < first_kept", "return false"))),
-        since=11,
+        since=24,
+    ),
+    Mutant(
+        "a repeated close begins the turn of a task again",
+        "an update is accepted once",
+        _reminding(_lua(("close_work", "token ~= request.token", "not stored"))),
+        since=266,
+    ),
+    Mutant(
+        "an erasure leaves the turns of tasks that began before its job",
+        "what is forgotten is gone",
+        _reminding(_lua(("wipe", "== '-' then tasks", "== '+' then tasks"))),
+        since=80,
+    ),
+    Mutant(
+        "an erased task is answered",
+        "no send begins after a clear",
+        _reminding(_bot(broken_bots.ObedientBot)),
     ),
 )

@@ -19,7 +19,8 @@ class AcceptedUpdate:
     arrived_ms: int
     may_be_silent: bool
     words: frozenset[int]
-    """The updates whose texts its turn brings into the history; they change with edits."""
+    """The updates whose texts its turn brings into the history; they change with edits.
+    For a task they are those that asked for it."""
     closed_by: str = ""
     closing: "Closing | None" = None
     """The outbox with which a commit closed it."""

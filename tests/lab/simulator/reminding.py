@@ -1,4 +1,4 @@
-"""Reminders in a schedule: each message asks for one, and one token stands for each delivery."""
+"""Reminders and tasks in a schedule: each message asks for one; a token stands for a delivery."""
 
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -23,11 +23,19 @@ def token_of_reminder() -> str:
 
 
 def remind(context: AgentContext) -> None:
-    """Set a reminder of the message itself, as the tool does if the model calls it."""
-    message = context.user_message
-    due = context.now + _DELAYS_S[message.message_ids[0] % len(_DELAYS_S)]
+    """Set a reminder or a task of the message itself, as the tool does if the model calls it.
+
+    What a task says depends on that message, but does not contain it.
+    """
+    message, [number, *_] = context.user_message, context.user_message.message_ids
+    if number < 0:
+        return  # a task makes no task
+    due = context.now + _DELAYS_S[number % len(_DELAYS_S)]
     at = datetime.fromtimestamp(due, UTC).isoformat()
-    context.work.added.append(WorkItem(message.sender_id, message.text, at=at, due=due))
+    is_task = bool(number % 2)
+    text = message.text.replace("w", "s") if is_task else message.text
+    item = WorkItem(message.sender_id, text, at=at, due=due, is_task=is_task, message_id=number)
+    context.work.added.append(item)
 
 
 class NamingWorkLoop(WorkLoop):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter
+from memory.work.item import BEGUN
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.audit_base import Violated
 from tests.lab.simulator.bot import BOT_ID, Connections, SimulatedBot
@@ -16,7 +17,7 @@ from tests.lab.simulator.client import SharedServer, SimulatedRedisClient, Texts
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.people import People, Running, draw_actions, draw_kinds
 from tests.lab.simulator.process import Process
-from tests.lab.simulator.store.keyspace import Keyspace
+from tests.lab.simulator.store.keyspace import Hash, Keyspace
 from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis
 from tests.lab.simulator.store.stream import Stream
@@ -130,11 +131,14 @@ class Schedule:
         """Name the work that is not done yet, "" if everything is done."""
         left = [] if self._people.is_done else ["updates"]
         left += ["turns"] if self.auditor.records.running else []
-        names = [self._keys.due, self._keys.learning, self._keys.work]
+        names = [self._keys.due, self._keys.learning]
         for tag in self.auditor.records.conversations:
             conversation = Scope(tag)
             keys = self._keys.scope(conversation)
-            names += [keys.mailbox, keys.lease, keys.work, self._keys.learner(conversation)]
+            names += [keys.mailbox, keys.lease, self._keys.learner(conversation)]
+            work = (self._space.get(keys.work.encode(), Hash) or Hash()).values()
+            # A task that has begun is kept for a day.
+            left += ["work" for each in work if int(each.split(b"|")[3]) < BEGUN]
         left += [name for name in names if self._space.exists(name.encode())]
         for name in (self._keys.ready_queue, self._keys.jobs):
             stream = self._space.get(name.encode(), Stream)

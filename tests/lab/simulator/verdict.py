@@ -29,6 +29,7 @@ def final_verdict(
             _check_answered(auditor, update, update.closing)
             _check_remembered(auditor, update, update.closing)
             _check_replaced(auditor, update, update.closing)
+    _check_tasks(auditor)
     for reply in records.replies.values():
         _check_doubled(auditor, reply)
     for part in records.parts:
@@ -38,6 +39,14 @@ def final_verdict(
             auditor.violated("what is remembered is learned", f"not {unlearned} of {tag}")
     auditor.check_reminders()
     records.counts["parts sent"] = len(records.parts)
+
+
+def _check_tasks(auditor: Auditor) -> None:
+    """Check that each turn of a task was answered, unless what asked for the task was erased."""
+    for update in auditor.records.updates.values():
+        is_erased = update.words & auditor.records.erased.keys()
+        if update.update_id < 0 and update.closing and not is_erased:
+            _check_answered(auditor, update, update.closing)
 
 
 def _is_edited(auditor: Auditor, inbound: IncomingMessage) -> bool:
