@@ -146,12 +146,12 @@ class SimulatedBot:
         # Nobody has a quota.
         quota = QuotaStep(memory.quotas, Budget(_SETTINGS, memory.usage), sentences)
         tasks = DueTasks(memory.work, sentences)
-        agent = CheckedAgent(model.run, notes=[tasks.below], finishes=[tasks.finish])
+        added = ([tasks.below], [tasks.finish])
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
             CommandStep(commands.answer, sentences, services.admission).answer,
             tasks.check,
-            AgentStep(agent, loader, sentences, at_work, ignore).answer,
+            AgentStep(model.run, loader, sentences, at_work, ignore, None, *added).answer,
         ]
         give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
         self._turn = TurnRunner(

@@ -12,7 +12,7 @@ from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn
-from memory.queue.turns import LEARN_LATE_S
+from memory.queue.turn_store import LEARN_LATE_S
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable
