@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from bot.prompt.recalled import RecalledLine, with_dates
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.user_facts import ALWAYS
-from memory.search.words import asked_terms, words_of
+from memory.search.words import content_forms
 from memory.text.tokens import TokenCounter
 
 _PARTS = 2
@@ -131,14 +131,14 @@ def _ranked(
     `costs` has the tokens of each. Recalled messages keep their order. A word shared with the query
     halves the cost of an entry of the behaviors, and the search has found every recalled message.
     """
-    asked = _terms(query)
+    asked = content_forms(query)
     positions = {line: position for position, line in enumerate(noted)}
     ranked: list[tuple[float, _Entry]] = []
     for kind in kinds:
         if any(each.seq for each in kind):
             best, weights = kind, [2] * len(kind)
         else:
-            shared = {each: len(asked & _terms(each.text)) for each in kind}
+            shared = {each: len(asked & content_forms(each.text)) for each in kind}
             position = {each: positions.get(each.text, len(positions)) for each in kind}
             best = sorted(kind, key=lambda e: (-shared[e], position[e]))
             weights = [_LEARNED * (1 + bool(shared[each])) for each in best]
@@ -154,10 +154,6 @@ def _by_heading(entries: Iterable[_Entry]) -> Iterable[list[_Entry]]:
     for entry in entries:
         kinds.setdefault(entry.heading, []).append(entry)
     return kinds.values()
-
-
-def _terms(text: str) -> set[str]:
-    return {form for forms in asked_terms(words_of(text), {}) for form in forms}
 
 
 def _shortened(counter: TokenCounter, entry: _Entry, limit: int) -> str:

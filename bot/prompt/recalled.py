@@ -14,7 +14,7 @@ from memory.message import Message
 from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import Later, SearchResult
 from memory.search.question import asks_for_all, is_question
-from memory.search.words import asked_terms, asked_words_of, words_of
+from memory.search.words import asked_terms, content_forms, words_of
 from memory.text.message_lines import calendar_day, dated, memory_line
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped, one_line
@@ -65,10 +65,6 @@ def with_dates(lines: Mapping[int, RecalledLine]) -> dict[int, str]:
     for date, (first, *_) in dates.items():
         dated_lines[first] = date + dated_lines[first].removeprefix(_SAME_DATE)
     return dated_lines
-
-
-def _terms(text: str) -> set[str]:
-    return {form for forms in asked_terms(asked_words_of(text), {}) for form in forms}
 
 
 def _mark(later: Later, zone: tzinfo) -> str:
@@ -156,7 +152,7 @@ class RecallPacker:
         """
         seen = set(exclude)
         told: list[frozenset[str]] = []
-        asked = _terms(query)
+        asked = content_forms(query)
         replies = {
             each.seq
             for result in found
@@ -169,7 +165,7 @@ class RecallPacker:
                 continue
             is_reply = message.role == "user" or message.seq in replies
             says_something = is_reply or self._says_enough(message.text)
-            if not says_something and asked.isdisjoint(_terms(message.text)):
+            if not says_something and asked.isdisjoint(content_forms(message.text)):
                 continue
             seen.add(message.seq)
             told.append(words)

@@ -23,7 +23,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
-from memory.search.question import is_question
+from memory.search.question import is_question, without_small_talk
 from memory.search.words import asked_terms, words_of
 from memory.store.tasks import end_tasks
 from memory.text.message_lines import Speakers
@@ -121,8 +121,11 @@ def _asked(message: Message, history: ChatHistory) -> str:
     So "and when was that?" finds again what the question before it found.
     """
     words = words_of(message.text)
-    is_short = len(words) <= _MAX_WORDS and len(asked_terms(words, {})) < _MIN_CONTENT_WORDS
-    if not (is_short and is_question(message.text)):
+    left = without_small_talk(words)
+    content = len(asked_terms(left, {}))
+    is_short = len(words) <= _MAX_WORDS and content < _MIN_CONTENT_WORDS
+    is_small_talk = left != words and not content
+    if not is_short or is_small_talk or not is_question(message.text):
         return message.text
     said = (each for each in reversed(history.messages) if each.sender_id == message.sender_id)
     before = next((each.text for each in said if not each.is_refused), "")

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from memory.search.arrays import Flags, Floats, GrowingArray, Positions
 from memory.search.postings import Postings
+from memory.search.question import without_small_talk
 from memory.search.vocabulary import NumberedWords, Numbers, RecordLanguages, Vocabulary
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import asked_terms, asked_words_of, date_words, terms_of
@@ -195,7 +196,7 @@ class LexicalIndex:
         if self.vocabulary:
             self._forget_words()
         asked = asked_terms(
-            asked_words_of(question),
+            without_small_talk(asked_words_of(question)),
             self._languages.spoken(),
             function_words=self._weights.keep_function_words,
         )

@@ -4,6 +4,7 @@ Pure. The phrases and the months of each language are in `languages.toml`.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -26,23 +27,22 @@ _HAN_TIMES = frozenset(LANGUAGES["zh"].times)
 
 
 def _any_of(*lists: str) -> str:
-    """Return a pattern of the phrases of all languages in these lists."""
-    phrases = [
-        phrase
-        for name in lists
-        for language in LANGUAGES.values()
-        for phrase in getattr(language, name)
-    ]
+    """Return a pattern of the phrases of all languages in these lists; # and * are said there."""
+    entries = [each.phrases for each in LANGUAGES.values()]
+    listed = ",".join(entry[name] for name in lists for entry in entries if name in entry)
+    phrases = [" ".join(phrase.split()) for phrase in listed.split(",")]
     is_han = {phrase: "\u3400" <= phrase[0] <= "\u9fff" for phrase in phrases}
     spaced = "|".join(re.escape(fold(each)) for each in phrases if not is_han[each])
+    spaced = spaced.replace(r"\#", r"\d+").replace(r"\*", r"\w{3,}")
     # Where no spaces are written, a phrase may stand within a longer run.
-    unspaced = "|".join(re.escape(each) for each in phrases if is_han[each])
-    return rf"\b(?:{spaced})\b|{unspaced}"
+    unspaced = [re.escape(each) for each in phrases if is_han[each]]
+    return "|".join((rf"\b(?:{spaced})\b", *unspaced))
 
 
 _WHEN, _FIRST = re.compile(_any_of("asks_when")), re.compile(_any_of("asks_first"))
 _ALL = re.compile(_any_of("asks_all", "asks_summary"))
 _SUMMARY = re.compile(_any_of("asks_summary"))
+_SMALL_TALK = re.compile(rf"^(?:(?:{_any_of('small_talk')}) ?)+|{_any_of('sums')}")
 
 
 def is_question(text: str) -> bool:
@@ -63,6 +63,11 @@ def asks_for_all(question: str) -> bool:
 def asks_for_first(question: str) -> bool:
     """Return whether a question asks for the first thing that a person has said."""
     return _FIRST.search(" ".join(words_of(question))) is not None
+
+
+def without_small_talk(words: Sequence[str]) -> list[str]:
+    """Return folded words without greetings and the like at their beginning, and without sums."""
+    return _SMALL_TALK.sub(" ", " ".join(words)).split()
 
 
 def asks_for_summary(question: str) -> bool:

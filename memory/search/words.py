@@ -26,8 +26,8 @@ _MAX_LETTERS = 64
 """Only this many letters of a word are used, because the caches count words, not bytes."""
 
 _MAX_CACHED = 65_536
-_MAX_ASKED_CHARS = 2_400
 """Words in each cache below: at most about 20 MB, whatever people send."""
+_MAX_ASKED_CHARS = 2_400
 
 # Combining marks of Indic and Thai words, which Python's \w does not match.
 _MARKS = (
@@ -67,13 +67,6 @@ _HARAKAT = re.compile("[\u064b-\u065f\u0670]")
 ALWAYS_UKRAINIAN = frozenset("іїєґ")
 
 
-def _folded_function_words() -> dict[str, frozenset[str]]:
-    return {
-        code: frozenset(fold(word) for word in language.function_words)
-        for code, language in LANGUAGES.items()
-    }
-
-
 def fold(text: str) -> str:
     """Fold case and unify spellings that people mix: width, Arabic letter forms, ё."""
     if text.isascii():
@@ -83,7 +76,9 @@ def fold(text: str) -> str:
     return _HARAKAT.sub("", text.translate(_ARABIC_FORMS))
 
 
-FUNCTION_WORDS = _folded_function_words()
+FUNCTION_WORDS = {
+    code: frozenset(map(fold, language.function_words)) for code, language in LANGUAGES.items()
+}
 CLAIMED_BY: dict[str, tuple[str, ...]] = {
     word: tuple(code for code, claimed in FUNCTION_WORDS.items() if word in claimed)
     for word in frozenset().union(*FUNCTION_WORDS.values())
@@ -257,3 +252,8 @@ def asked_terms(
             forms = dict.fromkeys(stem(piece, code) for code in sorted(used | {guess}))
             asked[tuple(forms)] = None
     return list(asked)
+
+
+def content_forms(text: str) -> set[str]:
+    """Return the stems of the content words of a text, each in all languages it may be of."""
+    return {form for forms in asked_terms(asked_words_of(text), {}) for form in forms}

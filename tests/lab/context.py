@@ -64,8 +64,8 @@ SYNOPSES_TOLD, SYNOPSIS_TOKENS = 4, 140
 DAY_S = 86_400
 _MAX_KEPT = 20_000
 KEPT = {
-    recalled: ("relevant_excerpt", "words_of", "_terms"),
-    memory_context: ("_terms",),
+    recalled: ("relevant_excerpt", "words_of", "content_forms"),
+    memory_context: ("content_forms",),
 }
 """Functions that read each text once here, because most questions find the same messages."""
 
