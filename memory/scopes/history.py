@@ -176,8 +176,9 @@ class ChatHistory:
         """Search as `search` does, but only the messages in memory.
 
         If a question asks for a list and there are no vectors, at most `k` messages follow that say
-        much. A question for the first thing that was said begins with the first messages. If it
-        `is_alone`, none of these are added, nor those that resemble the best one.
+        much. A question for the first thing that was said begins with the first messages. One in the
+        last line begins with what its own words find, so that the lines before do not drown it. If
+        it `is_alone`, none of these are added, nor those that resemble the best one.
         """
         stream = self._stream
         if not stream.messages:
@@ -210,9 +211,15 @@ class ChatHistory:
             hits = index.search(text, query, k, allowed, today)
             if not is_alone and is_question(text):
                 first = index.first_said(allowed) if asks_for_first(text) else []
-                best = stream.messages[hits[0].row].text if hits else ""
-                related = index.related(hits, k // _RELATED_SHARE, allowed, best)
-                hits = [*first, *hits, *related]
+                few, (before, _, last) = k // _RELATED_SHARE, text.rpartition("\n")
+                own = index.search(last, None, k, allowed, today) if before else []
+                related = [
+                    hit
+                    for found in (own, hits)
+                    for best in found[:1]
+                    for hit in index.related(found, few, allowed, stream.messages[best.row].text)
+                ]
+                hits = [*first, *own, *hits, *related]
                 if query is None and hits and asks_for_all(text):
                     hits += index.statements_of_rare_words(text, k, allowed)
             once: dict[int, Hit] = {}

@@ -230,6 +230,14 @@ async def test_question_and_answer_are_found_by_themselves(memory: Memory) -> No
     assert {len(result.messages) for result in found} == {2}
 
 
+async def test_a_question_is_not_drowned_by_the_line_before_it(memory: Memory) -> None:
+    said = [(f"Late train to Oslo, number {n}", "I see") for n in range(8)]
+    other = [(f"Soup number {n}", "Good") for n in range(40)]
+    history = await remembering(memory, ("My doctor is Salis", "Noted"), *said, *other)
+    found = await history.search("A late train to Oslo, again\nWho is my doctor?", 8)
+    assert found[0].hit.text == "My doctor is Salis"
+
+
 async def test_what_the_window_shows_needs_not_be_found(memory: Memory) -> None:
     history = await remembering(memory, ("boat one", "Nice"), ("boat two", "Nice"))
     found = await history.search("boat", 8, exclude={2, 3, 4})
