@@ -4,9 +4,11 @@ The generic cell rate algorithm (ITU-T I.371): the remaining time of one small k
 permits are taken, and it expires when the chat was quiet for long enough. Time is the server's.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 
+from memory.store.errors import StoreFull
 from memory.store.store import Store
 
 MAX_WAIT_S = 20.0
@@ -56,6 +58,11 @@ class SendRates:
 
     async def take_spare(self, chat_id: int, rate: Rate) -> bool:
         """Take a permit if there is one now and another one stays free; return whether."""
+        if rate.at_once > 1:  # a quiet chat has no key
+            every_ms, key = rate.in_ms["every_ms"], self._store.keys.send_rate(chat_id)
+            with suppress(StoreFull):  # the script finds room
+                if await self._store.client.call("SET", key, "", "PX", every_ms, "NX"):
+                    return True
         return (await self._take(chat_id, rate, 0, spare=1)).is_taken
 
     async def count(self, chat_id: int, rate: Rate) -> Permit:

@@ -19,9 +19,9 @@ if request.token then
   end
   return begin(holder, request, {})
 end
-local meta = {read_meta('fence', unpack(DELTA_FIELDS))}
-local moved_from, fence = meta[3], table.remove(meta, 5)
-local open = open_turn()
+local meta = {read_meta('fence', 'wake_up', unpack(DELTA_FIELDS))}
+local moved_from, fence, last_wake_up = meta[3], table.remove(meta, 5), table.remove(meta, 5)
+local open = last_wake_up == NO_LEASE and {} or open_turn()
 local members = not open[2] and waiting() or nil
 local is_empty = members and #members == 0 or not members and redis.call('ZCARD', MAILBOX) == 0
 local due, pause = open[11], open[12]

@@ -24,7 +24,10 @@ local draft = math.max(tonumber(id) % 2147483648, 1)
 if tonumber(id) > request.update_id or (request.draft and request.draft ~= draft) then return 'nothing' end
 if sender ~= request.person and not request.by_admin then return 'not_yours' end
 if is_open and redis.call('HEXISTS', TURN, 'outbox') == 1 then return 'answered' end
-if not is_open then take(entries, request.ttl_s) end
+if not is_open then
+  take(entries, request.ttl_s)
+  if redis.call('HGET', META, 'wake_up') == NO_LEASE then redis.call('HDEL', META, 'wake_up') end
+end
 redis.call('HSET', TURN, 'stopped', 1)
 redis.call('HSET', META, 'stopped_by', whole(request.update_id))
 if redis.call('EXISTS', LEASE) == 0 then return 'waits' end

@@ -7,11 +7,6 @@
 -- Answers {1 if it was taken, the wait, how long the ban still lasts}.
 local request = cjson.decode(ARGV[1])
 local function wait_after(taken) return math.max(taken + request.spare * request.every_ms - request.burst_ms, 0) end
--- Who needs a spare permit mostly finds a quiet chat, which has no key.
-if request.spare > 0 and wait_after(0) <= request.max_wait_ms then
-  local set = redis.pcall('SET', KEYS[1], '', 'PX', request.every_ms, 'NX')
-  if set and set.ok then return {1, wait_after(0), 0} end
-end
 local ban, taken, is_known = state(request.max_ms, request.burst_ms)
 local wait = wait_after(taken)
 if request.max_wait_ms then

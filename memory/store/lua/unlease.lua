@@ -1,3 +1,5 @@
 -- KEYS[1]: a lease by name. ARGV[1], a JSON object: `token`. Gives the lease back if the caller has it.
-if redis.call('GET', KEYS[1]) == cjson.decode(ARGV[1]).token then return redis.call('DEL', KEYS[1]) end
-return 0
+local token = cjson.decode(ARGV[1]).token
+-- Valkey 9 has one command for it.
+if (redis.VALKEY_VERSION_NUM or 0) >= 0x00090000 then return redis.call('DELIFEQ', KEYS[1], token) end
+return redis.call('GET', KEYS[1]) == token and redis.call('DEL', KEYS[1]) or 0

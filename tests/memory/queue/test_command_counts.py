@@ -6,7 +6,7 @@ from memory.limits.usage import NO_PERSON, BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from tests.memory.turns import ANN, HERE, close, put, take
 
-_MAX_COMMANDS = 40
+_MAX_COMMANDS = 39
 """From intake to commit, without wake-ups, usage and learning. It was 110 until November 2026."""
 
 

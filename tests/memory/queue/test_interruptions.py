@@ -328,11 +328,14 @@ async def test_a_stop_is_only_for_what_was_asked_before_it_and_for_its_draft(
 
 
 async def test_a_question_that_waits_for_a_worker_is_stopped_as_well(memory: Memory) -> None:
-    await put(memory, 1)
-    assert [await stop(memory, 2), await stop(memory, 2)] == ["stopped"] * 2  # each wakes it up
-    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 3
-    turn = await take(memory)
-    assert (ids(turn), turn.is_stopped, turn.attempts) == ([1], True, 1)
+    for update_id in (1, 3):  # also after another turn was closed
+        await put(memory, update_id)
+        stops = [await stop(memory, update_id + 1) for _ in range(2)]
+        assert stops == ["stopped"] * 2  # each wakes it up
+        assert await memory.client.call("XLEN", memory.keys.ready_queue) == 3 * (update_id + 1) // 2
+        turn = await take(memory)
+        assert (ids(turn), turn.is_stopped, turn.attempts) == ([update_id], True, 1)
+        await close(memory, turn)
 
 
 async def test_an_admin_stops_the_turn_of_another_person(memory: Memory) -> None:

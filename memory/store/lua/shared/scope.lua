@@ -6,7 +6,8 @@ local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_o
 local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
 local WORK, OFF_RECORD, ALBUMS = key_of.reminders, key_of.off_record, key_of.albums
 
--- What META has as `wake_up` after a commit that gave the lease back. Otherwise it has that of the last holder.
+-- What META has as `wake_up` after a commit that gave the lease back. Until somebody takes the lease there is no open
+-- turn then. Otherwise META has the wake-up of the last holder, or none.
 local NO_LEASE = 'none'
 
 -- The fields of META that `touch` needs, as they were read last; nil if they must be read again.
