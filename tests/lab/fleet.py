@@ -74,7 +74,7 @@ def environment_of(telegram_url: str, model_port: int, redis_url: str) -> dict[s
 
 
 class Processes:
-    """Starts processes, and ends all of them on exit, each by its own id."""
+    """Starts processes, the model first, and ends all on exit, each by its own id."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -85,7 +85,9 @@ class Processes:
 
     async def __aexit__(self, kind: object, *_: object) -> None:
         died = [name for name, each in self._started.items() if each.returncode is not None]
-        await asyncio.gather(*map(_end, self._started.values()))
+        model, bots = [*self._started.values()][:1], [*self._started.values()][1:]
+        for group in (bots, model):  # the model last: bots that end finish their turns
+            await asyncio.gather(*map(_end, group))
         if died and kind is not Died:
             raise Died(self._end_of_log(died[0]))
 
@@ -188,8 +190,8 @@ async def _surroundings() -> AsyncIterator[tuple[Fleet, Processes]]:
         arguments = "tests.lab.lean_model", str(port)
         model = await processes.start("model", *arguments, environment={"PORT": str(port)})
         yield Fleet(telegram, model, valkey, redis, ()), processes
-        if telegram.odd:
-            raise RuntimeError(f"{telegram.odd} answers were not the model's")
+        if odd := telegram.odd:
+            raise RuntimeError(f"{len(odd)} answers were not the model's: {odd[:3]}")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -25,13 +25,13 @@ _MAX_UPDATES = 100
 class LeanTelegram:
     """Answers the Bot API from `async with` on.
 
-    `sent` counts answers, `odd` those with another text than the model's. `on_typing` is called
+    `sent` counts answers, `odd` has those with another text than the model's. `on_typing` is called
     with the chat whenever the bot shows "typing".
     """
 
     def __init__(self) -> None:
         self.sent = 0
-        self.odd = 0
+        self.odd: list[str] = []
         self.on_typing: Callable[[int], None] | None = None
         self._ids = count(1_000_000)
         self._replies: dict[int, asyncio.Future[None]] = {}
@@ -111,7 +111,7 @@ class LeanTelegram:
     def _sent(self, given: Mapping[str, str]) -> dict[str, object]:
         chat, text = int(given["chat_id"]), given["text"]
         self.sent += 1
-        self.odd += text != REPLY
+        self.odd += [text] if text != REPLY else []
         reply = self._replies.pop(chat, None)
         if reply and not reply.done():
             reply.set_result(None)

@@ -231,7 +231,7 @@ class MonthTelegram(LeanTelegram):
 
     def _sent(self, given: Mapping[str, str]) -> dict[str, object]:
         message = super()._sent(given)
-        self.odd = 0  # here no answer has the text that the parent class expects
+        self.odd.clear()  # here no answer has the text that the parent class expects
         place = self.places.get(int(given["chat_id"]))
         if place and (found := _AGREE.search(given.get("reply_markup", ""))):
             place.buttons.append((int(str(message["message_id"])), found[1]))
