@@ -48,7 +48,6 @@ from config.settings import Settings
 from memory.limits.usage import BillingSource, Tokens
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.log import stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedValkey
@@ -57,7 +56,7 @@ from memory.text.internal_model import InternalModelUnavailable
 from memory.text.shape import AnswerShape
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import read_folder
-from tests.lab.recall import OPTIONS, TTL_S, exchanges
+from tests.lab.recall import OPTIONS, append_all, exchanges
 from tests.lab.simulated_time import SimulatedClock, simulated
 from tests.lab.talks import AskedAfter, Talk
 from tests.quiet_chat import QuietChat
@@ -217,10 +216,7 @@ class Trial:
         memory, keys = self.memory, self.memory.keys.scope(talk.scope)
         if not await memory.client.call("XLEN", keys.log):
             said = [replace(each, tokens=memory.tokens.count(each.text)) for each in talk.messages]
-            request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
-            for each in exchanges(said):
-                fields = {**request, "messages": [stored_fields(message) for message in each]}
-                await memory.scripts["append"](keys, fields)
+            await append_all(memory, talk.scope, said)
         # The clock stands still, so a pause after a failure would never end.
         await memory.client.call("HDEL", keys.learned, "pause:batches", "pause:vectors")
         await memory.learn(talk.scope)

@@ -40,14 +40,13 @@ from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Ended, Fact
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import stored_fields
 from memory.scopes.sources import Source
 from memory.search.words import words_of
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.context import SETTINGS, default_assistant
-from tests.lab.recall import OPTIONS, TTL_S, exchanges
+from tests.lab.recall import OPTIONS, append_all
 from tests.lab.simulated_time import SimulatedClock, simulated
 from tests.quiet_chat import QuietChat
 from tests.valkey import ValkeyServer
@@ -134,14 +133,7 @@ def seconds(iso: str) -> float:
 async def store(memory: Memory, talk: Talk) -> None:
     """Store the messages of a talk."""
     counted = [replace(each, tokens=memory.tokens.count(each.text)) for each in talk.messages]
-    append, keys = memory.scripts["append"], memory.keys.scope(talk.scope)
-    request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
-    await memory.client.pipeline(
-        [
-            append.command(keys, {**request, "messages": [stored_fields(each) for each in said]})
-            for said in exchanges(counted)
-        ]
-    )
+    await append_all(memory, talk.scope, counted)
 
 
 async def learn(memory: Memory, talk: Talk) -> None:
