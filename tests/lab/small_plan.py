@@ -26,7 +26,7 @@ from tests.acceptance.rig import ROOT, BotProcess, Rig, open_rig
 from tests.bot.parsing.office import word, zipped
 from tests.hostile import attacks as hostile
 from tests.hostile.model_server import Answer, serving
-from tests.hostile.test_model_server import GZIPPED, STREAMS
+from tests.hostile.test_model_server import STREAMS, gzipped
 from tests.hostile.untrusted_files import export_of, photo, picture_of_segments, short_rows
 from tests.servers.bot_api import Upload
 from tests.servers.mcp_shop import Shop, ShopServer
@@ -281,7 +281,7 @@ PACKED = HTML + "Content-Encoding: gzip\r\n"
 SERVERS: dict[str, Callable[[], Served]] = {
     **{f"model: {stream}": partial(hostile_model, stream) for stream in STREAMS},
     "page: an endless one": partial(hostile_page, b"<p>x" * 2**14, ""),
-    "page: a gzip bomb": partial(hostile_page, GZIPPED, PACKED),
+    "page: a gzip bomb": lambda: hostile_page(gzipped(), PACKED),
     "page: 60,000 nested tables": partial(hostile_page, b"<table><tr><td>" * 60_000, HTML),
     "MCP: a text of 3 MB": partial(hostile_tool, "word " * 600_000, "AAAA"),
     "MCP: a text of 50 MB": partial(hostile_tool, "word " * 10_000_000, "AAAA"),
