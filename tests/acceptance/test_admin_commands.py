@@ -10,7 +10,7 @@ from bot.runtime.logs import short_name
 from memory.store.keys import Scope
 from tests.acceptance.buttons import CANCEL, ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
-from tests.acceptance.sentences import help_in_group, help_in_private, sentence
+from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person
 from tests.stored import everything_stored
 
@@ -27,27 +27,6 @@ async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
 
 def the_admin(rig: Rig) -> tuple[Person, Chat]:
     return rig.person(ADMIN_ID, "Ada")
-
-
-async def test_operators_commands_are_answered_only_to_operators_and_only_in_private(
-    admin_rig: Rig,
-) -> None:
-    rig = admin_rig
-    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
-    group = rig.telegram.group("Club", [anna], admins=[ada])
-    for command in ("/stats", "/inspect 1001", "/clear_memory all"):
-        for person, chat, refusal in (
-            (anna, annas, "admin.not_admin"),
-            (anna, group, "admin.not_admin"),
-            (ada, group, "admin.only_private"),
-        ):
-            reply = await rig.ask(person, chat, command)
-            assert (reply.text, reply.keyboard) == (sentence(refusal), ())
-    refusals = [line for line in rig.bot.log if line["event"] == "admin command refused"]
-    assert [line["user"] for line in refusals] == [anna.id, anna.id, ada.id] * 3
-    assert (await rig.ask(ada, adas, "/help")).text == help_in_private(operator=True)
-    assert (await rig.ask(ada, group, "/help")).text == help_in_group()
-    assert (await rig.ask(anna, annas, "/help")).text == help_in_private(has_operators=True)
 
 
 async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -> None:

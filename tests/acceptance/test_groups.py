@@ -63,24 +63,6 @@ async def test_a19_in_a_group_only_messages_to_the_bot_are_answered(rig: Rig) ->
     assert rig.model.log.refusals == []
 
 
-async def test_a19_only_consecutive_messages_of_one_member_become_one_turn(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    await rig.start(coalesce_s=2)
-    anna, ben = rig.anna()[0], rig.ben()[0]
-    group = rig.telegram.group("Club", [anna, ben])
-    rig.telegram.updates.hold()
-    annas = await anna.say(group, f"{US} one")
-    await ben.say(group, f"{US} two")
-    bens = await ben.say(group, f"{US} three")
-    await rig.telegram.updates.release()
-    await rig.telegram.wait_for(lambda: len(group.replies) == 2)
-    assert [m.content for m in rig.requests[0].messages[1:]] == ["Anna: one"]
-    assert dialogue(rig) == ["Anna: one", "All right.", "Ben: two\n  three"]
-    assert replied_to(group) == [annas, bens]
-
-
 async def test_a19_each_topic_is_a_conversation_of_its_own(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()

@@ -58,19 +58,6 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     assert [request.asked for request in rig.requests] == ["Slowly", "Good night"]
 
 
-async def test_a_message_with_a_field_that_the_library_refuses_is_answered(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
-    rig.script.on("Are you there?", Reply("I am."))
-    rig.telegram.updates.hold()
-    await anna.say(chat, "Are you there?")
-    body = rig.telegram.updates.history[-1].body
-    assert isinstance(body, dict)
-    body["poll"] = {"id": "1"}
-    await rig.telegram.updates.release()
-    assert (await chat.wait_for_reply()).text == "I am."
-
-
 async def test_a16_many_messages_at_once_make_one_complete_history(rig: Rig) -> None:
     """Ten messages in one chat and one in each of ten others, while another is being answered."""
     await rig.start()

@@ -8,7 +8,6 @@ import re
 from dataclasses import replace
 
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
-from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -130,32 +129,6 @@ async def test_no_fact_is_learned_from_documents_tools_or_the_assistant(webhook_
     known = await known_of(rig, anna, chat)
     assert "Their harbour" not in known
     assert '"first_name": "Anna"' in known
-
-
-async def test_remember_asks_first_after_a_tool_of_the_same_turn_brought_untrusted_text(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    remember_with(rig)
-    await rig.start(
-        learn="facts", learn_every_turns=1, behaviors="tests.acceptance.operator_parts:Rumours"
-    )
-    (anna, chat), (ben, _) = rig.anna(), rig.ben()
-    remember = tool_call("remember", text="Is a pirate of Tortuga.")
-    steps = (Reply(tool_calls=(call,)) for call in (tool_call("rumours"), remember))
-    rig.script.on("they say", *steps, "Noted.")
-    await ask_and_learn(rig, anna, chat, "What do they say?")
-    question = await rig.telegram.wait_for(
-        lambda: next((reply for reply in chat.replies if reply.keyboard), None)
-    )
-    assert question.text == sentence("consent.ask", text="Is a pirate of Tortuga.")
-    assert "pirate" not in await known_of(rig, anna, chat)
-
-    assert await press(rig, ben, question, "Remember it") == sentence("clear.not_yours")
-    assert "pirate" not in await known_of(rig, anna, chat)
-    assert await press(rig, anna, question, "Remember it") == ""
-    await shown(rig, question, sentence("consent.kept"))
-    assert "Is a pirate of Tortuga." in await known_of(rig, anna, chat)
 
 
 async def test_a_person_cannot_write_into_the_memory_of_another(webhook_rig: Rig) -> None:

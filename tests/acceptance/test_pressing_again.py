@@ -66,17 +66,6 @@ async def test_a_receipt_is_shown_after_the_ban_of_its_chat(rig: Rig) -> None:
     assert min(second.at - first.at, third.at - second.at) >= 1
 
 
-async def test_the_receipt_of_a_job_is_shown_after_the_ban_of_its_chat(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    anna, chat, _ = await told_of_a_cat(rig)
-    question = await ask_first(rig, anna, chat, "/forget")
-    rig.telegram.faults.add(FloodWait(1), method=EDIT, times=3)
-    await erase(rig, anna, question, "forget.done", conversations=1, messages=2, vectors=2)
-    said = [call.text for call in rig.telegram.calls_to(EDIT)]
-    assert len(said) == 4
-    assert len(set(said[1:])) == 1
-
-
 async def press_and_see(rig: Rig, person: Person, message: Message, button: str) -> None:
     """Press a button and wait until the bot shows a result."""
     edits = len(rig.telegram.calls_to(EDIT))

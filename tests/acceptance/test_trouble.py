@@ -4,16 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx2
 import pytest
 
-from tests.acceptance.pages import page, readiness, wait_until_ready
+from tests.acceptance.pages import readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
-from tests.servers.model_api import ApiError, Break, Reply, rate_limited, server_error
+from tests.servers.model_api import ApiError, Break, Reply, server_error
 from tests.valkey import ValkeyServer
-
-SECRET = "s3cret-of-the-webhook"
 
 
 @pytest.fixture
@@ -35,33 +32,13 @@ async def lasting_rig(lasting_valkey: ValkeyServer, tmp_path: Path) -> AsyncIter
         lasting_valkey.stop()
 
 
-async def test_a23_the_webhook_accepts_only_what_telegram_sends(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    await rig.start(webhook_secret=SECRET)
-    anna, chat = rig.anna()
-    said = await anna.say(chat, "Hello")
-    await chat.wait_for_reply(after=said)
-    forged = rig.telegram.updates.history[-1].shape() | {"update_id": 1}
-    door = page(rig, "/telegram")
-    header = "X-Telegram-Bot-Api-Secret-Token"
-    async with httpx2.AsyncClient(trust_env=False) as web:
-        for headers in ({}, {header: SECRET[:-1]}):
-            assert (await web.post(door, json=forged, headers=headers)).status_code == 403
-        unreadable = b'{"update_id": 2, "message": {"chat": 3}}'
-        answer = await web.post(door, content=unreadable, headers={header: SECRET})
-        assert (answer.status_code, answer.text) == (200, "")
-    await wait_until_ready(rig)
-    await rig.ask(anna, chat, "Still there?")
-    assert (len(rig.requests), len(chat.replies)) == (2, 2)
-
-
 async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_reference(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start(model_timeout_s=5)
+    await rig.start()
     anna, chat = rig.anna()
-    for fault in (server_error(), rate_limited(), Break.HANG, Break.DROP, Break.HTML):
+    for fault in (server_error(), Break.HTML):
         seen = len(rig.bot.log)
         rig.model.faults.add(fault, times=None)
         reply = await rig.ask(anna, chat, "Our boat is called Aurora")
