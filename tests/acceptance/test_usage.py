@@ -71,9 +71,10 @@ async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(
 
 
 async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(usage_rig: Rig) -> None:
-    """The kill comes while a model works."""
+    """The kill comes while a model works; learning and search are counted, too."""
     rig = usage_rig
-    await rig.start(lease_s=4)
+    remember_with(rig)
+    await rig.start(lease_s=4, learn="state", learn_every_turns=1)
     people = [rig.person(2000 + number, f"P{number}") for number in range(3)]
     await asyncio.gather(*(ask_and_learn(rig, *each, "A note") for each in people))
     calls = Reply(tool_calls=(tool_call("calculate", expression="2+2"),))
@@ -88,9 +89,13 @@ async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(usage_r
     ada, adas = the_admin(rig)
     reply = await rig.ask(ada, adas, "/usage")
     assert totals(reply)["The whole bot, this month"] == billed(rig.model)
+    for part in ("Learning", "Search"):
+        assert re.search(f"{part}: [1-9]", reply.text)
 
 
-async def test_admins_see_the_whole_bot_and_what_it_costs(usage_rig: Rig) -> None:
+async def test_admins_see_the_whole_bot_and_what_it_costs_without_who_was_forgotten(
+    usage_rig: Rig,
+) -> None:
     rig = usage_rig
     await rig.start(
         openai_model="main-model", prices=PRICES, budget_per_month=1, openai_embedding_model="off"
@@ -109,6 +114,13 @@ async def test_admins_see_the_whole_bot_and_what_it_costs(usage_rig: Rig) -> Non
     one_chat = await rig.ask(ada, adas, f"/usage {anna.id}")
     assert totals(one_chat) == {"That chat, this month": sums[0]}
     assert (await rig.ask(anna, annas, "/usage")).text == sentence("usage.unlimited")
+
+    await press(rig, anna, await ask_first(rig, anna, annas, "/forget"), ERASE)
+    await rig.bot.wait_for_log("job finished")
+    reply = await rig.ask(ada, adas, "/usage")
+    assert totals(reply)["The whole bot, this month"] == sum(sums)
+    assert str(anna.id) not in reply.text
+    assert sentence("usage.nobody") in reply.text
 
 
 async def test_what_is_heard_and_spoken_counts_in_the_budget(usage_rig: Rig) -> None:
@@ -133,32 +145,3 @@ async def test_what_is_heard_and_spoken_counts_in_the_budget(usage_rig: Rig) -> 
     assert (await rig.ask(anna, annas, "And now?")).text == sentence("quota.budget")
     assert (await rig.ask(anna, annas, "/usage")).text == sentence("usage.no_budget")
     assert (await rig.ask(ada, adas, "Hello")).text == "All right."
-
-
-async def test_forgetting_a_person_removes_their_counts_and_keeps_the_totals(
-    usage_rig: Rig,
-) -> None:
-    rig = usage_rig
-    await rig.start(openai_embedding_model="off")
-    (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
-    await rig.ask(anna, annas, "Hello")
-    await press(rig, anna, await ask_first(rig, anna, annas, "/forget"), ERASE)
-    await rig.bot.wait_for_log("job finished")
-    reply = await rig.ask(ada, adas, "/usage")
-    assert totals(reply)["The whole bot, this month"] == billed(rig.model)
-    assert str(anna.id) not in reply.text
-    assert sentence("usage.nobody") in reply.text
-
-
-async def test_learning_and_embedding_are_counted_separately(usage_rig: Rig) -> None:
-    rig = usage_rig
-    remember_with(rig)
-    await rig.start(learn="state", learn_every_turns=1)
-    anna, chat = rig.anna()
-    await ask_and_learn(rig, anna, chat, "My boat is called Nessie.")
-    ada, adas = the_admin(rig)
-    reply = await rig.ask(ada, adas, f"/usage {anna.id}")
-    assert totals(reply)["That chat, this month"] == billed(rig.model)
-    for part in ("Learning", "Search"):
-        assert f"{part}: " in reply.text
-        assert f"{part}: 0" not in reply.text

@@ -48,6 +48,7 @@ def test_answers_out_of_order_are_counted() -> None:
 @pytest.mark.timeout(600)  # it starts eight processes, which takes two minutes on a busy machine
 async def test_a_short_month_breaks_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(month, "WORKERS", 1)
+    monkeypatch.setattr(month, "_QUIET_S", 1)
     monkeypatch.setattr(month, "STRIKES", ("kill a worker", "backup"))
     report = await month.run(month.Size(chats=20, turns=24, days=2, seconds=500))
     assert report["complaints"] == {}
