@@ -46,7 +46,7 @@ def make(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         env={"PATH": str(folder / "bin"), "HOME": os.environ.get("HOME", "")},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
 
 
@@ -102,7 +102,7 @@ def test_one_line_says_what_to_do_if_the_bot_starts_outside_the_venv() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     assert ran.returncode == 1
     (line,) = ran.stderr.splitlines()

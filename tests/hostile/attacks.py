@@ -147,7 +147,7 @@ async def _pipelined(scene: Scene) -> None:
         _, writer = await _connect(scene)
         with suppress(ConnectionError):
             writer.write(REQUESTS * 500)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await writer.drain()
         writer.close()
     await scene.rig.ask(scene.mallory, scene.chat, "Are you there?")

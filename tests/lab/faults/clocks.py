@@ -58,7 +58,7 @@ async def _jump_while_parked(scene: Scene, *, to_s: Sequence[float]) -> None:
     await scene.talk(1)
     await scene.telegram.wait_for(lambda: rule.left == 0)
     [bot] = scene.bots
-    await bot.wait_for_log("turn parked", timeout_s=30)
+    await bot.wait_for_log("turn parked")
     await _set_clocks(scene, to_s[scene.round % len(to_s)])
 
 
