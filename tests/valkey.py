@@ -81,7 +81,6 @@ class ValkeyServer:
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Resume the process."""
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 

@@ -29,7 +29,6 @@ async def plant(rig: Rig, scope: Scope, *parts: ScopeEntry | Field, redis: str =
 
 
 async def stored_memory(rig: Rig, scope: Scope) -> ScopeMemory:
-    """Return the stored memory of a scope."""
     async with _scopes(rig, "") as scopes:
         return await scopes.read(scope)
 

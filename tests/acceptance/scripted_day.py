@@ -89,12 +89,10 @@ class Day:
 
     @property
     def chats(self) -> list[Chat]:
-        """The chats of the day."""
         return [chat for _, chat in self._places]
 
     @property
     def next_marker(self) -> str:
-        """The marker of the next text."""
         return f"m{len(self.lines):03}"
 
     async def talk(self, texts: int, *, wish: Wish | None = None) -> None:

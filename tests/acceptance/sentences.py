@@ -59,7 +59,6 @@ def help_in_private(*, operator: bool = False, has_operators: bool = False) -> s
 
 
 def help_in_group() -> str:
-    """Return what /help answers in a group."""
     return "\n\n".join(_listed(IN_GROUPS, sentence("help.group", username="ricordo_bot")))
 
 

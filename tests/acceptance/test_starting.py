@@ -73,7 +73,6 @@ async def test_a_port_in_use_is_named_with_a_command_that_helps(webhook_rig: Rig
 
 
 async def set_anothers_webhook(rig: Rig) -> None:
-    """Set a webhook that delivers to another process."""
     client = TelegramClient(rig.telegram.token, rig.telegram.url)
     await client.set_webhook(f"http://127.0.0.1:{free_port()}/secret-path", "s3cret")
     await client.close()

@@ -49,7 +49,6 @@ class Attack:
 
     @property
     def name(self) -> str:
-        """The name of its test."""
         return f"{self.finding} {self.sends}"
 
 

@@ -39,7 +39,6 @@ def nested(command: str, depth: int) -> str:
 
 
 def shapes() -> Iterator[tuple[str, Shape]]:
-    """Yield each shape with a name."""
     for unit in UNITS:
         yield f"{unit!r} repeated", _repeated(unit)
     for command in (*COMMANDS, "\\alpha", "\\,"):

@@ -96,7 +96,6 @@ def main(names: Sequence[str]) -> None:
 
 
 def print_row(cells: Sequence[str]) -> None:
-    """Print a row of a Markdown table at once."""
     sys.stdout.write(f"| {' | '.join(cells)} |\n")
     sys.stdout.flush()
 

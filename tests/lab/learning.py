@@ -83,7 +83,6 @@ async def run(settings: Settings, exchanges: Sequence[Exchange], tokens: TokenCo
 
 
 def figures(of: Run) -> dict[str, object]:
-    """Return all figures of a run."""
     internal, main = of.of("fill", "write"), of.of("main")
     labels = Counter(bill.request.label for bill in internal)
     return {
@@ -190,7 +189,6 @@ def a_turn(total: float) -> float:
 
 
 def percent(share: float) -> float:
-    """Return a share as a percentage."""
     return round(100 * share, 1)
 
 

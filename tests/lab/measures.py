@@ -67,12 +67,10 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The file's text."""
         return self.path.read_text()
 
     @cached_property
     def lines(self) -> int:
-        """How many lines it has."""
         return len(self.text.splitlines())
 
     @cached_property
@@ -82,12 +80,10 @@ class Source:
 
     @property
     def functions(self) -> Iterator[Function]:
-        """Every function and method."""
         return (node for node in self.nodes if isinstance(node, Function))
 
     @property
     def classes(self) -> Iterator[ast.ClassDef]:
-        """Every class."""
         return (node for node in self.nodes if isinstance(node, ast.ClassDef))
 
     def is_in(self, *folders: str) -> bool:

@@ -147,7 +147,6 @@ async def found_alone(history: ChatHistory, text: str, k: int) -> list[int]:
 
 
 def percent(shares: Sequence[float]) -> float:
-    """Return the mean as a percentage."""
     return round(100 * float(np.mean(shares)), 2)
 
 

@@ -80,7 +80,6 @@ def read_topics(folder: Path) -> list[Topic]:
 
 
 def made_up_topics() -> list[Topic]:
-    """Return topics of made-up sentences."""
     random = Random(1)
     return [
         Topic(_filled(random, _SAID, words.split()), _filled(random, _ANSWERED, words.split()))

@@ -173,7 +173,6 @@ def book() -> Upload:
 
 
 async def eight_photos(rig: Rig) -> None:
-    """One photo of each of eight people."""
     await asyncio.gather(*(send(rig, camera(), person=3000 + number) for number in range(8)))
 
 
@@ -205,8 +204,6 @@ def attacking(attack: hostile.Attack) -> Scene:
 
 
 async def eight_ask(rig: Rig, text: str) -> None:
-    """Eight people ask at the same time."""
-
     async def ask(number: int) -> None:
         person, chat = rig.person(5000 + number, f"Person {number}")
         sent = await person.say(chat, text)

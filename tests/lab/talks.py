@@ -131,7 +131,6 @@ def seconds(iso: str) -> float:
 
 
 async def store(memory: Memory, talk: Talk) -> None:
-    """Store the messages of a talk."""
     counted = [replace(each, tokens=memory.tokens.count(each.text)) for each in talk.messages]
     await append_all(memory, talk.scope, counted)
 
@@ -183,7 +182,6 @@ def memory_lines(prompt: Prompt) -> list[str]:
 
 
 def wanted_shares(question: Question, shown: AbstractSet[str]) -> float:
-    """Return the share of the wanted messages that are shown."""
     return sum(not shown.isdisjoint(each) for each in map(set, question.want)) / len(question.want)
 
 
@@ -238,7 +236,6 @@ async def measure_talk(memory: Memory, talk: Talk) -> list[Figures]:
 
 
 def row(category: str, figures: Sequence[Figures]) -> dict[str, object]:
-    """Return a row of the output."""
     return {
         "category": category,
         "questions": len(figures),

@@ -52,7 +52,6 @@ def begin(*_: object) -> None:
 
 
 def write(*_: object) -> None:
-    """Write the trace."""
     counted = {
         "functions": sorted(functions),
         "to_the_sdk": to_the_sdk[CHAT_MODEL],

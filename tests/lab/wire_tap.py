@@ -37,7 +37,6 @@ class RoundTrip:
 
     @property
     def names(self) -> list[str]:
-        """The commands, scripts by their names."""
         return [_name(command) for command in _commands(self.sent)]
 
     def is_about(self, name: bytes) -> bool:

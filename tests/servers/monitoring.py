@@ -33,7 +33,6 @@ class MonitoringServer(DroppingServer):
 
     @property
     def dsn(self) -> str:
-        """The DSN of a project."""
         return f"http://public@127.0.0.1:{self.port}/1"
 
     async def _take_traces(self, request: Request) -> Response:

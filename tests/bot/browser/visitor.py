@@ -94,7 +94,6 @@ class Visitor:
         return await answers.nth(before).inner_text()
 
     async def open_everything(self) -> None:
-        """Open all details."""
         await self.page.evaluate(
             "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
         )

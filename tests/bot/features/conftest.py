@@ -59,5 +59,4 @@ async def model_api(reader: FrontReader) -> AsyncIterator[ModelApiServer]:
 
 
 async def rows_of(rows: Rows) -> dict[str, Row]:
-    """Return rows by what they test."""
     return {row.what: row async for row in rows}

@@ -43,7 +43,6 @@ class Scene(QuietChat):
         self.watches = [self.watch(store, each) for each in self.conditions]
 
     def watch(self, store: RedisClient, condition: ModelCondition) -> ModelWatch:
-        """Return the watch of a process."""
         options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
         memory = Memory(store, 42, self.tokens, None, options)
         operators = Operators(memory.store, Settings(admin_user_ids=frozenset({1})))

@@ -37,7 +37,6 @@ class Speaker:
         self.limiter = self.another_limiter()
 
     def another_limiter(self) -> SendRateLimiter:
-        """Return the limiter of another worker."""
         return SendRateLimiter(self.per_second, send_rates_on(self.store), lambda: self.now)
 
     async def send(self, chat_id: int = ANNA) -> None:

@@ -69,7 +69,6 @@ def pointed(message_id: int, **fields: object) -> ReplyTarget:
 
 
 async def history_of(memory: Memory) -> ChatHistory:
-    """Return the history of a turn."""
     await put(memory, 99)
     turn = await take(memory)
     return await read_by(memory, turn)

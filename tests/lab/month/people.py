@@ -95,12 +95,10 @@ class Place:
 
     @property
     def id(self) -> int:
-        """The id of the chat in Telegram."""
         return self.person if self.kind == "private" else -1_000_000_000 - self.number
 
     @property
     def person(self) -> int:
-        """The id of the person who speaks."""
         return 100_000 + self.number
 
     @property

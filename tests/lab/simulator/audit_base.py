@@ -56,7 +56,6 @@ class BaseAuditor(Observer):
 
     @property
     def is_traced(self) -> bool:
-        """Whether the schedule is traced."""
         return self._note is not None
 
     def note(self, who: str, what: str) -> None:
@@ -73,7 +72,6 @@ class BaseAuditor(Observer):
 
 
 def trace_line(script: str, tag: str, args: Args, reply: Reply) -> str:
-    """Return the line of the trace for one step of the server."""
     if script.islower():
         return f"{script} {tag} -> {_shown(reply)}"
     return f"{script} {b' '.join(args[:3]).decode(errors='replace')[:60]}"

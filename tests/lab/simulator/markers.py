@@ -100,5 +100,4 @@ def written_in_log(log: Stream) -> list[int]:
 
 
 def entry_text(fields: list[bytes]) -> str:
-    """Return the text of an entry of the stored history."""
     return fields[_TEXT].decode()

@@ -61,7 +61,6 @@ def _acting(
 
 
 def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
-    """Return a protocol with reminders."""
     return lambda: replace(protocol(), reminds=True)
 
 

@@ -20,9 +20,7 @@ class Died(BaseException):
 class Watcher(Protocol):
     """Observes what happens to processes."""
 
-    def note(self, who: str, what: str) -> None:
-        """Note what happened."""
-        ...
+    def note(self, who: str, what: str) -> None: ...
 
 
 class Process:
