@@ -4,7 +4,7 @@ import asyncio
 import gc
 import sys
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from ipaddress import ip_address
 from typing import Any
 
@@ -173,6 +173,12 @@ async def cluster_store(cluster_server: OneNodeCluster) -> AsyncIterator[RedisCl
     await client.close()
 
 
-def pytest_collection_finish() -> None:
-    """Leave thousands of collected tests out of each collection of garbage to come."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for garbage only once all is collected, and never again among what was collected."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
