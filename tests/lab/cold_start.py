@@ -16,26 +16,20 @@ from memory.scopes.history import ChatHistory
 # isort: split
 import asyncio
 import gc
-import json
 import os
-import sys
-import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from bot.runtime.process import tune_interpreter
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.bots import Running
 from tests.lab.figures import milliseconds
-from tests.lab.index import CHAT, Conversation, K
+from tests.lab.index import CHAT, Conversation, K, main
 from tests.lab.made_up import made_up
 from tests.lab.recall import found_alone
-from tests.valkey import ValkeyServer
 
 SIZES = (10_000, 100_000)
 OTHER_MESSAGES = 200
@@ -132,15 +126,5 @@ async def first_search(memory: Memory, long: Conversation) -> dict[str, object]:
     }
 
 
-def main(sizes: Sequence[int]) -> None:
-    """Measure each length on a Valkey of its own; the interpreter is tuned as in the bot."""
-    tune_interpreter()
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
-            figures = asyncio.run(measure(size, server.url))
-        sys.stdout.write(json.dumps(figures) + "\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main([int(size) for size in sys.argv[1:]] or SIZES)
+    main(measure, SIZES)

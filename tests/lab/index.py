@@ -18,10 +18,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bot.runtime.process import tune_interpreter
 from memory.erasure.jobs import Job
@@ -47,6 +47,7 @@ K = 8
 CHAT = Scope.of_chat(-1_001_234_567_890)
 
 T = TypeVar("T")
+Measure = Callable[[int, str], Coroutine[Any, Any, dict[str, object]]]
 
 
 class Conversation:
@@ -174,10 +175,10 @@ async def turn_bytes(conversation: Conversation) -> int:
     return round(sum(moved) / TURNS)
 
 
-def main(sizes: Sequence[int]) -> None:
+def main(measure: Measure, default: Sequence[int]) -> None:
     """Measure each length on a Valkey of its own; the interpreter is tuned as in the bot."""
     tune_interpreter()
-    for size in sizes:
+    for size in map(int, sys.argv[1:]) if sys.argv[1:] else default:
         with tempfile.TemporaryDirectory() as scratch, ValkeyServer(Path(scratch)) as server:
             figures = asyncio.run(measure(size, server.url))
         sys.stdout.write(json.dumps(figures) + "\n")
@@ -185,4 +186,4 @@ def main(sizes: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(size) for size in sys.argv[1:]] or SIZES)
+    main(measure, SIZES)

@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-import numpy as np
-
 from bot.assistant import assistant_of
 from bot.behaviors import behaviors_of, learning_config
 from bot.commands.sentences import Sentences
@@ -26,7 +24,6 @@ from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.queue.turn_store import TurnTimes
-from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -34,8 +31,9 @@ from tests.bot.features.services import models_of
 from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
 from tests.lab.sessions import Exchange
 from tests.lab.simulated_time import SimulatedClock, simulated
+from tests.memory.words_embedder import WordsEmbedder
 from tests.quiet_chat import QuietChat, no_command
-from tests.servers.word_vectors import embed
+from tests.servers.word_vectors import DIMENSIONS
 from tests.settings import Settings
 
 MODEL_S = 0.02
@@ -46,16 +44,6 @@ HERE = Scope.of_chat(PERSON)
 TTL_S = 365 * 86_400
 _SENDER = Sender(PERSON, "Clara Lindqvist", "Clara", "Lindqvist")
 _AT_ONCE = TurnTimes(coalesce_ms=0, max_coalesce_ms=0)
-
-
-class HashedWords:
-    """An embedder without a model."""
-
-    fingerprint = "hashed-words"
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text."""
-        return np.stack([embed(text) for text in texts])
 
 
 class Telegram(QuietChat):
@@ -182,7 +170,7 @@ async def talking(
         cache_bytes=settings.cache_mb * 2**20,
         times=_AT_ONCE,
     )
-    memory = Memory(client, BOT, tokens, HashedWords(), options)
+    memory = Memory(client, BOT, tokens, WordsEmbedder("hashed-words", DIMENSIONS), options)
     rig = Rig(clock, tape, ScriptedChatModel(tape, MODEL_S), Telegram())
     try:
         with simulated(clock):
