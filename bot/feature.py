@@ -109,7 +109,7 @@ class Services:
             sentences=sentences,
             models=models,
             operators=operators,
-            access=Access(chat, sentences, operators, memory.off_record.is_open),
+            access=Access(chat, sentences, operators, memory.store),
             budget=Budget(settings, memory.usage),
             permits=Permits(settings.max_turns_per_person, memory.mailbox.wake),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),

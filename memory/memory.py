@@ -24,7 +24,6 @@ from memory.limits.send_rate import SendRates
 from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
-from memory.queue.off_record import OffRecordSessions
 from memory.queue.ready_queue import ReadyQueue, Sweep
 from memory.queue.signals import Stopping
 from memory.queue.turn_store import LEARN_LATE_S, TurnStore, TurnTimes
@@ -84,7 +83,6 @@ class Memory:
         self.stopping = Stopping(self.store, self.mailbox)
         self.questions = Questions(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
-        self.off_record = OffRecordSessions(self.store, self.mailbox)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.quotas = Quotas(self.store)
         self.members = Members(self.store)

@@ -5,8 +5,9 @@ group only if the rule depends on it.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -18,6 +19,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from config.settings import Settings
 from memory.behaviors.context import Asker, CallContext, IsAdmin, Person, may_change, not_an_admin
 from memory.erasure.questions import NotConfirmed
+from memory.queue.off_record import is_off_record
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -84,22 +86,19 @@ def call_context_of(
 
 
 class Access:
-    """Checks people before commands and buttons act.
-
-    `is_off_record` tells whether a conversation is off the record now; it raises `StoreError`.
-    """
+    """Checks people before commands and buttons act."""
 
     def __init__(
         self,
         chat: Chat,
         sentences: Sentences,
         operators: Operators,
-        is_off_record: Callable[[Scope], Awaitable[bool]],
+        store: Store,
     ) -> None:
         self._chat = chat
         self._sentences = sentences
         self.operators = operators
-        self.is_off_record = is_off_record
+        self.is_off_record = partial(is_off_record, store)
 
     async def check_on_record(self, conversation: Scope) -> None:
         """Raise `ShownOnTop` if the talk is off the record: no memory is read or changed then."""

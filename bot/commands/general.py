@@ -101,7 +101,7 @@ class GeneralCommands:
 
         Off the record only the words of that session go.
         """
-        is_off = await self.memory.off_record.is_open(conversation)
+        is_off = await self.access.is_off_record(conversation)
         parts = self.sentences.say(asked.sender.language, "off.new" if is_off else "new.done")
         return Answer(parts, ends_session=True)
 

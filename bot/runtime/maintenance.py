@@ -65,7 +65,6 @@ class Maintenance:
             (self._wake_due, _DUE_EVERY_S, None),
             (self._sweep, _SWEEP_EVERY_S, None),
             (self._learn_late, _LEARN_EVERY_S, None),
-            (self._memory.off_record.end_due, _LEARN_EVERY_S, None),
             (self._serve_jobs, _JOBS_EVERY_S, self._memory.noted[JOBS]),
         )
         async with asyncio.TaskGroup() as group:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import orjson
 
+from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.off_record import OffRecord
 from memory.queue.stored_version import version_of
@@ -134,6 +135,10 @@ class Closing:
     writes: bytes = b""  # what tools want written, as JSON
     work: str = ""  # what tools add and cancel (`WorkChanges`)
     is_off_record: bool = False  # messages are kept until that session ends; nothing else is stored
+
+    def teaches(self, messages: Sequence[Message]) -> bool:
+        """Return whether there is something to learn, with the messages of the commit."""
+        return bool(messages or self.ends_session) and not self.is_off_record
 
     @property
     def fields(self) -> dict[str, object]:

@@ -173,7 +173,7 @@ class TurnStore:
         turn.run.is_committing = True
         due = time() + LEARN_LATE_S
         noted: list[Command] = []
-        if (messages or closing.ends_session) and not closing.is_off_record:
+        if closing.teaches(messages):
             # Before the commit: a needless note is safe.
             noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
         index, now = self._store.keys.work, time() + self._store.client.ahead_s

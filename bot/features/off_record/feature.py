@@ -3,34 +3,41 @@
 import re
 import time
 from dataclasses import replace
+from functools import partial
 
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
+from bot.features.off_record.sessions import OffRecordSessions
+from bot.runtime.periodic import repeat
 from bot.telegram.updates import IncomingMessage, to_bytes
 from memory.queue.mailbox import Entry
-from memory.queue.off_record import OffRecordSessions
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 
 _MAX_S = 86_400
+_END_EVERY_S = 10.0
 _UNITS_S = {"m": 60, "h": 3_600, "d": 86_400}
 _DURATION = re.compile(r"(\d{1,4}) ?([mhd])", re.ASCII | re.IGNORECASE)
 
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    commands = OffRecordCommands(
-        services.memory.off_record, services.memory.scopes, services.sentences
-    )
+    memory = services.memory
+    sessions = OffRecordSessions(memory.store, memory.mailbox)
+    commands = OffRecordCommands(sessions, memory.scopes, services.sentences)
+
+    async def is_open(_: IncomingMessage, conversation: Scope) -> bool:
+        return await services.access.is_off_record(conversation)
+
+    ending = partial(repeat, sessions.end_due, "off the record", _END_EVERY_S)
     return Feature(
         name="off_record",
         commands=(
             BotCommand("off", commands.off, "private", takes=ANYTHING, section="memory"),
-            BotCommand(
-                "back", commands.back, "private", section="memory", is_useful=commands.is_open
-            ),
+            BotCommand("back", commands.back, "private", section="memory", is_useful=is_open),
         ),
+        tasks=(ending,) if services.works else (),
     )
 
 
@@ -44,10 +51,6 @@ class OffRecordCommands:
         self._sessions = sessions
         self._scopes = scopes
         self._sentences = sentences
-
-    async def is_open(self, _: IncomingMessage, conversation: Scope) -> bool:
-        """Tell whether there is a session to end."""
-        return await self._sessions.is_open(conversation)
 
     async def off(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Begin a session, or change when it ends. The bot then gives itself a `/back`."""

@@ -61,7 +61,7 @@ class Acted:
 def access(store: RedisClient, tokens: TokenCounter) -> Access:
     memory = Memory(store, 42, tokens, None, OPTIONS)
     operators = Operators(memory.store, Settings(admin_user_ids=frozenset({OPERATOR})))
-    return Access(Group(), SENTENCES, operators, memory.off_record.is_open)
+    return Access(Group(), SENTENCES, operators, memory.store)
 
 
 async def said(command: BotCommand, person: int, *, in_group: bool) -> str:

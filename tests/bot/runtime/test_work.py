@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from bot.commands.sentences import Sentences
+from bot.features.off_record.sessions import OffRecordSessions
 from bot.features.reminders.due import ReminderWork
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
@@ -336,12 +337,13 @@ async def test_a_task_waits_while_the_conversation_is_off_the_record(memory: Mem
     one = a_task()
     await store(memory, one)
     end = Entry(9, ANN, is_alone=True, body=b"[]")
-    await memory.off_record.begin(HERE, time.time() - 1, time.time() + 60, end)
+    sessions = OffRecordSessions(memory.store, memory.mailbox)
+    await sessions.begin(HERE, time.time() - 1, time.time() + 60, end)
     due = worker(memory, ScriptedChat([]))
     await work(due)
     assert await waiting(memory) == []
     assert await memory.work.find(HERE, one.id) == one
-    await memory.off_record.end(HERE, 9, is_due=False)
+    await sessions.end(HERE, 9, is_due=False)
     await let_the_lease_end(memory, one.id)
     await work(due)
     assert [each.update_id for each in await waiting(memory)] == [one.turn_id]

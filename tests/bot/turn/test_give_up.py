@@ -126,7 +126,7 @@ async def test_the_button_below_the_notice_puts_the_messages_back_once(memory: M
     assert button.text == SENTENCES.text("de", "buttons.again")
     verb, _, nonce = button.callback_data.partition(":")
     operators = Operators(memory.store, Settings())
-    access = Access(QuietChat(), SENTENCES, operators, memory.off_record.is_open)
+    access = Access(QuietChat(), SENTENCES, operators, memory.store)
     press = RetryCommand(memory, access, SENTENCES).command.buttons[verb]
     pressed = ButtonPress(
         2,

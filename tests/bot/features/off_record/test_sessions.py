@@ -2,9 +2,10 @@
 
 from time import time
 
+from bot.features.off_record.sessions import OffRecordSessions
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, Outcome
-from memory.queue.off_record import OffRecord, OffRecordSessions
+from memory.queue.off_record import OffRecord, is_off_record
 from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
@@ -13,9 +14,13 @@ from tests.memory.turns import ANN, HERE, exchange_of, put, take, texts
 BACK = Entry(-1, ANN, is_alone=True, body=b"back")
 
 
+def sessions(memory: Memory) -> OffRecordSessions:
+    return OffRecordSessions(memory.store, memory.mailbox)
+
+
 async def begin(memory: Memory, seconds: float) -> None:
     now = time()
-    await memory.off_record.begin(HERE, now, now + seconds, BACK)
+    await sessions(memory).begin(HERE, now, now + seconds, BACK)
 
 
 async def talk(memory: Memory, update_id: int) -> OffRecord:
@@ -45,7 +50,7 @@ async def waiting(memory: Memory) -> list[bytes]:
 async def test_the_words_of_a_session_are_its_history_and_nothing_else_until_it_ends(
     memory: Memory,
 ) -> None:
-    assert await memory.off_record.end(HERE, 1, is_due=False) is None
+    assert await sessions(memory).end(HERE, 1, is_due=False) is None
     await begin(memory, 60)
     session = await talk(memory, 10)
     assert session.covers(time())
@@ -58,12 +63,12 @@ async def test_the_words_of_a_session_are_its_history_and_nothing_else_until_it_
 
     session = await talk(memory, 11)
     assert [message.seq for message in session.said] == [1, 2, 3, 4]
-    assert await memory.off_record.end(HERE, 30, is_due=True) is None
+    assert await sessions(memory).end(HERE, 30, is_due=True) is None
     for _ in range(2):  # the answer of the first call was lost
-        assert await memory.off_record.end(HERE, 30, is_due=False) == 4
-    assert await memory.off_record.end(HERE, 31, is_due=False) is None
+        assert await sessions(memory).end(HERE, 30, is_due=False) == 4
+    assert await sessions(memory).end(HERE, 31, is_due=False) is None
     assert await words(memory) == 0
-    assert not await memory.off_record.is_open(HERE)
+    assert not await is_off_record(memory.store, HERE)
 
 
 async def test_a_fresh_start_empties_the_session_and_touches_nothing_else(memory: Memory) -> None:
@@ -77,7 +82,7 @@ async def test_a_fresh_start_empties_the_session_and_touches_nothing_else(memory
     assert (stored, await memory.client.call("ZCARD", memory.keys.learning)) == (None, 0)
     session = await talk(memory, 11)
     assert [message.text for message in session.said] == ["text 11", "yes"]
-    assert await memory.off_record.end(HERE, 30, is_due=False) == 4
+    assert await sessions(memory).end(HERE, 30, is_due=False) == 4
 
 
 async def test_a_session_whose_time_is_over_takes_no_words_and_gets_its_command_once(
@@ -85,23 +90,23 @@ async def test_a_session_whose_time_is_over_takes_no_words_and_gets_its_command_
 ) -> None:
     await begin(memory, 60)
     await talk(memory, 10)
-    await memory.off_record.end_due()
+    await sessions(memory).end_due()
     assert await waiting(memory) == []
     await begin(memory, -1)
     assert await words(memory) == 0
     session = await talk(memory, 11)
     assert session.said == ()
     for _ in range(2):
-        await memory.off_record.end_due()
+        await sessions(memory).end_due()
         assert await waiting(memory) == [b"back"]
     assert await memory.client.call("ZCARD", memory.keys.off_record) == 0
-    assert await memory.off_record.end(HERE, -1, is_due=True) == 2
+    assert await sessions(memory).end(HERE, -1, is_due=True) == 2
 
     # The command names its person. A process that died before it dropped its note repeats nothing.
     stored = await memory.client.call("HGET", memory.keys.scope(HERE).meta, "off_record")
     assert b"back" not in stored
     await memory.client.call("ZADD", memory.keys.off_record, 1, HERE.tag)
-    await memory.off_record.end_due()
+    await sessions(memory).end_due()
     assert await waiting(memory) == [b"back"]
     assert await memory.client.call("ZCARD", memory.keys.off_record) == 0
 
@@ -113,8 +118,8 @@ async def test_a_clear_erases_the_words_of_a_session_and_no_letter_keeps_them(
     await talk(memory, 10)
     await (await ChatHistory.read(memory.histories, HERE)).clear()
     assert await words(memory) == 0
-    assert await memory.off_record.is_open(HERE)
-    assert await memory.off_record.end(HERE, 30, is_due=False) == 0
+    assert await is_off_record(memory.store, HERE)
+    assert await sessions(memory).end(HERE, 30, is_due=False) == 0
 
     await put(memory, 12)
     await memory.dead_letters.set_aside(await take(memory), "Error", b"[]", is_kept=False)
