@@ -15,12 +15,11 @@ from starlette.routing import BaseRoute
 
 from bot.assistant import Assistant, assistant_of, bot_id_of
 from bot.behaviors import behaviors_of, learning_config
-from bot.command_set import CommandSet, Running, build_commands
+from bot.command_set import CommandSet, build_commands
 from bot.commands.buttons import Buttons
-from bot.commands.erasing import Receipts, all_in_order
+from bot.commands.erasing import Deleting, Receipts, all_in_order
 from bot.commands.general import descriptions, menus
 from bot.commands.immediate import ImmediateActions
-from bot.commands.operators import cannot_reload
 from bot.commands.sentences import Sentences
 from bot.costs import UsageRecorder
 from bot.feature import Services
@@ -200,8 +199,7 @@ class App:
             self._me = started.result()
             erasing = [hook for each in features for hook in each.erasing]
             deleting = all_in_order([behaviors.on_conversation_deleting, *erasing])
-            running = Running(self._me, models.breaker, deleting, cannot_reload)
-            async with self._serving(services, telegram, assistant, running, learner):
+            async with self._serving(services, telegram, assistant, deleting, learner):
                 await stopping.wait()
                 log.info("stopping")
 
@@ -231,7 +229,7 @@ class App:
         services: Services,
         telegram: Telegram,
         assistant: Assistant,
-        running: Running,
+        deleting: Deleting,
         learner: BackgroundLearner,
     ) -> AsyncIterator[None]:
         """Answer people while the block lasts."""
@@ -240,8 +238,7 @@ class App:
         # The playground has settings of its own, which no file changes.
         env_file = ".env" if self._observer is None else ""
         reloading = Reloading(settings, memory, assistant.use_system_prompt, env_file)
-        running = replace(running, reload_all=reloading.reload_all)
-        commands = build_commands(services, running)
+        commands = build_commands(services, deleting, reloading.reload_all)
         check_commands(commands.listed)
         observe = all_of([self._observe, *([self._observer] if self._observer else [])])
         observe(BotServing(memory, assistant.prompt))
@@ -253,18 +250,18 @@ class App:
         running_on = [reloading.run()]
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
-            maintenance = Maintenance(memory, learner, report_job, running.deleting)
+            maintenance = Maintenance(memory, learner, report_job, deleting)
             running_on += [worker.run(), maintenance.run(), turns.work().run()]
             running_on.append(services.models.load())
         running_on += [task() for feature in services.features for task in feature.tasks]
         tasks += map(asyncio.create_task, running_on)
         taking_in: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
-            plan = self._taking_in(services, running, commands, buttons)
+            plan = self._taking_in(services, commands, buttons)
             taking_in = [asyncio.create_task(each) for each in telegram.receive(self.accept, plan)]
         for task in (*tasks, *taking_in):
             task.add_done_callback(_log_failure)
-        log.info("serving", bot=running.me.username, polling=self._polls, works=self._duty.works)
+        log.info("serving", bot=services.me().username, polling=self._polls, works=self._duty.works)
         try:
             yield
         finally:
@@ -275,15 +272,13 @@ class App:
             await worker.stop(_TURNS_GRACE_S)
             await learner.stop(_LEARNING_GRACE_S)
 
-    def _taking_in(
-        self, services: Services, running: Running, commands: CommandSet, buttons: Buttons
-    ) -> SetupPlan:
+    def _taking_in(self, services: Services, commands: CommandSet, buttons: Buttons) -> SetupPlan:
         """Build the intake, and return what Telegram is told."""
         settings, memory = self._settings, services.memory
         serves, health = services.admission.serves, self._health
         names, note_refused = frozenset(commands.handlers), health.refused_a_field
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
-        reader = UpdateReader(running.me, names, serves, note_refused, file_commands)
+        reader = UpdateReader(services.me(), names, serves, note_refused, file_commands)
         max_waiting = settings.max_pending_conversations
         backpressure = Backpressure(memory.client, memory.keys, max_waiting)
         acts = {kind: act for each in services.features for kind, act in each.arrivals.items()}

@@ -15,31 +15,13 @@ from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands
 from bot.commands.immediate import stop_command
 from bot.commands.mute import MuteCommand
-from bot.commands.operators import (
-    ModelsInUse,
-    ReloadAll,
-    ReloadCommand,
-    StatsCommands,
-    cannot_reload,
-)
 from bot.commands.privacy import PrivacyCommand
 from bot.commands.retry import RetryCommand
 from bot.feature import Services
-from bot.model.circuit_breaker import CircuitBreaker
-from bot.telegram.bot_account import BotIdentity
+from bot.runtime.reloading import ReloadAll, ReloadCommand, cannot_reload
 from bot.telegram.updates import IncomingMessage
 from bot.turn.tool_questions import ToolButtons
 from memory.store.keys import Scope
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """What only a running bot knows or does."""
-
-    me: BotIdentity
-    breaker: CircuitBreaker
-    deleting: Deleting
-    reload_all: ReloadAll = cannot_reload
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +44,21 @@ class CommandSet:
         return await self.handlers.get(asked.command, self.unknown)(asked, conversation)
 
 
-def build_commands(services: Services, running: Running) -> CommandSet:
+def build_commands(
+    services: Services, deleting: Deleting, reload_all: ReloadAll = cannot_reload
+) -> CommandSet:
     """Return all commands, each behind the checks that it declares."""
     settings, memory, chat = services.settings, services.memory, services.chat
     sentences, access = services.sentences, services.access
     features = services.features
     ways = [way for feature in features for way in feature.ways]
-    erasing = ErasingCommands(
-        memory, running.deleting, Receipts(memory.jobs, chat, sentences), sentences
-    )
+    erasing = ErasingCommands(memory, deleting, Receipts(memory.jobs, chat, sentences), sentences)
     edits = FactEdits(memory, access, chat, sentences)
     says_unasked = any(feature.says_unasked for feature in features)
     private_parts = [part for feature in features for part in feature.privacy]
-    models = ModelsInUse(settings.openai_model, settings.fallback_model or "", running.breaker)
     listed: list[BotCommand] = []
     listed += [
-        *GeneralCommands(running.me, memory, access, ways, sentences, listed).commands,
+        *GeneralCommands(services.me(), memory, access, ways, sentences, listed).commands,
         stop_command(sentences),
         RetryCommand(memory, access, sentences).command,
         edits.command,
@@ -85,9 +66,8 @@ def build_commands(services: Services, running: Running) -> CommandSet:
         *erasing.commands,
         MuteCommand(memory.scopes, sentences, is_useful=says_unasked).command,
         PrivacyCommand(settings, access, sentences, private_parts).command,
-        *StatsCommands(memory, models, sentences, services.name_of).commands,
         erasing.for_operators,
-        ReloadCommand(running.reload_all, sentences).command,
+        ReloadCommand(reload_all, sentences).command,
         *(command for feature in features for command in feature.commands),
     ]
     order = {key: place for place, key in enumerate((*sentences.keys(), "commands.help"))}

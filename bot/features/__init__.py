@@ -36,6 +36,7 @@ FEATURES = (
     Listed("check", lambda _: False),  # only a command of the command line
     Listed("memory_page"),
     Listed("recall"),
+    Listed("stats"),
     Listed("voice"),
     Listed("links", lambda s: s.web == "read"),
     Listed("pictures"),

@@ -1,15 +1,15 @@
 """/help and Telegram's menus list the commands that the bot answers, each where it works."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from bot.command_set import CommandSet, Running, build_commands
+from bot.command_set import CommandSet, build_commands
 from bot.commands.bot_command import BotCommand
 from bot.commands.general import menus
 from bot.features import open_features
 from bot.language.catalogue import Catalogue
-from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
 from memory.behaviors.context import CallContext
@@ -38,9 +38,9 @@ async def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
         Settings(admin_user_ids=str(OPERATOR)),
         Memory(store, 42, tokens, None, OPTIONS),
     )
-    services = services_of(memory, settings)
+    services = replace(services_of(memory, settings), me=lambda: ME)
     await open_features(services)
-    return build_commands(services, Running(ME, CircuitBreaker(), _deleting))
+    return build_commands(services, _deleting)
 
 
 async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) -> str:

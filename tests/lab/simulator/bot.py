@@ -5,18 +5,17 @@ Only what it is connected to is simulated: store, Telegram, model and embedder.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bot.command_set import Running, build_commands
+from bot.command_set import build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.erasing import Receipts
 from bot.commands.immediate import ImmediateActions
 from bot.costs import Budget
 from bot.feature import Services
 from bot.features.reminders.due import DueTasks, ReminderWork
-from bot.model.circuit_breaker import CircuitBreaker
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.telegram.bot_account import BotIdentity
@@ -131,10 +130,9 @@ class SimulatedBot:
         self.memory = memory = Memory(client, BOT_ID, tokens, embedder, OPTIONS)
         behaviors = AIContextBehaviorManager([], time_limit_s=1)
         deleting = behaviors.on_conversation_deleting
-        running = Running(_ME, CircuitBreaker(), deleting)
         models = models_of(ScriptedInternalModel(Tape(lambda: 0), 0))
         services = Services.of(_SETTINGS, memory, telegram, sentences, models)
-        commands = build_commands(services, running)
+        commands = build_commands(replace(services, me=lambda: _ME), deleting)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report

@@ -1,0 +1,1 @@
+"""What operators see in the chat: counts and times, never content."""

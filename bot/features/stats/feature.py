@@ -1,0 +1,106 @@
+"""`/stats` and `/inspect` (counts and times, never content), for operators."""
+
+import time
+
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
+from bot.commands.erasing import is_number
+from bot.commands.notices import figures
+from bot.feature import Feature, Services
+from bot.reply.render import render
+from bot.telegram.updates import IncomingMessage
+from memory.limits.stats import busiest_conversations, count_all, count_conversation
+from memory.store.keys import Scope
+
+_LISTED = 10
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    stats = StatsCommands(services)
+    return Feature(
+        name="stats",
+        commands=(
+            BotCommand("stats", stats.stats, "operators"),
+            BotCommand("inspect", stats.inspect, "operators", takes=ANYTHING),
+        ),
+    )
+
+
+class StatsCommands:
+    """Counts what the bot stores, in all and of one chat."""
+
+    def __init__(self, services: Services) -> None:
+        self._memory = services.memory
+        self._settings = services.settings
+        self._breaker = services.models.breaker
+        self._sentences = services.sentences
+        self._name_of = services.name_of
+        self._started_at = time.time()
+
+    async def stats(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Say how much the bot stores, and how full Redis is if its size is known."""
+        stats = await count_all(self._memory.client, self._memory.keys)
+        fill_level = await self._memory.capacity.fill_level()
+        second, model = self._settings.fallback_model, "admin.model"
+        if second:
+            model = "admin.model_rests" if self._breaker.is_open else "admin.model_and_second"
+        keys = ["admin.stats", model] + ["admin.plan"] * (fill_level.limit > 0)
+        return self._say(
+            asked,
+            *keys,
+            model=self._settings.openai_model,
+            second=second,
+            conversations=stats.conversations,
+            active_day=stats.active_last_day,
+            waiting=max(0, stats.wake_ups - 1),  # the other one is that of this command
+            redis_mb=round(stats.redis_bytes / 2**20, 1),
+            uptime=_duration(time.time() - self._started_at),
+            **figures(fill_level),
+        )
+
+    async def inspect(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Say counts and times of one chat; without a chat, which ones are the busiest."""
+        if not asked.text.strip():
+            return await self._busiest(asked)
+        if not is_number(asked.text.strip()):
+            return self._say(asked, "admin.inspect_usage")
+        conversation = await self._memory.mailbox.resolve(Scope.of_chat(int(asked.text)))
+        stats = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        if not (stats.messages or stats.waiting or stats.epoch):
+            return self._say(asked, "admin.nothing_there")
+        return self._say(
+            asked,
+            "admin.inspect",
+            name=self._name_of(conversation),
+            messages=stats.messages,
+            vectors=stats.vectors,
+            first=self._sentences.moment(asked.sender.language, stats.first_at),
+            last=self._sentences.moment(asked.sender.language, stats.last_at),
+            waiting=stats.waiting,
+            epoch=stats.epoch,
+        )
+
+    async def _busiest(self, asked: IncomingMessage) -> Answer:
+        """List chats by their messages, each with its name on the page of the inspector."""
+        language, text = asked.sender.language, self._sentences.text
+        busiest = await busiest_conversations(self._memory.client, self._memory.keys, _LISTED)
+        lines = [
+            text(
+                language,
+                "admin.inspect_line",
+                chat=conversation.chat_id,
+                name=self._name_of(conversation),
+                messages=messages,
+                when=self._sentences.moment(language, at),
+            )
+            for messages, at, conversation in busiest
+        ]
+        return Answer(render("\n".join([text(language, "admin.inspect_busiest"), *lines])))
+
+    def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
+        return Answer(self._sentences.say(asked.sender.language, *keys, **values))
+
+
+def _duration(seconds: float) -> str:
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    return f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min"
