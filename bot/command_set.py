@@ -14,8 +14,6 @@ from bot.commands.export import ExportCommand
 from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands
 from bot.commands.immediate import stop_command
-from bot.commands.mute import MuteCommand
-from bot.commands.privacy import PrivacyCommand
 from bot.commands.retry import RetryCommand
 from bot.feature import Services
 from bot.runtime.reloading import ReloadAll, ReloadCommand, cannot_reload
@@ -48,14 +46,12 @@ def build_commands(
     services: Services, deleting: Deleting, reload_all: ReloadAll = cannot_reload
 ) -> CommandSet:
     """Return all commands, each behind the checks that it declares."""
-    settings, memory, chat = services.settings, services.memory, services.chat
+    memory, chat = services.memory, services.chat
     sentences, access = services.sentences, services.access
     features = services.features
     ways = [way for feature in features for way in feature.ways]
     erasing = ErasingCommands(memory, deleting, Receipts(memory.jobs, chat, sentences), sentences)
     edits = FactEdits(memory, access, chat, sentences)
-    says_unasked = any(feature.says_unasked for feature in features)
-    private_parts = [part for feature in features for part in feature.privacy]
     listed: list[BotCommand] = []
     listed += [
         *GeneralCommands(services.me(), memory, access, ways, sentences, listed).commands,
@@ -64,8 +60,6 @@ def build_commands(
         edits.command,
         ExportCommand(memory.exporter, sentences).command,
         *erasing.commands,
-        MuteCommand(memory.scopes, sentences, is_useful=says_unasked).command,
-        PrivacyCommand(settings, access, sentences, private_parts).command,
         erasing.for_operators,
         ReloadCommand(reload_all, sentences).command,
         *(command for feature in features for command in feature.commands),

@@ -11,10 +11,15 @@ from starlette.routing import BaseRoute
 
 from bot.agent.agent import RunAgent
 from bot.commands.access import Access, Operators
-from bot.commands.bot_command import BotCommand, ButtonHandler, MemoryLine, MemoryWords
+from bot.commands.bot_command import (
+    BotCommand,
+    ButtonHandler,
+    MemoryLine,
+    MemoryWords,
+    PrivacyPart,
+)
 from bot.commands.immediate import Act
 from bot.commands.notices import AdminNotices
-from bot.commands.privacy import PrivacyPart
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.model.models import Models

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
@@ -62,6 +62,12 @@ MemoryLine = Callable[[str, ScopeMemory, ScopeMemory], str]
 """Returns a line that a feature adds to what is remembered, "" for none.
 
 It gets the language, the conversation, and the scope of its facts.
+"""
+
+PrivacyPart = Callable[[str, Scope], Awaitable[tuple[str, Button]]]
+"""Returns what a feature says below `/privacy` to people who may change what is stored here.
+
+It gets the language and the conversation, and returns a text and a button.
 """
 
 NOTHING = re.compile(r"(?!)")

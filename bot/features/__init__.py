@@ -37,6 +37,8 @@ FEATURES = (
     Listed("memory_page"),
     Listed("recall"),
     Listed("stats"),
+    Listed("mute"),
+    Listed("privacy"),
     Listed("voice"),
     Listed("links", lambda s: s.web == "read"),
     Listed("pictures"),

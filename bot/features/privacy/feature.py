@@ -1,43 +1,37 @@
 """`/privacy`: what is stored, where it goes and for how long."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from bot.commands.access import Access
 from bot.commands.bot_command import Answer, BotCommand
-from bot.commands.sentences import Sentences
+from bot.feature import Feature, Services
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from config.settings import Settings
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
 _NAME, _MORE = "privacy", "more"
 
-PrivacyPart = Callable[[str, Scope], Awaitable[tuple[str, Button]]]
-"""Returns what a feature says below `/privacy` to people who may change what is stored here.
 
-It gets the language and the conversation, and returns a text and a button.
-"""
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    command = PrivacyCommand(services)
+    buttons = {_NAME: command.press}
+    return Feature(
+        name=_NAME, commands=(BotCommand(_NAME, command.answer, buttons=buttons, section="data"),)
+    )
 
 
 class PrivacyCommand:
-    """Says it first in short, and in full below a button; `parts` are those of features."""
+    """Says it first in short, and in full below a button; features add their parts."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        access: Access,
-        sentences: Sentences,
-        parts: Sequence[PrivacyPart] = (),
-    ) -> None:
-        self._ttl_days = settings.memory_ttl_days
-        self._keys = ["privacy.text"] + ["privacy.access"] * (settings.access != "open")
-        self._access = access
-        self._sentences = sentences
-        self._parts = parts
-        self.command = BotCommand(_NAME, self.answer, buttons={_NAME: self.press}, section="data")
+    def __init__(self, services: Services) -> None:
+        self._ttl_days = services.settings.memory_ttl_days
+        self._keys = ["privacy.text"] + ["privacy.access"] * (services.settings.access != "open")
+        self._access = services.access
+        self._sentences = services.sentences
+        self._features = services.features
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
@@ -64,8 +58,9 @@ class PrivacyCommand:
         language = asked.sender.language
         texts = [self._sentences.text(language, key, ttl_days=self._ttl_days) for key in keys]
         rows = [(button,) for button in buttons]
-        if self._parts and await self._access.may_change(asked):
-            for part in self._parts:
+        parts = [part for each in self._features for part in each.privacy]
+        if parts and await self._access.may_change(asked):
+            for part in parts:
                 text, button = await part(language, conversation)
                 texts.append(text)
                 rows.append((button,))

@@ -1,0 +1,1 @@
+"""Mute: a person wants nothing that they did not ask for."""

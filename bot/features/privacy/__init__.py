@@ -1,0 +1,1 @@
+"""What is stored, where it goes and for how long."""
