@@ -20,7 +20,7 @@ _HIDDEN = (
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_SYMBOLS = (
+SYMBOLS = (
     "\xa9\xae\u203c\u2049\u2100-\u214f\u2190-\u23ff\u2460-\u24ff\u25a0-\u27bf\u2900-\u297f"
     "\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
@@ -50,8 +50,8 @@ _FLAGS = (  # of England, Scotland and Wales: their letters are tags
 _IN_FLAG = "|".join(f"(?<={flag[:at]}){flag[at:]}" for flag in _FLAGS for at in range(1, len(flag)))
 # Each alternative takes a character before it looks at what stands before it. This is faster.
 _IN_EMOJI = (
-    rf"[\ufe0e\ufe0f](?:(?<=[{_SYMBOLS}].)|(?<=[0-9#*].)(?=\u20e3))"
-    rf"|\u200d(?=[{_SYMBOLS}])(?:(?<=[{_SYMBOLS}].)|(?<=[{_SYMBOLS}]\ufe0f.))"
+    rf"[\ufe0e\ufe0f](?:(?<=[{SYMBOLS}].)|(?<=[0-9#*].)(?=\u20e3))"
+    rf"|\u200d(?=[{SYMBOLS}])(?:(?<=[{SYMBOLS}].)|(?<=[{SYMBOLS}]\ufe0f.))"
     rf"|(?=[\U000e0061-\U000e007f])(?:{_IN_FLAG})"
 )
 _IN_LETTERS = (
@@ -69,20 +69,7 @@ _INVISIBLE_TO_PEOPLE = re.compile(f"(?s)(?=[{_HIDDEN}])(?!{_IN_EMOJI}|{_IN_LETTE
 # A search for one set is several times faster, and most texts hold no such character.
 _ANY_HIDDEN = re.compile(f"[{_HIDDEN}]")
 # Blanks that people tell apart, and characters that are newer than Python's table of them.
-_SEEN = re.compile(f"[ \xa0\u202f\u3000\t\r\n{_SYMBOLS}\U00020000-\U000323af]")
-# What people see, but cannot tell from one ordinary blank, or from an emoji without it.
-_ALIKE = re.compile(
-    f"(?<= ) |[\xa0\u202f\u3000\ufe0e\ufe0f\ufffc]|(?<=[{_SYMBOLS}\ufe0e\ufe0f])\u200d"
-)
-# An escape sequence of JSON, an address, a word. An address is only tried where a run begins, or a
-# long run of hyphens would take quadratic time.
-_TOKEN = re.compile(r"\\u[0-9a-f]{4}|\\.|(?<![\w-])[\w-]+(?:[.@][\w-]+)+|\w+")
-# Letters like those of ASCII: phonetic, Greek, Cyrillic, Armenian, Cherokee, Lisu.
-_LIKE_ASCII = re.compile(
-    "[\u0131\u0237\u0250-\u02af\u0370-\u058f\u13a0-\u13ff\u1c80-\u1dbf\u1f00-\u1fff"
-    "\u2c60-\u2dff\ua4d0-\ua4ff\ua640-\ua69f\ua720-\ua7ff\uab30-\uabbf]"
-)
-_ASCII_LETTER = re.compile("[A-Za-z]")
+_SEEN = re.compile(f"[ \xa0\u202f\u3000\t\r\n{SYMBOLS}\U00020000-\U000323af]")
 _VARIANTS = re.compile("[\U000e0100-\U000e01ef]")
 _MAX_VARIANTS = 8
 """Variants of letters in one text. Names need a few; more could be words, one byte a letter."""
@@ -127,20 +114,6 @@ def escaped_json(text: str) -> str:
     return _tag().sub(r"\\u003c", visible(text))
 
 
-def clear_json(text: str) -> str:
-    """Return JSON text that writes out characters that look like others; its value is the same.
-
-    These are odd and repeated blanks, letters of other alphabets in a word or an address with Latin
-    ones, what one font shows like another character or as a box, and what Unicode calls the same.
-    """
-    written = ""
-    for each in _TOKEN.sub(_in_one_alphabet, _ALIKE.sub(_written_out, text)):
-        written += _written_out(each) if _looks_like_others(written[-1:], each) else each
-    if unicodedata.is_normalized("NFC", written):
-        return written
-    return "".join(_written_out(each) if unicodedata.combining(each) else each for each in written)
-
-
 def one_line(text: str) -> str:
     """Return text on one line that can be stored as UTF-8; half an emoji becomes "?"."""
     return " ".join(_CONTROLS.sub(" ", text).encode("utf-8", "replace").decode().split())
@@ -182,29 +155,6 @@ def _is_seen(character: str) -> bool:
         return True
     category = unicodedata.category(character)
     return category not in ("Cn", "Co", "Zl", "Zp", "Zs") and character not in _FILLERS
-
-
-def _in_one_alphabet(found: re.Match[str]) -> str:
-    token = found[0]
-    if token[0] == "\\" or token.isascii() or not _ASCII_LETTER.search(token):
-        return token
-    return _LIKE_ASCII.sub(_written_out, token)
-
-
-def _looks_like_others(before: str, character: str) -> bool:
-    """Return whether a character has no known form, or another spelling behind the one before."""
-    if character.isascii():
-        return False
-    if unicodedata.category(character) == "Cn":
-        return True
-    alone, joined = (unicodedata.normalize("NFC", each) for each in (before, before + character))
-    return joined != alone + character
-
-
-def _written_out(found: re.Match[str] | str) -> str:
-    """Return a character as JSON writes it in ASCII."""
-    units = found[0].encode("utf-16-be")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 @cache

@@ -15,6 +15,7 @@ import orjson
 import structlog
 from pydantic import ConfigDict
 
+from bot.features.mcp.clear_json import clear_json
 from bot.features.mcp.mcp_servers import McpServer
 from bot.features.mcp.outside_server import OutsideServer, ServerAway
 from bot.prompt.fitting import tools_tokens
@@ -22,7 +23,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolQuestion
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.text.tokens import TokenCounter
-from memory.text.untrusted_text import clear_json, escaped, escaped_json, one_line, shown, visible
+from memory.text.untrusted_text import escaped, escaped_json, one_line, shown, visible
 
 log = structlog.get_logger(__name__)
 

@@ -3,12 +3,11 @@
 import unicodedata
 from itertools import chain
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.text.untrusted_text import clear_json, escaped, shown, visible
+from memory.text.untrusted_text import escaped, shown, visible
 
 SECRET = b"Anna's PIN is 4711 and she is ill."
 ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
@@ -154,34 +153,3 @@ def test_what_a_person_agrees_to_has_no_character_that_shows_nothing() -> None:
 )
 def test_a_person_agrees_to_no_change_of_direction_and_no_odd_blank(text: str) -> None:
     assert shown(text) != text
-
-
-ACCENTS = st.characters(categories=["Mn", "Mc"]).filter(unicodedata.combining)
-
-
-@given(
-    st.text(
-        st.sampled_from('aeÅ가ᄀ\u1161 \\n"') | ACCENTS | st.characters(exclude_categories=["Cs"])
-    )
-)
-def test_json_that_writes_out_what_looks_alike_has_the_same_value(text: str) -> None:
-    written = clear_json(orjson.dumps(text).decode())
-    assert orjson.loads(written) == text
-    assert unicodedata.is_normalized("NFC", written)
-    assert "  " not in written
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Зачем ёж? Её объём",
-        "Python-разработчик",
-        "https://ru.wikipedia.org/wiki/Россия",
-        "нет\nда\\x",
-        "Grüße, naïve café, Straße",
-        "Γειά σου, Κόσμε",
-        "क्षत्रिय, शक्‌ति, 한국어",
-    ],
-)
-def test_ordinary_words_of_one_alphabet_are_not_written_out(text: str) -> None:
-    assert clear_json(orjson.dumps(text).decode()) == orjson.dumps(text).decode()
