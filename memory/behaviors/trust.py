@@ -5,7 +5,7 @@ See README.md.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memory.behaviors.context import AgentContext
@@ -50,18 +50,6 @@ def is_answer_untrusted(context: AgentContext) -> bool:
         or DOCUMENTS_HEADING in context.memory_context
         or UNTRUSTED_MARK in context.memory_context
     )
-
-
-def untrusted_texts(context: AgentContext) -> Iterator[str]:
-    """Yield the untrusted texts in the prompt of this run."""
-    recalled = (message for found in context.recalled for message in found.messages)
-    replied = (each for reply in context.replies for each in (reply.message, reply.question))
-    messages = (*context.window, *context.user_messages, *recalled, *replied)
-    yield from (each.text for each in messages if each and not each.is_first_party)
-    yield from (reply.quote for reply in context.replies)
-    results = (result for step in context.completed_steps for result in step.results)
-    yield from (result.text for result in results if result.is_untrusted)
-    yield context.memory_context
 
 
 def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()) -> bool:

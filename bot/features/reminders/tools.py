@@ -4,7 +4,7 @@ They only note what to change. It is stored when the turn is closed.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -19,7 +19,7 @@ from bot.turn.outbox import QUESTION_ALONE
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.tool import Arguments, Tool, ToolError
-from memory.behaviors.trust import must_ask, untrusted_texts
+from memory.behaviors.trust import must_ask
 from memory.message import Message
 from memory.scopes.writes import ForgetRecord, Remember
 from memory.text.untrusted_text import UNTRUSTED_MARK, shown
@@ -231,7 +231,7 @@ def _is_own(arguments: SetReminderArguments, reminder: WorkItem, context: AgentC
             numbers.add(arguments.in_minutes // unit)
     numbers |= {each - _NOON for each in numbers if _NOON < each < 2 * _NOON}
     is_said = is_own_wish(message.text, reminder.text, numbers, repeats=bool(reminder.rule))
-    return is_said and not is_named(reminder.text, untrusted_texts(context))
+    return is_said and not is_named(reminder.text, _untrusted_texts(context))
 
 
 def _wanted(
@@ -269,3 +269,14 @@ def _person(context: AgentContext) -> int:
     if context.call_context is None or not context.call_context.speaker.id:
         raise ToolError("only a person who writes as themselves has reminders; say so")
     return context.user_message.sender_id
+
+
+def _untrusted_texts(context: AgentContext) -> Iterator[str]:
+    recalled = (message for found in context.recalled for message in found.messages)
+    replied = (each for reply in context.replies for each in (reply.message, reply.question))
+    messages = (*context.window, *context.user_messages, *recalled, *replied)
+    yield from (each.text for each in messages if each and not each.is_first_party)
+    yield from (reply.quote for reply in context.replies)
+    results = (result for step in context.completed_steps for result in step.results)
+    yield from (result.text for result in results if result.is_untrusted)
+    yield context.memory_context
