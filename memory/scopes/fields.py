@@ -292,25 +292,3 @@ class PersonsZone(Field):
     zone: str
 
     without = stays
-
-
-@dataclass(frozen=True, slots=True)
-class Looked(Field):
-    """What people saw when they last looked at a scope with `/memory`."""
-
-    PREFIX = "looked"
-    update_id: int  # of the command
-    before: int  # `newest` of the look before it
-    newest: int  # the newest record at that time
-
-    without = stays
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimsChecked(Field):
-    """The newest answer whose claim to have saved something was compared with what was kept."""
-
-    PREFIX = "claims_checked"
-    seq: int
-
-    without = stays

@@ -1,6 +1,7 @@
 """If an answer says that it saved something, and learning kept nothing of it, a message says so."""
 
 import time
+from dataclasses import dataclass
 
 import structlog
 
@@ -14,8 +15,9 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.fact_lists import known_facts
-from memory.scopes.fields import ClaimsChecked
+from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import stays
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -24,6 +26,16 @@ NOTHING_KEPT = "claims.nothing_kept"
 """The key of what is said if learning has kept nothing of what the answer says it saved."""
 _MAX_CLAIM_AGE_S = 86_400
 """Nobody remembers what an older answer has promised."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsChecked(Field):
+    """The newest answer whose claim to have saved something was compared with what was kept."""
+
+    PREFIX = "claims_checked"
+    seq: int
+
+    without = stays
 
 
 class FalseClaims:

@@ -6,7 +6,7 @@ The first page is a portrait: the newest facts of each group. What is not in it 
 import asyncio
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, groupby, zip_longest
 from math import inf
@@ -16,6 +16,7 @@ from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
 from bot.commands.used_memories import state_entries
 from bot.feature import Feature
+from bot.features.memory_page.about_people import is_about_people, names_of
 from bot.reply.utf16 import shortened, utf16_length
 from memory.behaviors.learning_mode import mode_in
 from memory.behaviors.user_facts import UserFacts
@@ -27,11 +28,12 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import fact_scopes, is_about_people, names_of, period, shown
-from memory.scopes.fields import Looked
+from memory.scopes.fact_lists import fact_scopes, period, shown
+from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory
 from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import stays
 from memory.store.keys import Scope
 
 _LINE_UNITS, _FRESH_S = 220, 600
@@ -48,6 +50,18 @@ _PINNED = "📌 "
 PIN, UNPIN = "n", "u"
 MOVE = "m"
 """The action that moves a fact between all topics of a private chat and this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked(Field):
+    """What people saw when they last looked at a scope with `/memory`."""
+
+    PREFIX = "looked"
+    update_id: int  # of the command
+    before: int  # `newest` of the look before it
+    newest: int  # the newest record at that time
+
+    without = stays
 
 
 class MemoryEntries:

@@ -24,12 +24,10 @@ from memory.scopes.entries import (
     written,
 )
 from memory.scopes.fields import (
-    ClaimsChecked,
     Digest,
     Failures,
     Field,
     LearningPause,
-    Looked,
     PersonsZone,
     State,
     StateUntrusted,
@@ -64,8 +62,6 @@ THAT_REST_ON_THE_FIRST_MESSAGE = [
 ]
 NUMBERS_ONLY = [
     Watermark("facts", 1),
-    Looked(12, 3, 4),
-    ClaimsChecked(7),
     Failures("facts", 2, 1_000),
     LearningPause("vectors", 1, 1_000, "a model"),
     Written(GROUP.tag, "31"),

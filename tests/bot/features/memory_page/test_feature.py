@@ -7,11 +7,11 @@ import pytest
 
 from bot.command_set import CommandSet
 from bot.commands.fact_edits import FactEdits
+from bot.features.memory_page import about_people
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress
 from memory.memory import Memory
-from memory.scopes import fact_lists
 from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
 from memory.scopes.sources import Source
@@ -200,6 +200,6 @@ async def test_with_a_full_redis_a_press_sends_no_question(
 
 def test_a_text_of_one_name_is_read_at_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
-    monkeypatch.setattr(fact_lists, "_has_relation", lambda *near: read.append(near))
-    assert fact_lists.names_of([fact("Ab sails")], ["Ab " * 1_300], "en") == set()
+    monkeypatch.setattr(about_people, "_has_relation", lambda *near: read.append(near))
+    assert about_people.names_of([fact("Ab sails")], ["Ab " * 1_300], "en") == set()
     assert len(read) == 1 + 32  # the fact, and the text
