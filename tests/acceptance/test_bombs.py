@@ -28,7 +28,7 @@ async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(webhook_rig: 
     assert len(huge.content) < _MB
     assert await answer_to(anna, chat, huge) == sentence("pictures.too_big")
     empty = Upload(png_that_states(4_000, 4_000), "empty.png", "image/png")
-    assert await answer_to(anna, chat, empty) == sentence("pictures.broken")
+    assert await answer_to(anna, chat, empty) == sentence("pictures.damaged")
     spaces = zipped({"word/document.xml": b"<w>" + b" " * (50 * _MB)}, word())
     assert len(spaces) < _MB
     refused = sentence("documents.refused_too_long", name="bomb.docx", mb="5")

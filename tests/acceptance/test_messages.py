@@ -13,14 +13,14 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     video = await anna.send(chat, "video")
     assert (await chat.wait_for_reply(after=video)).text == sentence("unsupported.video")
     broken = await anna.send(chat, "photo")
-    assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.broken")
+    assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.damaged")
     assert (len(chat.replies), rig.requests) == (2, [])
 
     photo = await anna.send(chat, "photo", caption="This is our boat Aurora")
     reply = await chat.wait_for_reply(after=photo)
     note = "[attached photo: you cannot see or hear it] "
     assert [m.content for m in rig.requests[-1].messages[1:]] == [f"{note}This is our boat Aurora"]
-    assert reply.text == f"All right.\n\n{sentence('pictures.broken')}"
+    assert reply.text == f"All right.\n\n{sentence('pictures.damaged')}"
     sticker = await anna.send(chat, "sticker")
     assert (await chat.wait_for_reply(after=sticker)).text == "All right."
     assert rig.requests[-1].messages[-1].content == "🙂"

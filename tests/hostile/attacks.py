@@ -205,7 +205,7 @@ async def _answered(scene: Scene, file: Upload) -> str:
 async def _segments(scene: Scene) -> None:
     before_mb = scene.rig.bot.peak_mb()
     reply = await _answered(scene, picture_of_segments(6))
-    assert reply in (sentence("pictures.too_big"), sentence("pictures.broken"))
+    assert reply in (sentence("pictures.too_big"), sentence("pictures.damaged"))
     assert scene.rig.bot.peak_mb() < before_mb + 40
 
 
