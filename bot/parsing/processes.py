@@ -17,8 +17,19 @@ import orjson
 from bot.parsing.answers import NotRead
 from memory.store.tasks import end_tasks
 
-_ROOT = str(Path(__file__).parents[2])
+HERE = Path(__file__).parent
+_ROOT = str(HERE.parents[1])
 _CHUNK = 2**16
+REASONS = (
+    "type",  # no format that is read
+    "too_big",  # in bytes
+    "too_long",  # in pages, characters or passages
+    "encrypted",
+    "no_text",  # the pages are pictures
+    "damaged",  # or reading it takes too long
+    "letters",  # text in an unknown encoding
+)
+"""Why a file is not read."""
 _LONG_BYTES = 2**20
 """A longer answer is unpacked in a thread, so that the event loop does not wait."""
 _MUCH_MB = 1_024
@@ -66,6 +77,14 @@ async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, An
     if "refused" in answer:
         raise NotRead(str(answer["refused"]))
     return dict(answer)
+
+
+async def parse_known(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:
+    """Return the answer of a parser; raise `NotRead` with one of `REASONS`."""
+    try:
+        return await parse(parser, content, *arguments)
+    except NotRead as why:
+        raise NotRead(why.reason if why.reason in REASONS else "damaged") from None
 
 
 async def _answer(parser: Parser, content: bytes, arguments: tuple[int, ...]) -> bytes:

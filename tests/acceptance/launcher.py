@@ -33,7 +33,6 @@ from tests.acceptance.local_sites import read_local_sites_only
 _IMPORTED_LATE = (
     "anyio._backends._asyncio",
     "bot.commands.used_memories",
-    "bot.parsing.formats",
     "httpcore2",
     "memory.search.hybrid",
     "numpy.ma",

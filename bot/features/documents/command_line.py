@@ -12,9 +12,9 @@ from pathlib import Path
 
 from bot.costs import UsageRecorder, billed_to
 from bot.feature import Subcommands
+from bot.features.documents.formats import SUFFIXES, Limits, format_of, read_sections
 from bot.model.models import open_models
 from bot.parsing.answers import NotRead
-from bot.parsing.formats import SUFFIXES, Limits, format_of, read_sections
 from bot.runtime.process import memory_options, redis_address
 from config.settings import Settings
 from config.values import NAMESPACE

@@ -10,9 +10,9 @@ from pathlib import PurePath
 import structlog
 
 from bot.commands.sentences import Sentences
+from bot.features.documents.formats import Limits, format_of, read_sections
 from bot.features.documents.scans import ScannedPages, ScanReader
 from bot.parsing.answers import NotRead
-from bot.parsing.formats import Limits, format_of, read_sections
 from bot.telegram.updates import IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
 from bot.turn.outbox import Outbox

@@ -29,7 +29,6 @@ from bot.features.imports.selection import (
     select,
 )
 from bot.parsing.answers import NotRead
-from bot.parsing.formats import SUFFIXES
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
@@ -57,6 +56,8 @@ _MAX_PASSAGES = 3_000
 _EXPORT_TYPES = frozenset({"application/json", "application/zip", "application/x-zip-compressed"})
 _EXPORT_SUFFIXES = (".json", ".zip")
 _LIST_SUFFIXES = (".txt", ".md")
+_DOCUMENT_SUFFIXES = (".docx", ".pptx", ".xlsx", ".epub", *_LIST_SUFFIXES)
+"""Documents that are zips, and texts."""
 _EXAMPLES, _MAX_EXAMPLE_CHARS = 3, 80
 _SHOW_EVERY_S = 2.0
 """An import that takes less shows nothing; Telegram limits how often a message is edited."""
@@ -227,7 +228,7 @@ class Importing:
 def _may_be_export(file: SentFile) -> bool:
     """Say whether a file is named like an export; its content decides later."""
     name = file.name.lower()
-    if name.endswith(tuple(SUFFIXES)):
+    if name.endswith(_DOCUMENT_SUFFIXES):
         return False
     mime_type = file.mime_type.partition(";")[0].strip().lower()
     return name.endswith(_EXPORT_SUFFIXES) or mime_type in _EXPORT_TYPES

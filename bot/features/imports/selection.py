@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.parsing.formats import parse_known
-from bot.parsing.processes import Parser
+from bot.parsing.processes import Parser, parse_known
 from memory.documents.chunking import Section, passages
 from memory.text.tokens import TokenCounter
 

@@ -8,13 +8,12 @@ from datetime import datetime
 
 import structlog
 
-from bot.parsing.formats import Limits, read_sections
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import fact_part, said_in, synopsis_part
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import PageChat, Scene
 from bot.playground.year import DOCUMENT, Year, read_year
-from memory.documents.chunking import passages
+from memory.documents.chunking import by_heading, passages
 from memory.documents.library import Library, Origin
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
@@ -139,7 +138,7 @@ async def fill_year(
         if number % _SESSIONS_A_BATCH == 0:
             await _learn(memory, here)
             await report(len(history.messages))
-    sections = await read_sections(DOCUMENT.read_bytes(), "markdown", Limits())
+    sections = by_heading(DOCUMENT.read_text("utf-8"))
     origin = Origin(DOCUMENT.name, nbytes=DOCUMENT.stat().st_size, sender_id=here.chat_id)
     await Library(memory.store, memory.scopes).put(
         await memory.scopes.read(here), origin, passages(sections, memory.tokens)

@@ -6,20 +6,13 @@ it takes too long; pypdf has limits of its own besides. It reads the file from s
 writes `{"pages": [text, ...]}`. It imports nothing of the bot but what the parsers share.
 """
 
-import codecs
 import io
 
 import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from bot.parsing.answers import answer
-
-_ENCODINGS = (
-    *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
-    *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
-)
-"""Encodings that pypdf looks up by name."""
+from bot.parsing.answers import answer, load_encodings
 
 
 def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
@@ -42,12 +35,6 @@ def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
             return {"refused": "too_long"}
         pages.append(text)
     return {"pages": pages}
-
-
-def load_encodings() -> None:
-    """Load the encodings that a PDF may name, while files can still be opened."""
-    for name in _ENCODINGS:
-        codecs.lookup(name)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ from resource import RUSAGE_CHILDREN, getrusage
 
 import pytest
 
+from bot.features.documents.formats import Format, Limits, format_of, read_sections
 from bot.language.catalogue import Catalogue
 from bot.parsing.answers import NotRead
-from bot.parsing.formats import REASONS, Format, Limits, format_of, read_sections
+from bot.parsing.processes import REASONS
 from memory.documents.chunking import Section
 from tests.bot.parsing.pdfs import bomb, encrypted, pdf
 

@@ -11,21 +11,10 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from bot.parsing.answers import NotRead
-from bot.parsing.processes import Parser, parse
-from memory.documents.chunking import Section
+from bot.parsing.processes import HERE, Parser, parse_known
+from memory.documents.chunking import Section, by_heading
 
 Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
-REASONS = (
-    "type",  # no format that is read
-    "too_big",  # in bytes
-    "too_long",  # in pages, characters or passages
-    "encrypted",
-    "no_text",  # the pages are pictures
-    "damaged",  # or reading it takes too long
-    "letters",  # text in an unknown encoding
-)
-"""Why a file is not read."""
-
 _BY_SUFFIX: dict[str, Format] = {
     ".txt": "text",
     ".text": "text",
@@ -57,13 +46,10 @@ _BY_TYPE: dict[str, Format] = {
 }
 SUFFIXES = frozenset(_BY_SUFFIX)
 
-_HEADING = re.compile(r"^#{1,6}[ \t]([^\n]+)", re.MULTILINE)
-_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 _UNSPACED_LINE_END = re.compile(rf"(?<={_UNSPACED})\n(?={_UNSPACED})")
-_MAX_HEADING_CHARS = 80
 _MAX_BYTES = 64 * 2**20
 _MAX_BYTES_A_CHAR = 8
 """In a parser's answer, with the names of many short sections."""
@@ -100,14 +86,6 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
     return found
 
 
-async def parse_known(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:
-    """Return the answer of a parser; raise `NotRead` with one of `REASONS`."""
-    try:
-        return await parse(parser, content, *arguments)
-    except NotRead as why:
-        raise NotRead(why.reason if why.reason in REASONS else "damaged") from None
-
-
 def format_of(name: str, mime_type: str) -> Format:
     """Return the format that a file claims to have; raise `NotRead`."""
     declared = _BY_TYPE.get(mime_type.partition(";")[0].strip().lower())
@@ -123,7 +101,7 @@ def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
     text = _decoded(content)
     if len(text) > limits.chars:
         raise NotRead("too_long")
-    return _by_heading(text) if format_ == "markdown" else [Section(text)]
+    return by_heading(text) if format_ == "markdown" else [Section(text)]
 
 
 def _decoded(content: bytes) -> str:
@@ -136,17 +114,6 @@ def _decoded(content: bytes) -> str:
     if "\0" in text:
         raise NotRead("type")
     return text
-
-
-def _by_heading(text: str) -> list[Section]:
-    without_code = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
-    headings = list(_HEADING.finditer(without_code))
-    edges = [*(heading.start() for heading in headings), len(text)]
-    below = (
-        Section(text[heading.start() : end], heading[1].strip(" \t#")[:_MAX_HEADING_CHARS])
-        for heading, end in zip(headings, edges[1:], strict=True)
-    )
-    return [Section(text[: edges[0]]), *below]
 
 
 async def _pdf(content: bytes, limits: Limits) -> list[Section]:
@@ -166,7 +133,7 @@ async def _pdf(content: bytes, limits: Limits) -> list[Section]:
 async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, Any]:
     """Return the answer of a format's parser, read in its own process; raise `NotRead`."""
     parser = Parser(
-        Path(__file__).with_name(f"{format_}_text.py"),
+        (HERE if format_ == "html" else Path(__file__).parent) / f"{format_}_text.py",
         _MAX_BYTES,
         _MIN_ANSWER_BYTES + _MAX_BYTES_A_CHAR * limits.chars,
         limits.parser_mb,

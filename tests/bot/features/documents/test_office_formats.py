@@ -6,10 +6,10 @@ import zipfile
 
 import pytest
 
-from bot.parsing.formats import Format, Limits, format_of
+from bot.features.documents.formats import Format, Limits, format_of
 from memory.documents.chunking import Section
+from tests.bot.features.documents.test_formats import read, reason
 from tests.bot.parsing.office import book, entities, sheets, slides, word, zipped
-from tests.bot.parsing.test_formats import read, reason
 
 LIMITS = Limits()
 MB = 2**20
