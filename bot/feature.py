@@ -28,10 +28,10 @@ from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import AnswerStep, FileFetcher
-from bot.turn.draft import TypingIndicator
 from bot.turn.observers import Watcher
 from bot.turn.outbox import Finish, Note, Outbox
 from bot.turn.permits import Permits
+from bot.turn.typing_indicator import DraftOf, TypingIndicator
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
@@ -165,6 +165,7 @@ class Feature:
     tools: Sequence[Tool[Any]] = ()  # of the model, behind our own
     behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
     around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run
+    draft_of: DraftOf | None = None  # shows a reply while it is written
     notes: Sequence[Note] = ()  # lines and questions below an answer
     finishes: Sequence[Finish] = ()  # change an answer before it is stored
     work: Sequence[Work] = ()  # what it does when its work items are due

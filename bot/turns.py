@@ -1,6 +1,6 @@
 """Builds the turn worker from the settings, with the steps of a turn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bot.assistant import Assistant
@@ -11,7 +11,6 @@ from bot.runtime.work import WorkLoop
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import Answerer, AnswerStep, CommandStep, FileSteps, QuotaStep
 from bot.turn.deliver import Deliverer
-from bot.turn.draft import TypingIndicator, draft_of
 from bot.turn.give_up import GiveUp
 from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
@@ -73,9 +72,8 @@ class TurnBuilder:
             assistant.behaviors, chat, assistant.selector, settings.recall_k, assistant.shown
         )
         at_work = drafting = services.at_work
-        if settings.stream == "drafts":
-            drafts = partial(draft_of, chat, sentences)
-            drafting = TypingIndicator(chat, settings.turn_timeout_s, drafts)
+        for draft_of in (each.draft_of for each in features if each.draft_of):
+            drafting = replace(at_work, draft_of=draft_of)
         quota = QuotaStep(memory.quotas, services.budget, sentences)
         agent = AgentStep(
             assistant.run,

@@ -84,10 +84,6 @@ class Settings(ServiceSettings):
     turn_timeout_s: float = values.number(
         180, 1, 3600, "Time limit of a whole turn: voice, photos, files, answer and speech together"
     )
-    stream: Annotated[Literal["drafts", "off"], values.AnyCase] = Field(
-        default="drafts",
-        description='In private chats show a reply while it is written; `off`: only "typing"',
-    )
     rich_messages: Annotated[Literal["off", "auto"], values.AnyCase] = Field(
         default="off", description="`auto`: send tables and block formulas as rich messages"
     )

@@ -60,6 +60,7 @@ FEATURES = (
     Listed("backup", lambda _: False),  # as `check`
     Listed("attached", lambda s: s.attachable_behaviors),
     Listed("hints", lambda s: s.hints == "on"),
+    Listed("drafts", lambda s: s.stream == "drafts"),
     Listed("drawing", lambda s: s.openai_image_model),
 )
 """Our features, in the order of their steps, their commands and their texts in the prompt."""

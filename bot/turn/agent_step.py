@@ -16,12 +16,12 @@ from bot.reply.long_reply import MAX_CHARS, is_worth_rich, reply_parts
 from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
 from bot.reply.split import said_with, with_attached, with_line
-from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import QUESTION_ALONE, Finish, Note, Outbox
 from bot.turn.request import Request
 from bot.turn.tool_questions import AgreedRun, question_text, with_question
+from bot.turn.typing_indicator import TypingIndicator
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import digest
 from memory.behaviors.trust import is_answer_untrusted

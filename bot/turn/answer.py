@@ -29,11 +29,11 @@ from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused, TelegramError
 from bot.telegram.updates import MEDIA, IncomingMessage, SentFile
-from bot.turn.draft import TypingIndicator
 from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import Permits
 from bot.turn.request import Fetched, Request
+from bot.turn.typing_indicator import TypingIndicator
 from memory.erasure.questions import Question
 from memory.limits.quotas import Quotas, Verdict
 from memory.limits.usage import next_day

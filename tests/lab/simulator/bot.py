@@ -23,11 +23,11 @@ from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
 from bot.turn.agent_step import AgentStep
 from bot.turn.answer import CommandStep, QuotaStep
-from bot.turn.draft import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.typing_indicator import TypingIndicator
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob

@@ -4,10 +4,10 @@ import asyncio
 
 from hypothesis import given
 
-from bot.reply.growing_reply import GrowingReply, settled
+from bot.features.drafts.growing_reply import GrowingReply, settled
 from bot.reply.parts import Part
 from bot.reply.render import render
-from tests.bot.reply.test_stable_prefix import replies
+from tests.bot.features.drafts.test_stable_prefix import replies
 
 
 def whole(source: str) -> Part:

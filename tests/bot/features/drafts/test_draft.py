@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.commands.sentences import Sentences
+from bot.features.drafts.feature import ReplyDraft, draft_of
 from bot.language.catalogue import Catalogue
 from bot.model.call import ModelReply
 from bot.reply.parts import Part
@@ -22,7 +23,6 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
-from bot.turn.draft import Draft, draft_of
 from bot.turn.request import Request
 from memory.behaviors.steps import ToolCall
 from memory.message import Message
@@ -64,7 +64,7 @@ class DraftChat(QuietChat):
 class Answer:
     """An answer that a model writes."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: ReplyDraft) -> None:
         self._draft = draft
         self.reply = ModelReply("", (), "")
 
@@ -84,13 +84,13 @@ class Answer:
 
 
 def played(
-    scene: Callable[[Draft], Awaitable[None]], chat: DraftChat, run: Run | None = None
+    scene: Callable[[ReplyDraft], Awaitable[None]], chat: DraftChat, run: Run | None = None
 ) -> list[tuple[float, str]]:
     """Return the frames of a scene, with their times."""
 
     async def play() -> None:
         doing = lambda tools: Part(f"Using {min(tools)}…")  # noqa: E731
-        draft = Draft(chat, Destination(7), 5, doing, run or Run())
+        draft = ReplyDraft(chat, Destination(7), 5, doing, run or Run())
         growing = asyncio.create_task(draft.keep_growing())
         await scene(draft)
         growing.cancel()
@@ -102,7 +102,7 @@ def played(
 
 
 def test_the_first_frame_comes_soon_and_the_others_at_an_even_pace() -> None:
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         await asyncio.sleep(1)
         await Answer(draft).write(*WORDS)
 
@@ -112,7 +112,7 @@ def test_the_first_frame_comes_soon_and_the_others_at_an_even_pace() -> None:
 
 
 def test_while_a_tool_runs_its_line_stays_and_nothing_beside_the_call_is_kept() -> None:
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         first, second = Answer(draft), Answer(draft)
         await first.write("Let", "me", "look")
         await first.call("search_memory", runs_s=50)
@@ -129,7 +129,7 @@ def test_while_a_tool_runs_its_line_stays_and_nothing_beside_the_call_is_kept() 
 def test_a_message_that_takes_the_draft_away_is_followed_at_once_by_a_frame() -> None:
     chat = DraftChat()
 
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         answer = Answer(draft)
         await answer.write("Let", "me", "look", pause_s=0.1)
         await answer.call("search_memory", runs_s=5)
@@ -147,7 +147,7 @@ def test_a_message_that_takes_the_draft_away_is_followed_at_once_by_a_frame() ->
 
 
 def test_ten_seconds_at_sixty_tokens_give_eight_to_fourteen_frames() -> None:
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         await Answer(draft).write(*["ab"] * 600, pause_s=1 / 60)
 
     frames = played(scene, DraftChat())
@@ -156,7 +156,7 @@ def test_ten_seconds_at_sixty_tokens_give_eight_to_fourteen_frames() -> None:
 
 
 def test_a_second_attempt_is_shown_once_it_is_longer_than_the_first() -> None:
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         await Answer(draft).write(*WORDS[:5])
         await Answer(draft).write(*WORDS, pause_s=0.3)
 
@@ -171,7 +171,7 @@ def test_a_second_attempt_is_shown_once_it_is_longer_than_the_first() -> None:
     ids=lambda refusal: type(refusal).__name__,
 )
 def test_a_turn_sends_no_frame_after_one_was_refused(refusal: TelegramError) -> None:
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         await Answer(draft).write(*WORDS)
 
     with capture_logs() as logs:
@@ -182,7 +182,7 @@ def test_a_turn_sends_no_frame_after_one_was_refused(refusal: TelegramError) -> 
 def test_a_run_knows_what_is_shown_and_shows_nothing_once_it_ends() -> None:
     run, seen = Run(), list[str | None]()
 
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         answer = Answer(draft)
         seen.append(run.shown)
         await answer.call("search_memory", 1)
@@ -203,7 +203,7 @@ def test_a_run_knows_what_is_shown_and_shows_nothing_once_it_ends() -> None:
 def test_a_frame_that_was_refused_is_not_shown() -> None:
     run = Run()
 
-    async def scene(draft: Draft) -> None:
+    async def scene(draft: ReplyDraft) -> None:
         await Answer(draft).write("one", "two", pause_s=1)
 
     played(scene, DraftChat(Refused("other")), run)

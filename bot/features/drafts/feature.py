@@ -1,25 +1,26 @@
-"""Shows "typing", or a reply while the model writes it, in frames of one draft.
+"""Shows a reply while the model writes it, in frames of one draft.
 
 A frame is a beginning of the reply, or a line that says what the tools do. The bot does not save a
 draft. Errors of a draft do not reach the turn, and the reply is the same without it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
 from bot.commands.sentences import Sentences
-from bot.model.call import SoFar, watching
-from bot.reply.growing_reply import GrowingReply
+from bot.feature import Feature, Services
+from bot.features.drafts.growing_reply import GrowingReply
+from bot.model.call import SoFar
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import DECLINED, BadToken, TelegramError
 from bot.turn.request import Request
 from memory.queue.open_turn import Run
-from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +39,13 @@ _MAX_CHARS = 3800
 _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    return Feature(name="drafts", draft_of=partial(draft_of, services.chat, services.sentences))
+
+
 @dataclass(slots=True, repr=False, eq=False)
-class Draft:
+class ReplyDraft:
     """One draft; `doing` takes the names of called tools and returns the line that is shown.
 
     It belongs to one run of a turn: it tells the run what the person sees.
@@ -141,7 +147,7 @@ class Draft:
         return max(texts, key=len, default="") or tools or ""
 
 
-def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None:
+def draft_of(chat: Chat, sentences: Sentences, request: Request) -> ReplyDraft | None:
     """Return the draft of a turn; None in a group, where Telegram takes none, and for a task.
 
     A reply that is edited into the former one has none: Telegram shows no draft of an edit.
@@ -157,44 +163,4 @@ def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None
     # The first entry names the draft, as it names the turn (see `stop.lua`); an edit keeps its id.
     # The mask keeps the id within 31 bits; Telegram refuses zero.
     draft_id = request.entries[0].update_id & 0x7FFFFFFF or 1
-    return Draft(chat, request.to, draft_id, doing, request.run)
-
-
-_TYPING_EVERY_S = 4.5
-"""Telegram shows it for five seconds."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TypingIndicator:
-    """Shows "typing" or a draft, and limits how long the slow steps of a turn take.
-
-    They have `timeout_s` together, from the beginning of the first one. `draft_of` returns the
-    draft that shows a reply as it grows, None where there is none.
-    """
-
-    chat: Chat
-    timeout_s: float
-    draft_of: Callable[[Request], Draft | None] = lambda _: None
-
-    @asynccontextmanager
-    async def shown(self, request: Request) -> AsyncIterator[None]:
-        """Show what is done until the block ends; raise `TimeoutError` at the turn's deadline."""
-        run, draft = request.run, self.draft_of(request)
-        run.ends_at = run.ends_at or asyncio.get_running_loop().time() + self.timeout_s
-
-        async def keep_typing() -> None:
-            """Give up at the first refusal: the reply matters, this does not."""
-            with suppress(TelegramError):
-                while not request.last.is_task:  # a task may have nothing to say
-                    if draft is None or not draft.is_shown:
-                        await self.chat.show_typing(request.to)
-                    await asyncio.sleep(_TYPING_EVERY_S)
-
-        showing = [keep_typing(), draft.keep_growing()] if draft else [keep_typing()]
-        tasks = [asyncio.create_task(each) for each in showing]
-        try:
-            with watching(draft.watch) if draft else nullcontext():
-                async with asyncio.timeout_at(run.ends_at):
-                    yield
-        finally:
-            await end_tasks(tasks)
+    return ReplyDraft(chat, request.to, draft_id, doing, request.run)

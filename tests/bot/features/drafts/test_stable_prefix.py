@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.growing_reply import settled
+from bot.features.drafts.growing_reply import settled
 from bot.reply.render import render
 from memory.text.sentences import character_start
 

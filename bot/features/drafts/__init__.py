@@ -1,0 +1,1 @@
+"""A reply is shown while it is written."""
