@@ -78,6 +78,7 @@ _ERASURES_EVERY_S = 1.0
 """How long after an erasure in one process the others drop the erased data from their caches."""
 _CLOCK_EVERY_S = 300.0
 _GARBAGE_EVERY_S = 0.1
+_CAPACITY_EVERY_S = _BUDGET_EVERY_S = 5.0
 _ACCESS_EVERY_S = 2.0
 """How long after a change the other processes know who may use the bot."""
 
@@ -324,9 +325,9 @@ def _start_watches(services: Services) -> list[asyncio.Task[None]]:
             await memory.drop_removed()
 
     watches = [
-        CapacityWatch(memory.capacity, notices).run(),
+        repeat(CapacityWatch(memory.capacity, notices).check, "capacity", _CAPACITY_EVERY_S),
         ModelWatch(memory, notices, services.models.conditions).run(),
-        BudgetWatch(services.budget, notices).run(),
+        repeat(BudgetWatch(services.budget, notices).check, "budget", _BUDGET_EVERY_S),
         repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S),
         repeat(drop_removed, "access", _ACCESS_EVERY_S),
         repeat(partial(watch_clock, memory.client), "clock", _CLOCK_EVERY_S),

@@ -28,10 +28,8 @@ MAX_CLOCK_S = 30
 _POSTPONED_S = 2.0
 """When a step is tried again for which Redis was not available."""
 _MODELS_EVERY_S = 15.0
-_CAPACITY_EVERY_S = 5.0
 _CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
 _TELLING_MS = 60_000
-_BUDGET_EVERY_S = 5.0
 _BUDGET_NOTICES = (100, 80)
 """Percent of the budget at which admins are told, the highest first."""
 
@@ -81,10 +79,6 @@ class CapacityWatch:
         self._monitor = monitor
         self._notices = notices
         self._level = Level.NORMAL
-
-    async def run(self) -> None:
-        """Check until cancelled."""
-        await repeat(self.check, "capacity", _CAPACITY_EVERY_S)
 
     async def check(self) -> float | None:
         """Check once; return when to check again if that is soon. Raise `StoreError`."""
@@ -179,10 +173,6 @@ class BudgetWatch:
     def __init__(self, budget: Budget, notices: AdminNotices) -> None:
         self._budget = budget
         self._notices = notices
-
-    async def run(self) -> None:
-        """Check until cancelled; a budget may be set while the bot runs."""
-        await repeat(self.check, "budget", _BUDGET_EVERY_S)
 
     async def check(self) -> None:
         """Tell admins what they have not been told this month; raise `StoreError`."""
