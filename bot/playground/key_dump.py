@@ -3,11 +3,11 @@
 It shows what people said, so only the playground may call it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memory.store.client import RedisClient
-from memory.store.commands import Command, Reply
+from memory.store.commands import Reply
 from memory.store.keys import Keys, Scope
 
 _NEWEST = 20
@@ -32,15 +32,6 @@ class KeyDump:
     entries: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The commands that count and read a type, and the function that reads the reply."""
-
-    count: str
-    newest: Callable[[str], Command]
-    entries: Callable[[Reply], Iterator[tuple[str, str]]]
-
-
 async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDump]:
     """Return what is stored under one scope, in the order of its keys; absent keys are left out."""
     names = keys.scope(scope)
@@ -53,7 +44,8 @@ async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDu
         [
             command
             for name, kind, *_ in found
-            for command in ((_READ[kind].count, name), _READ[kind].newest(name))
+            for count, newest, *arguments in (_READ[kind],)
+            for command in ((count, name), (newest, name, *arguments))
         ]
     )
     return [
@@ -63,7 +55,7 @@ async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDu
             nbytes=int(nbytes or 0),
             count=int(count or 0),
             expires_s=int(expires_s),
-            entries=tuple(_READ[kind].entries(content)),
+            entries=tuple(_entries(kind, content)),
         )
         for (name, kind, nbytes, expires_s), count, content in zip(
             found, read[::2], read[1::2], strict=True
@@ -72,24 +64,18 @@ async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDu
     ]
 
 
-def _of_stream(reply: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> Iterator[tuple[str, str]]:
-    for entry_id, fields in reversed(reply):
-        shown = " · ".join(f"{_shown(name)}: {_shown(value)}" for name, value in fields.items())
-        yield _shown(entry_id), shown
-
-
-def _of_hash(reply: Mapping[bytes, bytes]) -> Iterator[tuple[str, str]]:
-    for name, value in sorted(reply.items()):
-        yield _shown(name), _shown(value)
-
-
-def _of_sorted_set(reply: Sequence[tuple[bytes, float]]) -> Iterator[tuple[str, str]]:
-    for member, score in reply:
-        yield f"{score:.0f}", _shown(member)
-
-
-def _of_string(reply: bytes) -> Iterator[tuple[str, str]]:
-    yield "", _shown(reply)
+def _entries(kind: str, content: Reply) -> Iterator[tuple[str, str]]:
+    match kind:
+        case "stream":
+            for entry_id, fields in reversed(content):
+                pairs = (f"{_shown(name)}: {_shown(value)}" for name, value in fields.items())
+                yield _shown(entry_id), " · ".join(pairs)
+        case "hash":
+            yield from ((_shown(name), _shown(value)) for name, value in sorted(content.items()))
+        case "zset":
+            yield from ((f"{score:.0f}", _shown(member)) for member, score in content)
+        case _:
+            yield "", _shown(content)
 
 
 def _shown(value: bytes) -> str:
@@ -104,14 +90,10 @@ def _shown(value: bytes) -> str:
     return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]} …"
 
 
-_READ = {
-    "stream": _Reading(
-        "XLEN", lambda name: ("XREVRANGE", name, "+", "-", "COUNT", _NEWEST), _of_stream
-    ),
-    "hash": _Reading("HLEN", lambda name: ("HGETALL", name), _of_hash),
-    "zset": _Reading(
-        "ZCARD", lambda name: ("ZRANGE", name, -_NEWEST, -1, "WITHSCORES"), _of_sorted_set
-    ),
-    "string": _Reading("EXISTS", lambda name: ("GET", name), _of_string),
+_READ: Mapping[str, tuple[str | int, ...]] = {
+    "stream": ("XLEN", "XREVRANGE", "+", "-", "COUNT", _NEWEST),
+    "hash": ("HLEN", "HGETALL"),
+    "zset": ("ZCARD", "ZRANGE", -_NEWEST, -1, "WITHSCORES"),
+    "string": ("EXISTS", "GET"),
 }
-"""The types of this project's keys."""
+"""The types of this project's keys: the command that counts, and the one that reads the newest."""

@@ -6,6 +6,7 @@ An absent value is an absent field.
 import re
 from typing import Any
 
+from bot.parsing.pictures import format_by_signature
 from bot.playground.scene import (
     BOT,
     BOT_USERNAME,
@@ -18,13 +19,6 @@ from bot.playground.scene import (
 from bot.reply.parts import Entity
 from bot.reply.utf16 import utf16_length
 
-_PICTURES = {
-    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
-    "image/png": re.compile(rb"\x89PNG\r\n"),
-    "image/gif": re.compile(rb"GIF8"),
-    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
-}
-"""Pictures that are sent as photos, and how their files begin."""
 _MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
 _COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
 _PIXELS = 512
@@ -32,8 +26,8 @@ _PIXELS = 512
 
 def uploaded(content: bytes, name: str, mime_type: str) -> PageFile:
     """Return a file as Telegram's apps send it: as a photo, a voice message or a document."""
-    beginning = _PICTURES.get(mime_type)
-    if beginning and beginning.match(content):
+    format_ = format_by_signature(content)
+    if format_ and mime_type == f"image/{format_.lower()}":
         return PageFile("photo", content, name, mime_type)
     is_sound = mime_type.startswith("audio/")
     return PageFile("voice" if is_sound else "document", content, name, mime_type)
