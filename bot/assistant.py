@@ -33,21 +33,17 @@ _OUTPUT_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """`run` answers the message of a context; `prompt` returns the prompt for it.
+    """What answers messages. The system message and the tools include those of the `behaviors`.
 
-    `run_tools` runs the tools of one action. `shown` returns the recalled results of which a prompt
-    may show something. `selector` chooses the messages of the window.
-
-    The system message and the tools include those of the `behaviors`. `use_system_prompt` reads the
-    operator's file again, or ours for None, and returns whether it differs; it raises
-    `UnusableSystemPrompt` and changes nothing if the file cannot be used.
+    `use_system_prompt` reads the operator's file again, or ours for None, and returns whether it
+    differs; it raises `UnusableSystemPrompt` and changes nothing if the file cannot be used.
     """
 
-    run: RunAgent
-    run_tools: RunTools
+    run: RunAgent  # answers the message of a context
+    run_tools: RunTools  # runs the tools of one action
     prompt: Callable[[AgentContext], Prompt]
-    shown: Callable[[AgentContext], tuple[SearchResult, ...]]
-    selector: MessageSelector
+    shown: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
+    selector: MessageSelector  # chooses the messages of the window
     behaviors: AIContextBehaviorManager
     use_system_prompt: Callable[[Path | None], bool]
 

@@ -24,18 +24,14 @@ from memory.store.keys import Scope
 
 @dataclass(frozen=True, slots=True)
 class CommandSet:
-    """All commands in the order of the table `commands`, and all buttons by verb.
+    """All commands, and all buttons by verb."""
 
-    `handlers` are by the name of their command, and `unknown` answers all other commands. `ways`
-    are what people can send beside text. `edits` takes new wordings of facts.
-    """
-
-    listed: tuple[BotCommand, ...]
-    handlers: Mapping[str, Handler]
-    unknown: Handler
+    listed: tuple[BotCommand, ...]  # in the order of the table `commands`
+    handlers: Mapping[str, Handler]  # by the name of their command
+    unknown: Handler  # answers all other commands
     buttons: Mapping[str, ButtonHandler]
-    edits: FactEdits
-    ways: Sequence[str]
+    edits: FactEdits  # takes new wordings of facts
+    ways: Sequence[str]  # what people can send beside text
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer any command; raise `StoreError` or `TelegramError`."""

@@ -56,27 +56,22 @@ class StoreProbe:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What a server reports about itself; None for what it does not report.
-
-    `snapshots` is its `save` line, "" for none. `max_bytes` is 0 if there is no limit. `clients`
-    includes ourselves. `is_redis` is false if its INFO has no fields. `clock_ahead_s` is how far
-    its clock is ahead of ours.
-    """
+    """What a server reports about itself; None for what it does not report."""
 
     product: str
     version: str | None
     ping_ms: float
     appends: bool | None
-    snapshots: str | None
+    snapshots: str | None  # its `save` line, "" for none
     policy: str | None
     used_bytes: int | None
-    max_bytes: int | None
-    clients: int | None
+    max_bytes: int | None  # 0 if there is no limit
+    clients: int | None  # with ourselves
     max_clients: int | None
     replicas: int | None
     is_cluster: bool
-    is_redis: bool = True
-    clock_ahead_s: float = 0
+    is_redis: bool = True  # false if its INFO has no fields
+    clock_ahead_s: float = 0  # how far its clock is ahead of ours
 
 
 async def refuse_unfit(client: RedisClient, address: str) -> None:

@@ -25,12 +25,11 @@ from memory.message import Picture
 class ReasoningItem:
     """A model's encrypted reasoning of one step, for the next request of the same turn only.
 
-    It is never stored and never logged. `origin` names the server and the model that can read it.
-    `before_call` is the position of the tool call that follows it. `tokens` is its size.
+    It is never stored and never logged.
     """
 
-    origin: str
-    before_call: int
+    origin: str  # names the server and the model that can read it
+    before_call: int  # the position of the tool call that follows it
     body: Mapping[str, object] = field(repr=False)
     tokens: int = 0
 
@@ -63,18 +62,13 @@ NO_LABELS = CallLabels()
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the server billed; zeros if it does not say.
-
-    `cached_tokens` are part of `prompt_tokens`; `reasoning_tokens` are part of `completion_tokens`.
-    `heard_s` are seconds of sound that were written down, `spoken_chars` characters that were
-    spoken, `drawn_images` those that were drawn.
-    """
+    """What the server billed; zeros if it does not say."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    heard_s: int = 0
+    cached_tokens: int = 0  # part of `prompt_tokens`
+    reasoning_tokens: int = 0  # part of `completion_tokens`
+    heard_s: int = 0  # seconds of sound that were written down
     spoken_chars: int = 0
     drawn_images: int = 0
 
@@ -85,18 +79,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One complete answer: the server gave a finish reason, so nothing is missing.
-
-    `usage` covers all requests that the answer took. `is_blind`: the model takes no pictures, so it
-    answered without those of the prompt.
-    """
+    """One complete answer: the server gave a finish reason, so nothing is missing."""
 
     text: str
     tool_calls: tuple[ToolCall, ...]
     finish_reason: str
-    usage: Usage = Usage()
+    usage: Usage = Usage()  # of all requests that the answer took
     reasoning: tuple[ReasoningItem, ...] = ()
-    is_blind: bool = False
+    is_blind: bool = False  # the model takes no pictures: it answered without those of the prompt
 
 
 class ChatModel(Protocol):
@@ -146,20 +136,15 @@ CHARS_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """One call, with all requests that it took.
-
-    `model` is the model's name. `usage` also counts what a failed call was billed. `error` is None
-    if there was an answer. With `is_reply` the answer has no tool calls: the reply of the turn
-    follows at once.
-    """
+    """One call, with all requests that it took."""
 
     kind: CallKind
     model: str
     which: WhichModel
     seconds: float
-    usage: Usage = Usage()
+    usage: Usage = Usage()  # also what a failed call was billed
     error: BaseException | None = None
-    is_reply: bool = False
+    is_reply: bool = False  # the answer has no tool calls: the reply of the turn follows at once
 
     @property
     def outcome(self) -> str:

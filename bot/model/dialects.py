@@ -50,15 +50,12 @@ def usage_of(given: object, prompt: str, completion: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class WrittenAnswer:
-    """The answer to an internal call; `is_cut` says that it ended at its token limit.
-
-    `mode` names the option by which it was asked for.
-    """
+    """The answer to an internal call."""
 
     text: str
-    is_cut: bool
+    is_cut: bool  # it ended at its token limit
     usage: Usage
-    mode: str = ""
+    mode: str = ""  # the option by which it was asked for
 
 
 @dataclass(slots=True, repr=False, eq=False)

@@ -36,21 +36,19 @@ _OPENAI = "api.openai.com"
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a bot: the first of `chats` answers people, `internal` makes internal calls.
+    """The models of a bot.
 
     The last of `chats` describes pictures, if it can see: the memory model, if that is another one.
-
-    `breaker` is that of the first model that answers; without a second one it is never open.
-    `conditions` tell which models fail. `load` makes ready what the first call needs.
     """
 
-    chats: Sequence[ChatModel]
-    internal: InternalModel
+    chats: Sequence[ChatModel]  # the first one answers people
+    internal: InternalModel  # makes internal calls
     embedder: Embedder | None
-    breaker: CircuitBreaker
-    conditions: Sequence[ModelCondition]
+    breaker: CircuitBreaker  # of the first model that answers; never open without a second one
+    conditions: Sequence[ModelCondition]  # tell which models fail
     client: Posts  # further models are on its connections
     observers: Sequence[ModelObserver] = ()
+    # Prepares what the first call needs.
     load: Callable[[], Coroutine[Any, Any, None]] = field(
         default_factory=lambda: partial(asyncio.sleep, 0)
     )

@@ -87,18 +87,14 @@ async def load_sdk(after_s: float = 0.0) -> None:
 
 @dataclass(eq=False, repr=False)
 class ModelClient:
-    """A client of one server, shared by all models of that server.
-
-    `timeout_s` bounds the silence between chunks. `retries` is how often the SDK asks again after a
-    failure, after the pause that a server asks for.
-    """
+    """A client of one server, shared by all models of that server."""
 
     http: httpx2.AsyncClient
     base_url: str
     key: str | None
-    timeout_s: float
+    timeout_s: float  # bounds the silence between chunks
     _: KW_ONLY
-    retries: int = RETRIES
+    retries: int = RETRIES  # of the SDK after a failure, after the pause that a server asks for
     api: Api = "auto"
     which: WhichModel = "first"
     _models: dict[str, ServedModel] = field(default_factory=dict)

@@ -65,19 +65,14 @@ class ServerApi:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What a model accepts, as far as we know.
-
-    `refused` holds names of options, `left` those of dialects. With `only_without_effort` the model
-    takes tools over chat completions only while it does not reason. `token_factor` multiplies the
-    token limit of an answer, because reasoning counts against it. `sees`: it may take pictures.
-    """
+    """What a model accepts, as far as we know."""
 
     dialect: Dialect
-    refused: frozenset[str] = frozenset()
-    left: frozenset[str] = frozenset()
-    only_without_effort: bool = False
-    token_factor: int = 1
-    sees: bool = True
+    refused: frozenset[str] = frozenset()  # names of options
+    left: frozenset[str] = frozenset()  # names of dialects
+    only_without_effort: bool = False  # over chat completions it takes tools only without reasoning
+    token_factor: int = 1  # of the token limit of an answer, because reasoning counts against it
+    sees: bool = True  # it may take pictures
 
 
 class ServedModel:

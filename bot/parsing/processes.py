@@ -40,18 +40,14 @@ _SLOTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]" = Weak
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """A script that reads files, and what its process may take and give.
-
-    `max_bytes` and `max_answer_bytes` bound what goes in and what comes out. `cpu_s` bounds the
-    work. `timeout_s` is long, because a small plan may give a tenth of a processor.
-    """
+    """A script that reads files, and what its process may take and give."""
 
     script: Path
-    max_bytes: int
+    max_bytes: int  # of the file
     max_answer_bytes: int
     memory_mb: int = 320
-    cpu_s: int = 8
-    timeout_s: float = 60
+    cpu_s: int = 8  # bounds the work
+    timeout_s: float = 60  # long, because a small plan may give a tenth of a processor
 
 
 async def parse(parser: Parser, content: bytes, *arguments: int) -> dict[str, Any]:

@@ -37,16 +37,13 @@ class LearnedFrom:
 
 @dataclass(frozen=True, slots=True)
 class MemoryView:
-    """The newest entries of each kind, newest first, and the reminders, the next first.
-
-    `messages` has the messages of this chat by their sequence, `texts` the texts of all facts.
-    """
+    """The newest entries of each kind, newest first, and the reminders, the next first."""
 
     receipts: tuple[LearnedFrom, ...] = ()
     facts: tuple[Fact, ...] = ()
     reminders: tuple[WorkItem, ...] = ()
-    messages: Mapping[int, Message] | None = None
-    texts: Mapping[int, str] | None = None
+    messages: Mapping[int, Message] | None = None  # of this chat, by sequence
+    texts: Mapping[int, str] | None = None  # of all facts
 
 
 async def read_memory(memory: Memory, conversation: Scope) -> MemoryView:

@@ -18,18 +18,14 @@ _VALUE_CHARS = 600
 
 @dataclass(frozen=True, slots=True)
 class KeyDump:
-    """One key: the last part of its name, its size and its newest entries, oldest first.
+    """One key with its newest entries, oldest first."""
 
-    `nbytes` is the memory of the key according to Redis. `expires_s` is -1 if it does not expire.
-    An entry is a name (a field, an id or a score) and a value, shortened.
-    """
-
-    kind: str
+    kind: str  # the last part of its name
     type: str
-    nbytes: int
+    nbytes: int  # according to Redis
     count: int
-    expires_s: int
-    entries: tuple[tuple[str, str], ...]
+    expires_s: int  # -1 if it does not expire
+    entries: tuple[tuple[str, str], ...]  # a name (field, id or score) and a value, shortened
 
 
 async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDump]:

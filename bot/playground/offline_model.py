@@ -64,16 +64,12 @@ _MAX_QUERY = 500
 
 @dataclass(frozen=True, slots=True)
 class OfflineQuestion:
-    """A prompt as the rules read it.
+    """A prompt as the rules read it."""
 
-    `text` is the person's message, `memory` the inside of the memory section, `earlier` what people
-    said before in the window, `results` the tool calls of this turn with their results.
-    """
-
-    text: str
-    memory: str
-    earlier: tuple[str, ...]
-    results: tuple[tuple[ToolCall, str], ...]
+    text: str  # the person's message
+    memory: str  # the inside of the memory section
+    earlier: tuple[str, ...]  # what people said before in the window
+    results: tuple[tuple[ToolCall, str], ...]  # the tool calls of this turn
     is_first: bool
     pictures: tuple[Picture, ...] = ()
 

@@ -58,26 +58,21 @@ class PageFile:
 
 @dataclass(frozen=True, slots=True)
 class PageMessage:
-    """A message as it stands now; an edit makes a new value with the same id.
-
-    Times are in whole Unix seconds, 0 if the message was not edited. With a `file`, `text` is the
-    caption. A forwarded message has an `origin`. `reaction` is the emoji of the bot. The photos of
-    an album have the same `album`. The apps open a reply to a message that `asks`.
-    """
+    """A message as it stands now; an edit makes a new value with the same id."""
 
     id: int
     sender: PagePerson
-    text: str = ""
-    sent_at: int = 0
+    text: str = ""  # with a `file` its caption
+    sent_at: int = 0  # in whole Unix seconds
     entities: tuple[Entity, ...] = ()
     buttons: tuple[tuple[Button, ...], ...] = ()
     file: PageFile | None = None
     reply_to: "PageMessage | None" = field(default=None, repr=False)
-    origin: "PageMessage | None" = field(default=None, repr=False)
-    edited_at: int = 0
-    reaction: str = ""
-    album: str = ""
-    asks: bool = False
+    origin: "PageMessage | None" = field(default=None, repr=False)  # of a forwarded message
+    edited_at: int = 0  # 0 if it was not edited
+    reaction: str = ""  # the emoji of the bot
+    album: str = ""  # the photos of an album have the same
+    asks: bool = False  # the apps open a reply to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +88,14 @@ class PageDraft:
 
 @dataclass(slots=True, eq=False)
 class PageChat:
-    """One conversation as the page shows it: a private chat, the group, or a topic of it.
-
-    `speaker` is the person who writes here; in the group it is the last one who did.
-    `remembered_id` is the newest message from before this start, 0 if there is none.
-    """
+    """One conversation as the page shows it: a private chat, the group, or a topic of it."""
 
     title: str
     chat_id: int
-    speaker: PagePerson
+    speaker: PagePerson  # who writes here; in the group the last one who did
     topic_id: int = 0
     topic: str = ""
-    remembered_id: int = 0
+    remembered_id: int = 0  # the newest message from before this start, 0 if there is none
     draft: PageDraft | None = None
     typing_until: float = 0.0
     _messages: dict[int, PageMessage] = field(default_factory=dict, repr=False)

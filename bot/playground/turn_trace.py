@@ -25,24 +25,19 @@ _QUOTED_CHARS = 12
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """One run of the agent as it was at its end.
-
-    `prompt` is that of its last model call. `began_at` is in Unix seconds; `seconds` include
-    loading the context. A run that failed has a `failure` and no `reply`. `number` counts in the
-    conversation since the start.
-    """
+    """One run of the agent as it was at its end."""
 
     conversation: Scope
     user_message: Message
     window: tuple[Message, ...]
     recalled: tuple[SearchResult, ...]
-    prompt: Prompt
+    prompt: Prompt  # of its last model call
     steps: tuple[CompletedStep, ...]
-    began_at: float
-    seconds: float
-    reply: str
+    began_at: float  # in Unix seconds
+    seconds: float  # with loading the context
+    reply: str  # "" if it failed
     failure: str = ""
-    number: int = 0
+    number: int = 0  # counts in the conversation since the start
 
     @classmethod
     def of(cls, ran: AgentRan, prompt: Prompt) -> "TurnTrace":
@@ -100,17 +95,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
-    """A message that was found (`hit`), and why.
-
-    `shared` are the words that it has in common with the question. `is_quoted` says that the answer
-    repeats one of its sentences.
-    """
+    """A message that was found (`hit`), and why."""
 
     result: SearchResult
     hit: Message
-    shared: tuple[str, ...]
+    shared: tuple[str, ...]  # the words that it has in common with the question
     reasons: tuple[Reason, ...]
-    is_quoted: bool
+    is_quoted: bool  # the answer repeats one of its sentences
 
     def marked(self, text: str) -> Markup:
         """Return a text as HTML with the shared words marked."""

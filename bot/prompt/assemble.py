@@ -66,14 +66,11 @@ class UnusableSystemPrompt(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
-    """Tokens of one call: `prompt_tokens` in all, with `reply_tokens` of these for the reply.
+    """Tokens of one call."""
 
-    Text under the headings `leading` is never left out.
-    """
-
-    prompt_tokens: int
-    reply_tokens: int
-    leading: tuple[str, ...] = ()
+    prompt_tokens: int  # in all
+    reply_tokens: int  # of these for the reply
+    leading: tuple[str, ...] = ()  # text under these headings is never left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,19 +30,13 @@ _MIN_LEFT = 60
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What may stand in the memory section.
+    """What may stand in the memory section."""
 
-    `context` is the text of the behaviors. `noted` are lines of it that `CallContext.used` names,
-    the most relevant of each kind first. `recalled` are lines by sequence, best first. `told` has
-    for some of these the lines of the context that say the same. Lines under the headings `leading`
-    are taken first.
-    """
-
-    context: str
-    noted: Sequence[str]
-    recalled: Mapping[int, RecalledLine]
-    told: Mapping[int, Collection[str]] = field(default_factory=dict)
-    leading: Collection[str] = ()
+    context: str  # the text of the behaviors
+    noted: Sequence[str]  # lines of it that `CallContext.used` names, best of each kind first
+    recalled: Mapping[int, RecalledLine]  # by sequence, best first
+    told: Mapping[int, Collection[str]] = field(default_factory=dict)  # context that says the same
+    leading: Collection[str] = ()  # lines under these headings are taken first
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,13 @@ from memory.erasure.questions import Question
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A stretch of text with one format; `offset` and `length` count UTF-16 units.
+    """A stretch of text with one format; `offset` and `length` count UTF-16 units."""
 
-    `type` is Telegram's name of the format. `url` belongs to `text_link` and, as
-    `tg://time?unix=<seconds>`, to `date_time`; `language` belongs to `pre`.
-    """
-
-    type: str
+    type: str  # Telegram's name of the format
     offset: int
     length: int
-    url: str = ""
-    language: str = ""
+    url: str = ""  # of `text_link`, and of `date_time` as `tg://time?unix=<seconds>`
+    language: str = ""  # of `pre`
 
     @property
     def end(self) -> int:
@@ -35,14 +31,11 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """One inline button; Telegram takes 1 to 64 bytes of `callback_data`.
-
-    With `copies` it puts that text into the clipboard instead; the outbox stores no such button.
-    """
+    """One inline button."""
 
     text: str
-    callback_data: str = ""
-    copies: str = ""
+    callback_data: str = ""  # 1 to 64 bytes
+    copies: str = ""  # it puts this text into the clipboard instead; never stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +52,19 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Telegram message: text, entities in order of their offsets, rows of buttons.
+    """One Telegram message."""
 
-    With a `file` the text is its caption, of at most 1024 UTF-16 units. `instead` stands below the
-    caption if the chat refuses the file; a file of kind "text" has none. `export_of` names a
-    conversation: everything stored of it is sent as a file, which is made right before it is sent
-    and is never stored. `is_rich`: the text is the Markdown of a rich message; it is made from the
-    outbox right before it is sent and is never stored either. `quote` is the message that this
-    part replies to instead of the one that the outbox names. `force_reply`: the person's app begins
-    a reply to it; such a part is sent at once and is never stored. `is_silent`: no sound announces
-    it. `question` is what its buttons answer; it is stored together with the outbox, not in it.
-    """
-
-    text: str
-    entities: tuple[Entity, ...] = ()
-    buttons: tuple[tuple[Button, ...], ...] = ()
-    export_of: str = ""
+    text: str  # with a `file` its caption, of at most 1024 UTF-16 units
+    entities: tuple[Entity, ...] = ()  # in order of their offsets
+    buttons: tuple[tuple[Button, ...], ...] = ()  # in rows
+    export_of: str = ""  # a conversation: a file with all of it is made right before it is sent
     file: OutgoingFile | None = None
-    is_rich: bool = False
-    quote: Quote | None = None
-    force_reply: bool = False
-    instead: str = ""
-    is_silent: bool = False
-    question: Question | None = field(default=None, compare=False)
+    is_rich: bool = False  # the text is the Markdown of a rich message; never stored
+    quote: Quote | None = None  # what it replies to instead of the message that the outbox names
+    force_reply: bool = False  # the person's app begins a reply to it; never stored
+    instead: str = ""  # stands below the caption if the chat refuses the file; none for a text
+    is_silent: bool = False  # no sound announces it
+    question: Question | None = field(default=None, compare=False)  # what its buttons answer
 
 
 def with_buttons(

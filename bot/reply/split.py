@@ -142,20 +142,15 @@ _CLOSING = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """One block: `text[start:end]` with its fences, `text[code_start:code_end]` without them.
-
-    `before` is what stands before the opening fence in its line: indentation, list and quote marks.
-    `info` is what stands behind the fence, as a rule the language. A block that is not closed ends
-    with the text.
-    """
+    """One block: `text[start:end]` with its fences, `text[code_start:code_end]` without them."""
 
     start: int
     end: int
     code_start: int
     code_end: int
-    before: str
-    info: str
-    is_closed: bool
+    before: str  # before the opening fence in its line: indentation, list and quote marks
+    info: str  # behind the fence, as a rule the language
+    is_closed: bool  # else it ends with the text
 
 
 def code_blocks(text: str) -> Iterator[CodeBlock]:

@@ -8,28 +8,21 @@ MenuScope = Literal["default", "private", "groups"] | int
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """The bot's own user; `username` is without "@".
-
-    If `can_read_all_group_messages` is false, privacy mode hides group messages from us, often even
-    a plain mention.
-    """
+    """The bot's own user."""
 
     id: int
-    username: str
+    username: str  # without "@"
     name: str
-    can_read_all_group_messages: bool
+    can_read_all_group_messages: bool  # else privacy mode hides most of them, even plain mentions
 
 
 @dataclass(frozen=True, slots=True)
 class CommandMenu:
-    """What "/" offers in one scope; an integer scope is one chat, language "" is every other one.
+    """What "/" offers in one scope and language."""
 
-    `commands` are pairs of a name without slash and a description of at most 256 characters.
-    """
-
-    scope: MenuScope
-    language: str
-    commands: tuple[tuple[str, str], ...]
+    scope: MenuScope  # an integer is one chat
+    language: str  # "" is every other one
+    commands: tuple[tuple[str, str], ...]  # without slash; descriptions have up to 256 characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +35,9 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class WebhookState:
-    """Where Telegram delivers updates, how many wait there, and the last failed delivery.
+    """Where Telegram delivers updates, how many wait there, and the last failed delivery."""
 
-    `url` is "" if no webhook is set. `last_error_at` is in Unix seconds, 0 if no delivery failed.
-    """
-
-    url: str
+    url: str  # "" if no webhook is set
     pending_updates: int
-    last_error_at: int
+    last_error_at: int  # in Unix seconds, 0 if no delivery failed
     last_error: str

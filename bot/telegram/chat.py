@@ -15,15 +15,11 @@ from bot.reply.parts import Button, Part
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a message goes.
-
-    `topic_id` is 0 in a chat without topics and in the General topic. `reply_to` is the id of the
-    message that is answered, 0 for none; a message that no longer exists does no harm.
-    """
+    """Where a message goes."""
 
     chat_id: int
-    topic_id: int = 0
-    reply_to: int = 0
+    topic_id: int = 0  # 0 in a chat without topics and in the General topic
+    reply_to: int = 0  # the message that is answered, 0 for none; one that is gone does no harm
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,22 +28,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class TelegramHealth:
-    """Written by setup, poller and webhook, read by the pages. Times are in Unix seconds.
-
-    `last_error` is the class name of the failure that is being retried, "" if there is none.
-    `standby` is true while another process polls. `webhook_error` is Telegram's own text about its
-    last failed delivery.
-    """
+    """Written by setup, poller and webhook, read by the pages. Times are in Unix seconds."""
 
     clock: Callable[[], float] = time.time
     identity: BotIdentity | None = None
     webhook_set: bool = False
     last_poll_at: float | None = None
     last_update_at: float | None = None
-    standby: bool = False
-    last_error: str = ""
+    standby: bool = False  # another process polls
+    last_error: str = ""  # class of the failure that is being retried
     unreadable_updates: int = 0
-    webhook_error: str = ""
+    webhook_error: str = ""  # Telegram's own text about its last failed delivery
     webhook_error_at: float | None = None
 
     def age(self, at: float | None) -> int | None:

@@ -47,109 +47,75 @@ STICKER_FILE = "sticker.webp"
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file that was sent to us and not downloaded yet.
+    """A file that was sent to us and not downloaded yet."""
 
-    `name` is one line that can be shown; `file_id` identifies the file to `TelegramChat.download`;
-    `nbytes` is 0 if unknown. `nonce` is that of the button under our question about it. `pasted` is
-    a text behind a command, which is not fetched. `read_as` is that command, or the one in the
-    caption, or a word of the feature whose button was pressed. `seconds` is the length of a sound.
-    """
-
-    file_id: str
-    name: str
+    file_id: str  # identifies the file to `TelegramChat.download`
+    name: str  # one line that can be shown
     mime_type: str
-    nbytes: int
-    nonce: str = ""
-    pasted: str = ""
-    read_as: str = ""
-    seconds: int = 0
+    nbytes: int  # 0 if unknown
+    nonce: str = ""  # of the button under our question about it
+    pasted: str = ""  # a text behind a command, which is not fetched
+    read_as: str = ""  # that command, or the one in the caption, or a word of a feature's button
+    seconds: int = 0  # the length of a sound
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyTarget:
-    """The message that a message replies to, as Telegram gave it with the reply.
+    """The message that a message replies to, as Telegram gave it with the reply."""
 
-    `message_id` is 0 if it stands in another chat or topic; then at most the quoted part is known.
-    `author_id` is 0 if it is unknown. `is_ours`: we wrote it; `is_own`: the person who replies did.
-    `quote` is the part that they marked. `unseen` names its photo, video or sound.
-    """
-
-    message_id: int
+    message_id: int  # 0 if it stands in another chat or topic: then at most the quote is known
     author: str
     sent_at: int
     text: str
-    quote: str = ""
-    unseen: str = ""
-    author_id: int = 0
-    is_ours: bool = False
-    is_own: bool = False
+    quote: str = ""  # the part that the person who replies marked
+    unseen: str = ""  # names its photo, video or sound
+    author_id: int = 0  # 0 if it is unknown
+    is_ours: bool = False  # we wrote it
+    is_own: bool = False  # the person who replies wrote it
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What goes when a question is answered again, or when its words change.
+    """What goes when a question is answered again, or when its words change."""
 
-    `question` are its messages as the history had them, with the new words. `answer_ids` showed the
-    former answer. `seqs` are messages of the history from which nothing may be remembered. `cuts`
-    are the erasures before which the question was taken out (`Forgetting.read_cuts`).
-    """
-
-    question: tuple[Message, ...]
-    answer_ids: tuple[int, ...]
-    seqs: tuple[int, ...]
-    cuts: str = ""
+    question: tuple[Message, ...]  # its messages as the history had them, with the new words
+    answer_ids: tuple[int, ...]  # they showed the former answer
+    seqs: tuple[int, ...]  # messages of the history from which nothing may be remembered
+    cuts: str = ""  # the erasures before which it was taken out (`Forgetting.read_cuts`)
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage:
     """One message addressed to us.
 
-    `topic_id` is 0 outside topics, `replied_to` is the id of the message it answers or 0.
-    `message_id` is 0 if there was no message: being added to a group is read as /start there.
-    `sent_at` is in Unix seconds.
-
-    `text` holds the message. For other kinds the fields hold:
-    - command: `command` is the name without "/" and bot name, `text` its arguments. Other kinds
-      keep "new" if a new session begins with them, and "retry" if `/retry` asks them again.
-    - document: `file` is the file, `text` its caption.
-    - voice: `file` is a sound or a video message, `text` its caption.
-    - photo: `file` is the picture, `text` its caption.
-    - unsupported: `text` names what was sent (voice, sticker, ...).
-    - edit: `text` is the new text of the message, which was sent before.
-    - again: our button "ask again" was pressed; `replied_to` is the question, `text` the nonce.
-
-    `is_first_party` is false if somebody else wrote the text: it was forwarded, or it was sent
-    through another bot. `forwarded_from` names who wrote a forwarded message, "" if it is none, and
-    `forwarded_at` is when. `unseen` names the photo, video or sound whose caption the text is.
-    `edited_at` is when it got this text, 0 if it was never edited; `update_id` is then that of the
-    edit. `replaced` is set once a question is to be answered again; it then holds the text.
-    `trace` is its trace, "" if nobody traces. `agreed` is the nonce of
-    a question about a tool; then the message is the pressed button, and its text the label. `album`
-    is Telegram's id of the album that it was sent in, "" for none.
+    What `text` holds depends on `kind`. For text, document, voice and photo it is what was written,
+    for a command its arguments. "unsupported": the name of what was sent (video, sticker, ...).
+    "edit": the new text of a message that was sent before. "again": our button "ask again" was
+    pressed; `replied_to` is the question, `text` the nonce.
     """
 
     update_id: int
     chat_id: int
-    topic_id: int
+    topic_id: int  # 0 outside topics
     is_group: bool
-    message_id: int
-    sent_at: int
+    message_id: int  # 0 if there was none: being added to a group is read as /start there
+    sent_at: int  # in Unix seconds
     sender: Sender
     kind: MessageKind
     text: str
-    command: str = ""
+    command: str = ""  # without "/" and bot name; "new" and "retry" also stand before a text
     file: SentFile | None = None
-    is_first_party: bool = True
-    replied_to: int = 0
+    is_first_party: bool = True  # false if it was forwarded, or sent through another bot
+    replied_to: int = 0  # the message that it answers
     reply: ReplyTarget | None = None
-    forwarded_from: str = ""
-    forwarded_at: int = 0
-    unseen: str = ""
-    edited_at: int = 0
-    replaced: Replaced | None = None
-    trace: str = ""
-    agreed: str = ""
-    album: str = ""
+    forwarded_from: str = ""  # who wrote a forwarded message
+    forwarded_at: int = 0  # when
+    unseen: str = ""  # names the photo, video or sound whose caption the text is
+    edited_at: int = 0  # when it got this text; `update_id` is then that of the edit
+    replaced: Replaced | None = None  # set once a question is answered again; it holds the text
+    trace: str = ""  # its trace, "" if nobody traces
+    agreed: str = ""  # nonce of a question about a tool; the text is the label of its button
+    album: str = ""  # Telegram's id of the album that it was sent in
 
     @property
     def is_task(self) -> bool:
@@ -196,10 +162,7 @@ class AlbumPart:
 
 @dataclass(frozen=True, slots=True)
 class ButtonPress:
-    """A button under one of our messages was pressed; `callback_data` is what we stored in it.
-
-    `asked_at` is when our message was sent (Unix seconds), 0 if Telegram no longer knows.
-    """
+    """A button under one of our messages was pressed."""
 
     update_id: int
     callback_id: str
@@ -208,8 +171,8 @@ class ButtonPress:
     is_group: bool
     message_id: int
     sender: Sender
-    callback_data: str
-    asked_at: float = 0
+    callback_data: str  # what we stored in it
+    asked_at: float = 0  # when our message was sent; 0 if Telegram no longer knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +226,11 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A message that must not be stored, because we do not serve its sender in this chat.
-
-    `place` is the title of the group, "" in private.
-    """
+    """A message that must not be stored, because we do not serve its sender in this chat."""
 
     update_id: int
     message: IncomingMessage
-    place: str
+    place: str  # the title of the group, "" in private
 
 
 ImmediateUpdate = (

@@ -90,20 +90,17 @@ MakeFile = Callable[[Scope], Awaitable[OutgoingFile]]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How a delivery ended; `sent` are the ids of the messages in the chat.
+    """How a delivery ended.
 
     `unknown`: Telegram did not answer for a part, and the part was not sent again. `undeliverable`:
-    the person or the chat is gone, or Telegram will never take the reply. `in_doubt` is the message
-    that only the commit will mark as sent, 0 if there is none. `edited` is the former reply that
-    was edited last, 0 if the last part was sent. `chat_id` differs from the outbox's if the group
-    has become a supergroup.
+    the person or the chat is gone, or Telegram will never take the reply.
     """
 
     outcome: Literal["delivered", "unknown", "undeliverable"]
-    sent: tuple[int, ...]
-    chat_id: int
-    in_doubt: int
-    edited: int = 0
+    sent: tuple[int, ...]  # ids of the messages in the chat
+    chat_id: int  # differs from the outbox's if the group has become a supergroup
+    in_doubt: int  # the message that only the commit will mark as sent, 0 if there is none
+    edited: int = 0  # the former reply that was edited last, 0 if the last part was sent
 
 
 @dataclass(slots=True, eq=False)

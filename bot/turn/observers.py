@@ -66,17 +66,13 @@ class TurnBegan:
 
 @dataclass(frozen=True, slots=True)
 class AgentRan:
-    """One run of the agent is over; `context` is as the run left it.
+    """One run of the agent is over."""
 
-    `seconds` include the `load_seconds` of loading the context. A run that failed has no `reply`,
-    and `failure` names the error as the log does.
-    """
-
-    context: AgentContext
-    reply: str
-    failure: str
+    context: AgentContext  # as the run left it
+    reply: str  # "" if it failed
+    failure: str  # the error as the log names it
     seconds: float
-    load_seconds: float = 0.0
+    load_seconds: float = 0.0  # of these, for loading the context
 
 
 @dataclass(frozen=True, slots=True)

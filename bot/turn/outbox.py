@@ -24,35 +24,23 @@ _END = b"\n"
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """A reply, and what closing its turn writes.
-
-    `said` is the reply as the history keeps it, word for word; it is empty for a notice. `digest`
-    says what the tools did, `writes` what they want written. The flags say what happens to the
-    person's message: with `is_unread` it does not enter the history; with `is_refused` it enters as
-    one that the model's server did not take. `is_untrusted` marks a reply that was written with
-    untrusted text at hand. One rich message with `said` may stand for the first `rich_parts`
-    parts. `replaces` are messages of ours that show the former reply: the parts
-    are edited into them, or, if it `is_below`, sent below before these are deleted.
-    `work` is what tools add and cancel (`WorkChanges`). `used` names the memories
-    whose text stood in the prompt (`Message.used`). `heard` are the words of voice messages, and
-    what photos show.
-    """
+    """A reply, and what closing its turn writes."""
 
     to: Destination
     parts: tuple[Part, ...]
-    said: str = ""
+    said: str = ""  # the reply as the history keeps it, word for word; "" for a notice
     ends_session: bool = False
-    digest: str = ""
-    writes: str = ""
-    is_unread: bool = False
-    is_refused: bool = False
-    is_untrusted: bool = False
-    rich_parts: int = 0
-    replaces: tuple[int, ...] = ()
-    work: str = ""
-    used: str = ""
-    heard: tuple[tuple[int, str], ...] = ()
-    is_below: bool = False
+    digest: str = ""  # what the tools did
+    writes: str = ""  # what they want written
+    is_unread: bool = False  # the person's message does not enter the history
+    is_refused: bool = False  # it enters as one that the model's server did not take
+    is_untrusted: bool = False  # the reply was written with untrusted text at hand
+    rich_parts: int = 0  # one rich message with `said` may stand for so many of the first parts
+    replaces: tuple[int, ...] = ()  # messages of the former reply, which the parts are edited into
+    work: str = ""  # what tools add and cancel (`WorkChanges`)
+    used: str = ""  # the memories whose text stood in the prompt (`Message.used`)
+    heard: tuple[tuple[int, str], ...] = ()  # words of voice messages, and what photos show
+    is_below: bool = False  # the parts are sent below what they replace, which is then deleted
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""

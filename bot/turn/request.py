@@ -24,24 +24,20 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`updates` are the messages as Telegram sent them, at least one; `message` joins their texts.
+    """What a turn answers.
 
-    `messages` are its parts as the history stores them: what the person wrote, joined, and apart
-    from that each forwarded message. So forwarded words are not taken for the person's own.
-    The last update decides what kind of answer is due, in which language, and to which message.
-    `entries` are the same messages as they wait in the mailbox. `run` is told what the person sees
-    of the reply. If `is_off_record`, no memory is read and none is written. `pictures` go to the
-    model in this turn only. `fetched` keeps its file for the next step.
+    Forwarded words are not taken for the person's own, so they are messages of their own. The last
+    update decides what kind of answer is due, in which language, and to which message.
     """
 
-    updates: tuple[IncomingMessage, ...]
-    message: Message
-    messages: tuple[Message, ...]
-    entries: tuple[Entry, ...] = ()
-    run: Run = field(default_factory=Run, compare=False)
-    is_off_record: bool = False
-    pictures: tuple[Picture, ...] = ()
-    fetched: list[Fetched] = field(default_factory=list, compare=False)
+    updates: tuple[IncomingMessage, ...]  # as Telegram sent them, at least one
+    message: Message  # joins their texts
+    messages: tuple[Message, ...]  # its parts, as the history stores them
+    entries: tuple[Entry, ...] = ()  # the updates as they wait in the mailbox
+    run: Run = field(default_factory=Run, compare=False)  # what the person sees of the reply
+    is_off_record: bool = False  # no memory is read and none is written
+    pictures: tuple[Picture, ...] = ()  # for the model, in this turn only
+    fetched: list[Fetched] = field(default_factory=list, compare=False)  # for the next step
 
     @property
     def last(self) -> IncomingMessage:

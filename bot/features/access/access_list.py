@@ -55,17 +55,12 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The result of an admin's decision.
+    """The result of an admin's decision."""
 
-    `is_new`: it counts, because nobody had decided before. `is_in`: the person or group is in now.
-    `by` is the admin who decided, 0 if there was nothing to decide. `language` is that of the
-    request, if the decision counts.
-    """
-
-    is_new: bool
-    is_in: bool
-    by: int
-    language: str = "en"
+    is_new: bool  # it counts, because nobody had decided before
+    is_in: bool  # the person or group is in now
+    by: int  # the admin who decided, 0 if there was nothing to decide
+    language: str = "en"  # of the request, if the decision counts
 
 
 class AccessList:
@@ -245,16 +240,13 @@ _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An open invitation of the admin `by`, which can be used `left` times more.
+    """An open invitation. Times are in Unix seconds."""
 
-    `id` is the beginning of its hash. Times are in Unix seconds.
-    """
-
-    id: str
+    id: str  # the beginning of its hash
     made_at: float
     ends_at: float
-    left: int
-    by: int
+    left: int  # how often it can be used
+    by: int  # the admin
 
 
 class Invitations:

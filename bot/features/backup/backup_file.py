@@ -44,22 +44,17 @@ class BackupRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BackupHeader:
-    """What a file says of itself; it holds no secret.
-
-    `layout` is the layout of names in the store (`memory.store.layout`). `salt` and
-    `passphrase_check` are "" if the file is not encrypted. `prefix` is the first part of all
-    nonces. `created_at` is in Unix seconds.
-    """
+    """What a file says of itself; it holds no secret."""
 
     bot_id: int
-    layout: int
-    created_at: float
+    layout: int  # of names in the store (`memory.store.layout`)
+    created_at: float  # in Unix seconds
     is_journal_only: bool = False
-    salt: str = ""
+    salt: str = ""  # "" if the file is not encrypted
     passphrase_check: str = ""
     format: int = FORMAT
     id: str = field(default_factory=lambda: token_hex(16))
-    prefix: str = field(default_factory=lambda: token_hex(7))
+    prefix: str = field(default_factory=lambda: token_hex(7))  # the first part of all nonces
 
 
 class _Seal:

@@ -75,17 +75,13 @@ _VERSIONS = ("epoch", "erasure", "vector_fingerprint", "record_vector_fingerprin
 
 @dataclass(frozen=True, slots=True)
 class StoredScope:
-    """All that a backup keeps of a scope, as it was at one moment (`version.read_at`).
-
-    `ttl_s` is how long it still had to live, 0 for ever. `active_at` is its place in the index.
-    `is_due`: something waits to be learned.
-    """
+    """All that a backup keeps of a scope, as it was at one moment (`version.read_at`)."""
 
     tag: str
     version: Version
-    ttl_s: float
-    active_at: float
-    is_due: bool
+    ttl_s: float  # how long it still had to live, 0 for ever
+    active_at: float  # its place in the index
+    is_due: bool  # something waits to be learned
     topic_named_by: str
     meta: Mapping[bytes, bytes]
     learned: Mapping[bytes, bytes]

@@ -28,20 +28,16 @@ Report = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What of an export is stored: passages in the order of time, and counts for the preview.
-
-    `known` counts talks that are stored already, `beyond` the oldest ones, for which there is no
-    room. `first_at` and `last_at` are 0 if no talk has a date.
-    """
+    """What of an export is stored: passages in the order of time, and counts for the preview."""
 
     source: str
     passages: list[Section]
     talks: int = 0
     messages: int = 0
     facts: int = 0
-    known: int = 0
-    beyond: int = 0
-    first_at: float = 0
+    known: int = 0  # talks that are stored already
+    beyond: int = 0  # the oldest ones, for which there is no room
+    first_at: float = 0  # 0 if no talk has a date
     last_at: float = 0
 
 

@@ -26,18 +26,14 @@ _MAX_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """A server with either a `url` (streamable HTTP) or a `command` to start.
-
-    `headers` belong to a `url`, and `env`, variables of the program, to a `command`. `tools` are
-    the names of the tools to offer, None for all.
-    """
+    """A server with either a `url` (streamable HTTP) or a `command` to start."""
 
     name: str
     url: str = ""
-    headers: tuple[tuple[str, SecretStr], ...] = ()
+    headers: tuple[tuple[str, SecretStr], ...] = ()  # of a `url`
     command: tuple[str, ...] = ()
-    tools: tuple[str, ...] | None = None
-    env: tuple[tuple[str, SecretStr], ...] = ()
+    tools: tuple[str, ...] | None = None  # names of the tools to offer, None for all
+    env: tuple[tuple[str, SecretStr], ...] = ()  # variables of the program
 
 
 def read_mcp_servers(text: str) -> tuple[McpServer, ...]:
