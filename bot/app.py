@@ -50,7 +50,7 @@ from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
 from bot.telegram.polling import PollingLease
 from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
-from bot.telegram.telegram import BotApi, SetupPlan, Telegram, webhook_of
+from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
 from bot.telegram.webhook import webhook_routes
@@ -101,7 +101,7 @@ async def open_telegram(
     share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
     sharing = asyncio.create_task(repeat(share, "workers", _SHARE_EVERY_S))
     try:
-        yield BotApi(client, chat, health, lease, settings.take_over_webhook == "yes")
+        yield HttpTelegram(client, chat, health, lease, settings.take_over_webhook == "yes")
     finally:
         await end_tasks([sharing])
         await client.close()

@@ -33,7 +33,6 @@ class TelegramHealth:
     clock: Callable[[], float] = time.time
     identity: BotIdentity | None = None
     webhook_set: bool = False
-    last_poll_at: float | None = None
     last_update_at: float | None = None
     standby: bool = False  # another process polls
     last_error: str = ""  # class of the failure that is being retried

@@ -174,7 +174,6 @@ class Poller:
         except Conflict:
             self._webhook_checked = False  # perhaps a webhook was set meanwhile
             raise
-        self._health.last_poll_at = self._health.clock()
         if not updates and time.monotonic() - began < _AT_ONCE_S:
             await self._pause(_EMPTY_PAUSE_S)  # this server does not hold polls open
         if not updates:

@@ -1,10 +1,10 @@
-"""The port `Telegram`: our account and what arrives. `BotApi` implements it over HTTP.
+"""The port `Telegram`: our account and what arrives. `HttpTelegram` implements it over HTTP.
 
 The playground passes `PageTelegram` in its place.
 
-`BotApi` prepares our account: identity, webhook or polling, menus and descriptions. Telegram may be
-away for a long time, so every step is retried and `health` shows how it goes. Nothing is undone at
-shutdown, and no update that waits at Telegram is ever dropped.
+`HttpTelegram` prepares our account: identity, webhook or polling, menus and descriptions. Telegram
+may be away for a long time, so every step is retried and `health` shows how it goes. Nothing is
+undone at shutdown, and no update that waits at Telegram is ever dropped.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class Telegram(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BotApi:
+class HttpTelegram:
     """Implements `Telegram` over HTTP; the process that holds the `lease` polls."""
 
     client: TelegramClient

@@ -48,7 +48,7 @@ async def test_updates_are_accepted_in_order_and_confirmed_by_the_next_poll(
         await api.hanging.wait()
     assert mailbox.ids == [5, 6, 7]
     assert offsets(api) == [None, "7", "8"]
-    assert (health.last_poll_at, health.last_update_at) == (1_000.0, 1_000.0)
+    assert health.last_update_at == 1_000.0
 
 
 async def test_a_webhook_is_taken_over_if_we_may_and_waiting_updates_are_kept(

@@ -8,7 +8,7 @@ from bot.telegram.bot_account import CommandMenu, Description
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Pause, TelegramHealth
 from bot.telegram.errors import BadToken, WebhookTaken
-from bot.telegram.telegram import BotApi, SetupPlan, Webhook
+from bot.telegram.telegram import HttpTelegram, SetupPlan, Webhook
 from tests.bot.telegram.doubles import Pauses, ScriptedLease
 from tests.bot.telegram.rates import unlimited_chat
 from tests.bot.telegram.raw import US
@@ -24,8 +24,10 @@ MENUS = (
 
 def bot_api(
     client: TelegramClient, health: TelegramHealth, pause: Pause = asyncio.sleep, **more: bool
-) -> BotApi:
-    return BotApi(client, unlimited_chat(client), health, ScriptedLease(), pause=pause, **more)
+) -> HttpTelegram:
+    return HttpTelegram(
+        client, unlimited_chat(client), health, ScriptedLease(), pause=pause, **more
+    )
 
 
 async def test_identify_is_retried_until_telegram_answers(
