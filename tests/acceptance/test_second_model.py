@@ -1,6 +1,5 @@
 """If the first model fails, the second one answers."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.talk import said
-from tests.servers.model_api import Dialect, ModelApiServer, Reply, Scripted, server_error
+from tests.servers.model_api import Dialect, ModelApiServer, Scripted, server_error
 
 SPARE_KEY = "sk-of-the-spare"
 
@@ -47,21 +46,3 @@ async def test_an_outage_of_the_first_model_is_not_noticed(
         *("One", "All right."),
         *("Two", "Spare."),
     ]
-
-
-async def test_a_kill_between_both_models_leaves_one_answer(
-    fallback_rig: Rig, spare: ModelApiServer
-) -> None:
-    rig = fallback_rig
-    rig.model.faults.add(server_error(), times=None)
-    never = Reply("Never heard.", gate=asyncio.Event())
-    spare.responder = Scripted()
-    spare.responder.on("Hello", never, "Spare.")
-    await rig.start(lease_s=4)
-    anna, chat = rig.anna()
-    asked = await anna.say(chat, "Hello")
-    await spare.wait_for(lambda _: True)
-    await rig.restart()
-    assert (await chat.wait_for_reply(after=asked)).text == "Spare."
-    await rig.bot.wait_for_log("turn closed")
-    assert [reply.text for reply in chat.replies] == ["Spare."]

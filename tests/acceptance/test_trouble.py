@@ -131,20 +131,3 @@ async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: 
     await rig.bot.start()
     await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
     assert [m.content for m in rig.requests[-1].messages[1:]] == ["Be slow", "Slowly.", "And now?"]
-
-
-async def test_a23_a_turn_that_takes_too_long_is_handed_over_to_the_next_process(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    rig.script.on("slow", Reply("Too late.", gate=asyncio.Event()), "In time.")
-    said = await anna.say(chat, "Be slow")
-    await rig.wait_until_asked("slow")
-    assert await rig.bot.stop() == 0
-    assert "stopped late" not in {line["event"] for line in rig.bot.log}
-    await rig.bot.start()
-    assert (await chat.wait_for_reply(after=said)).text == "In time."
-    closed = await rig.bot.wait_for_log("turn closed")
-    assert (closed["attempts"], len(chat.replies)) == (1, 1)
