@@ -22,8 +22,7 @@ from bot.telegram.bot_account import BotIdentity, CommandMenu, Description, Menu
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, error_of, lost
 from memory.behaviors.tool_output import OutgoingFile
 
-CALL_S = 15.0
-CONNECT_S = 5.0
+CALL_S, CONNECT_S = 15.0, 5.0
 _POOL_SIZE = 64
 _POLL_SLACK_S = 10.0
 """Added to the time for which Telegram itself holds a poll open."""
@@ -54,7 +53,7 @@ class TelegramClient:
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             verify=trusted(),
             follow_redirects=False,
-            timeout=_connecting(CONNECT_S),
+            timeout=httpx2.Timeout(None, connect=CONNECT_S, pool=CONNECT_S),
             limits=httpx2.Limits(max_connections=_POOL_SIZE),
         )
 
@@ -81,7 +80,8 @@ class TelegramClient:
                 values[name] = value if isinstance(value, str) else json.dumps(value)
         # The time to connect is shorter than that of the whole call. So a request that was never
         # sent fails as `Unreachable`, not as `OutcomeUnknown`.
-        form["timeout"] = _connecting(min(CONNECT_S, timeout_s / 2))
+        connect_s = min(CONNECT_S, timeout_s / 2)
+        form["timeout"] = httpx2.Timeout(None, connect=connect_s, pool=connect_s)
         max_bytes = _MAX_UPDATES_BYTES if method == "getUpdates" else _MAX_ANSWER_BYTES
         async with _bounded(timeout_s), self._http.stream("POST", url, **form) as response:
             content = await _content(response, max_bytes, OutcomeUnknown("too long"))
@@ -149,10 +149,6 @@ class TelegramClient:
         await self._http.aclose()
 
 
-def _connecting(connect_s: float) -> httpx2.Timeout:
-    return httpx2.Timeout(None, connect=connect_s, pool=connect_s)
-
-
 @asynccontextmanager
 async def _bounded(timeout_s: float) -> AsyncIterator[None]:
     """Bound the time of a request and translate its errors.
@@ -200,6 +196,5 @@ def _webhook_state(state: dict[str, Any]) -> WebhookState:
 
 
 def _scope(scope: MenuScope) -> dict[str, object]:
-    if isinstance(scope, int):
-        return {"type": "chat", "chat_id": scope}
-    return {"type": _SCOPES[scope]}
+    of_chat: dict[str, object] = {"type": "chat", "chat_id": scope}
+    return of_chat if isinstance(scope, int) else {"type": _SCOPES[scope]}

@@ -65,8 +65,7 @@ class _SendRetries:
             if self._waited_s > MAX_FLOOD_WAIT_S:
                 raise Parked(error.retry_after_s) from error
             return error.retry_after_s
-        pause_s = next(self._pauses, None)
-        if pause_s is None:
+        if (pause_s := next(self._pauses, None)) is None:
             raise Parked(_PARK_UNREACHABLE_S) from error
         log.info("telegram unreachable", pause_s=pause_s)
         return pause_s
@@ -213,7 +212,7 @@ class Deliverer:
         After each wait the part is marked again: nothing is sent once the turn was refused. The
         part is edited into the message `former`, 0 for none. If that is refused, it is sent.
         """
-        retries = _SendRetries()
+        retries, asked_for = _SendRetries(), to.chat_id
         while True:
             try:
                 if former:
@@ -227,8 +226,7 @@ class Deliverer:
             except (FloodWait, Unreachable) as error:
                 await self.pause(retries.pause_s(error))
             except ChatMigrated as error:
-                # Ids of messages of the old group may be other messages in the new one.
-                to = replace(to, chat_id=error.new_chat_id, reply_to=0)
+                to = _moved(to, asked_for, error)
             except Refused as error:
                 if former and not error.bad_entities:
                     await self._delete(to.chat_id, former)
@@ -294,6 +292,13 @@ class Deliverer:
             raise
         finally:
             self.observe(PartSent(outcome, time.monotonic() - began))
+
+
+def _moved(to: Destination, asked_for: int, error: ChatMigrated) -> Destination:
+    if to.chat_id != asked_for:
+        raise Refused("other") from error
+    # Ids of messages of the old group may be other messages in the new one.
+    return replace(to, chat_id=error.new_chat_id, reply_to=0)
 
 
 def _simpler(part: Part, refusal: Refused) -> tuple[Part, ...]:

@@ -304,6 +304,9 @@ async def test_all_further_parts_go_to_the_new_chat_of_a_moved_group(deliver: De
     delivery = await deliver(ONE, TWO)
     assert [to.chat_id for to, _ in deliver.telegram.sent] == [CHAT, -100, -100]
     assert delivery.chat_id == -100
+    deliver.telegram.answers = [ChatMigrated(-100), ChatMigrated(CHAT)] * 50  # no real Telegram
+    assert (await deliver(ONE)).outcome == "undeliverable"
+    assert len(deliver.telegram.answers) == 98
 
 
 async def test_a_short_flood_wait_is_waited_out(deliver: Delivering) -> None:
