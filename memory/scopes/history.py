@@ -176,9 +176,9 @@ class ChatHistory:
         """Search as `search` does, but only the messages in memory.
 
         If a question asks for a list and there are no vectors, at most `k` messages follow that say
-        much. A question for the first thing that was said begins with the first messages. A question
-        in the last line begins with what its own words find, so that the lines before do not drown
-        it. If it `is_alone`, none of these are added, nor those that resemble the best one.
+        much. A question for the first thing that was said begins with the first messages, and one
+        in the last line with what its own words find: the lines before shall not drown it. If it
+        `is_alone`, none of these are added, nor those that resemble the best one.
         """
         stream = self._stream
         if not stream.messages:
