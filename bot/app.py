@@ -31,7 +31,7 @@ from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.logs import short_name
 from bot.runtime.maintenance import Maintenance
-from bot.runtime.periodic import BudgetWatch, CapacityWatch, ModelWatch, repeat, watch_clock
+from bot.runtime.periodic import CapacityWatch, repeat, watch_clock
 from bot.runtime.process import (
     EVERYTHING,
     Duty,
@@ -78,7 +78,7 @@ _ERASURES_EVERY_S = 1.0
 """How long after an erasure in one process the others drop the erased data from their caches."""
 _CLOCK_EVERY_S = 300.0
 _GARBAGE_EVERY_S = 0.1
-_CAPACITY_EVERY_S = _BUDGET_EVERY_S = 5.0
+_CAPACITY_EVERY_S = 5.0
 _ACCESS_EVERY_S = 2.0
 """How long after a change the other processes know who may use the bot."""
 
@@ -317,23 +317,22 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 def _start_watches(services: Services) -> list[asyncio.Task[None]]:
     """Start all checks; return their tasks, which run until they are cancelled."""
-    settings, memory, notices = services.settings, services.memory, services.notices
-    admission = services.admission
+    memory, admission = services.memory, services.admission
 
     async def drop_removed() -> None:
         if admission.limits_groups:
             await memory.drop_removed()
 
     watches = [
-        repeat(CapacityWatch(memory.capacity, notices).check, "capacity", _CAPACITY_EVERY_S),
-        ModelWatch(memory, notices, services.models.conditions).run(),
-        repeat(BudgetWatch(services.budget, notices).check, "budget", _BUDGET_EVERY_S),
+        repeat(
+            CapacityWatch(memory.capacity, services.notices).check, "capacity", _CAPACITY_EVERY_S
+        ),
         repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S),
         repeat(drop_removed, "access", _ACCESS_EVERY_S),
         repeat(partial(watch_clock, memory.client), "clock", _CLOCK_EVERY_S),
         repeat(GarbageWatch().check, "garbage", _GARBAGE_EVERY_S),
         LoopWatchdog().run(),
     ]
-    if settings.redis_url is None:
+    if services.settings.redis_url is None:
         watches.append(keep_clean(memory.client, memory.erased))
     return [asyncio.create_task(each) for each in watches]

@@ -1,4 +1,4 @@
-"""What operators are told without asking: Redis fills up, a budget is spent, a model fails.
+"""What operators are told without asking: Redis fills up, and the news of features.
 
 In private, in the language in which an operator last used a command.
 """
@@ -29,10 +29,6 @@ class AdminNotices:
     async def tell(self, alert: CapacityAlert, fill_level: FillLevel) -> bool:
         """Tell of a change of capacity; return as `say` does."""
         return await self.say(f"notices.{alert}", figures(fill_level))
-
-    async def tell_of_model(self, kind: str, reason: str, look_at: str) -> bool:
-        """Tell that a model has failed for a while, or is back; return as `say` does."""
-        return await self.say(f"notices.{kind}", {"reason": reason, "look_at": look_at or "–"})
 
     async def say(
         self, key: str, values: Mapping[str, object], buttons: Mapping[str, str] | None = None

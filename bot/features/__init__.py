@@ -37,6 +37,7 @@ FEATURES = (
     Listed("memory_page"),
     Listed("recall"),
     Listed("stats"),
+    Listed("alerts"),
     Listed("mute"),
     Listed("privacy"),
     Listed("voice"),

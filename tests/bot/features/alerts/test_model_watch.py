@@ -7,11 +7,11 @@ import pytest
 from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
+from bot.features.alerts.feature import ModelWatch
 from bot.language.catalogue import Catalogue
 from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.reply.parts import Part
-from bot.runtime.periodic import ModelWatch
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
 from memory.memory import Memory, MemoryOptions

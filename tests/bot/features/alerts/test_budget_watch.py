@@ -5,14 +5,11 @@ from decimal import Decimal
 
 from bot.commands.notices import AdminNotices
 from bot.costs import Budget
-from bot.runtime.periodic import BudgetWatch
+from bot.features.alerts.feature import BudgetWatch
 from config.values import Price
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
-from tests.memory.conftest import memory
 from tests.settings import Settings
-
-__all__ = ["memory"]
 
 PRICES = (Price("m", Decimal(1), Decimal(1), Decimal(1)),)
 LIMITED = Settings(budget_per_month=Decimal(1), prices=PRICES)

@@ -1,0 +1,138 @@
+"""Tells operators once that a model fails for everybody, and that most of the budget is spent.
+
+Every process checks. They agree in Redis on what operators have been told.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from bot.commands.notices import AdminNotices
+from bot.costs import Budget, shown
+from bot.feature import Feature, Services
+from bot.model.circuit_breaker import ModelCondition
+from bot.model.model_errors import account_fault, setting_to_check
+from bot.runtime.periodic import repeat
+from memory.memory import Memory
+
+_MODELS_EVERY_S = 15.0
+_TELLING_MS = 60_000
+_BUDGET_EVERY_S = 5.0
+_BUDGET_NOTICES = (100, 80)
+"""Percent of the budget at which admins are told, the highest first."""
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    notices = services.notices
+    models = ModelWatch(services.memory, notices, services.models.conditions)
+    return Feature(name="alerts", tasks=(models.run, BudgetWatch(services.budget, notices).run))
+
+
+class ModelWatch:
+    """Tells admins once that a model fails for everybody, and once that it answers again.
+
+    One hash in Redis holds when each model last answered, and since when admins know that it does
+    not. It changes after they were told. One process at a time tells them. If it dies, another one
+    tells them, in doubt twice.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        notices: AdminNotices,
+        conditions: Sequence[ModelCondition],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = memory.client
+        self._key = memory.keys.models
+        self._notices = notices
+        self._conditions = conditions
+        self._clock = clock
+        self._telling = memory.store.lease(f"{self._key}:telling", _TELLING_MS)
+        self._reported: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Check until cancelled; soon after a fault of the operator's account."""
+        sooner = asyncio.Event()
+        for condition in self._conditions:
+            condition.tell = sooner.set
+        await repeat(self.check, "models", _MODELS_EVERY_S, sooner)
+
+    async def check(self) -> float | None:
+        """Check each model once; raise `StoreError`. Return in how many seconds to check again."""
+        for condition in self._conditions:
+            await self._check(condition)
+        sure_in_s = min((each.is_sure_in_s for each in self._conditions), default=math.inf)
+        return sure_in_s if 0 < sure_in_s < _MODELS_EVERY_S else None
+
+    async def _check(self, condition: ModelCondition) -> None:
+        part, answered_at = condition.part, condition.answered_at
+        if not answered_at and not condition.failing_since:
+            return
+        if answered_at > self._reported.get(part, 0.0):
+            await self._client.call("HSET", self._key, f"{part}:answered", answered_at)
+            self._reported[part] = answered_at
+        if await self._news(condition) and await self._telling.hold():
+            try:
+                await self._tell(condition, await self._news(condition))
+            finally:
+                await self._telling.release()
+
+    async def _news(self, condition: ModelCondition) -> Literal["on", "off"] | None:
+        """Return what admins do not know yet about a model."""
+        part = condition.part
+        answered, off = await self._client.call(
+            *("HMGET", self._key, f"{part}:answered", f"{part}:off")
+        )
+        newest = max(float(answered or 0), condition.answered_at)
+        if condition.fails_for_all and newest < condition.failing_since:
+            return None if off else "off"
+        return "on" if off and newest > float(off) else None
+
+    async def _tell(self, condition: ModelCondition, news: Literal["on", "off"] | None) -> None:
+        mark, since = f"{condition.part}:off", self._clock()
+        if news == "on":
+            if await self._notices.say(f"notices.{condition.part}_on", {}):
+                await self._client.call("HDEL", self._key, mark)
+        elif news == "off":
+            error = condition.error
+            reason = " ".join(filter(None, (str(error.status or ""), error.code)))
+            setting = setting_to_check(error, condition.setting)
+            reason = reason or type(error).__name__
+            fault = account_fault(error) if condition.part == "answers" else ""
+            kind = f"{condition.part}_{fault or 'off'}"
+            values = {"reason": reason, "look_at": setting or "–"}
+            if await self._notices.say(f"notices.{kind}", values):
+                await self._client.call("HSET", self._key, mark, since)
+
+
+class BudgetWatch:
+    """Tells admins once a month that most of the budget is spent, and once that all of it is."""
+
+    def __init__(self, budget: Budget, notices: AdminNotices) -> None:
+        self._budget = budget
+        self._notices = notices
+
+    async def run(self) -> None:
+        """Check until cancelled; a budget may be set while the bot runs."""
+        await repeat(self.check, "budget", _BUDGET_EVERY_S)
+
+    async def check(self) -> None:
+        """Tell admins what they have not been told this month; raise `StoreError`."""
+        budget, usage = self._budget, self._budget.usage
+        if not budget.amount:
+            return
+        spent = await budget.spent()
+        share = 100 * spent / budget.amount
+        for at, percent in enumerate(_BUDGET_NOTICES):
+            if share < percent:
+                continue
+            if await usage.claim_notice(time.time(), percent):
+                values = {"percent": percent, "spent": shown(spent), "budget": shown(budget.amount)}
+                if await self._notices.say("notices.budget", values):
+                    for passed in _BUDGET_NOTICES[at:]:
+                        await usage.mark_reported(time.time(), passed)
+            return
