@@ -5,6 +5,7 @@ Trouble becomes `EmbeddingsUnavailable`: recall then uses words alone and the tu
 
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.openai_client import ModelClient
+from bot.model.resilience import Guard, Resting
 from bot.model.wire import count_of, list_of, object_of
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors, load_index
 
@@ -45,6 +47,7 @@ class OpenAIEmbedder:
     dimensions: int | None
     timeout_s: float
     observers: Sequence[ModelObserver] = ()
+    guard: Guard | None = None  # lets the model rest; without one it is always asked
     _sends_dimensions: bool = True
 
     @property
@@ -62,13 +65,15 @@ class OpenAIEmbedder:
         if not wanted:
             raise EmbeddingsUnavailable("all texts are blank")
         batches = _batches([text for _, text in wanted])
-        which = self.client.which
+        observed = ObservedCall("embedding", self.model, self.client.which, self.observers)
         try:
-            with ObservedCall("embedding", self.model, which, self.observers) as call:
+            with self.guard.attempt() if self.guard else nullcontext(), observed as call:
                 found = [row for batch in batches for row in await self._embed(batch, call)]
                 await load_index()
                 given = dict(zip([number for number, _ in wanted], found, strict=True))
                 return _unit_rows(given, len(texts), self.dimensions)
+        except Resting as error:
+            raise EmbeddingsUnavailable(str(error), rests_s=error.rests_s) from error
         except ModelError as error:
             raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
 

@@ -20,7 +20,6 @@ from bot.model.resilience import (
     InternalCalls,
     Resilient,
     ResilientChatModel,
-    ResilientEmbedder,
 )
 from bot.model.structured import StructuredModel
 from config.settings import Settings
@@ -103,11 +102,10 @@ async def open_models(
         if name != settings.openai_model:
             parameters = ChatParameters(settings.reply_tokens, reasoning)
             describing = [OpenAIChatModel(client, name, first_limit_s, parameters, observers)]
-        embedder = _embedder(settings, client, observers)
         yield Models(
             (chat, *describing),
             InternalCalls(internals, Guard(learning)),
-            ResilientEmbedder(embedder, Guard(vectors)) if embedder else None,
+            _embedder(settings, client, observers, Guard(vectors)),
             breaker,
             (answers, learning, vectors),
             client,
@@ -117,7 +115,7 @@ async def open_models(
 
 
 def _embedder(
-    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
+    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver], guard: Guard
 ) -> OpenAIEmbedder | None:
     """Return the embedder, on its own server; None if it is off."""
     model = settings.openai_embedding_model
@@ -126,7 +124,7 @@ def _embedder(
     key = secret_of(settings.openai_embedding_api_key)
     other = client.to(settings.openai_embedding_base_url, key, _EMBEDDING_TIMEOUT_S)
     dimensions = settings.openai_embedding_dimensions
-    return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers)
+    return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers, guard)
 
 
 def chat_parameters(settings: Settings) -> ChatParameters:

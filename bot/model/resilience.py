@@ -37,13 +37,11 @@ from bot.model.model_errors import (
     ModelRefused,
     ModelUnavailable,
     NotAModel,
-    model_error,
     reason_of,
     time_limit,
 )
 from bot.model.structured import StructuredModel
 from memory.behaviors.tool import ToolDefinition
-from memory.search.embeddings import Embedder, EmbeddingsUnavailable, Vectors
 from memory.store.tasks import end_tasks
 from memory.text.internal_model import InputRefused, InternalModelUnavailable
 from memory.text.shape import AnswerShape
@@ -104,7 +102,7 @@ class Guard:
             raise Resting("resting", self._breaker.rests_s)
         try:
             yield
-        except (ModelError, EmbeddingsUnavailable) as error:
+        except ModelError as error:
             if self._note_failure(attempt, error):
                 raise Resting(type(error).__name__, self._breaker.rests_s) from error
             raise
@@ -116,9 +114,8 @@ class Guard:
         finally:
             self._breaker.abandoned(attempt)
 
-    def _note_failure(self, attempt: Attempt, error: Exception) -> bool:
+    def _note_failure(self, attempt: Attempt, cause: ModelError) -> bool:
         """Return whether the model failed for everybody, and not only for this conversation."""
-        cause = model_error(error) or ModelError()
         self._condition.failed(cause)
         was_open = self._breaker.is_open
         is_outage = isinstance(cause, ModelUnavailable) and cause.code != NO_CREDIT
@@ -279,23 +276,6 @@ class InternalCalls:
             raise InternalModelUnavailable(str(error), rests_s=error.rests_s) from error
         except ModelError as error:
             raise InternalModelUnavailable(type(error).__name__) from error
-
-
-class ResilientEmbedder:
-    """Makes embeddings, unless the model rests."""
-
-    def __init__(self, embedder: Embedder, guard: Guard) -> None:
-        self.fingerprint = embedder.fingerprint
-        self._embedder = embedder
-        self._guard = guard
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return `(len(texts), dimensions)` float32, unit rows; raise `EmbeddingsUnavailable`."""
-        try:
-            with self._guard.attempt():
-                return await self._embedder.embed(texts)
-        except Resting as error:
-            raise EmbeddingsUnavailable(str(error), rests_s=error.rests_s) from error
 
 
 def _may_concern_one_call(cause: ModelError) -> bool:

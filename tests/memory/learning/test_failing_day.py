@@ -15,7 +15,6 @@ from bot.model.resilience import (
     Guard,
     InternalCalls,
     Resilient,
-    ResilientEmbedder,
 )
 from bot.model.structured import StructuredModel
 from memory.learning import learner, progress
@@ -58,7 +57,7 @@ class Day:
         """Begin a process: it knows nothing of what failed before."""
         model_ = StructuredModel(client, "m", timeout_s=60)
         internal = InternalCalls(Resilient(model_), self._guard("learning"))
-        embedder = ResilientEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
+        embedder = OpenAIEmbedder(client, "e", None, 10, guard=self._guard("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
         self.memory.enable_learning(
