@@ -161,9 +161,9 @@ class Importing:
         verbs = ["import", "dont_import"]
         if is_list and not file.pasted:
             verbs.insert(1, "read_document")
-        preview = self._sentences.say(
-            language, *_keys(found, is_list=is_list), **self._counts(language, found)
-        )
+        counts = self._counts(language, found)
+        keys = _keys(found, is_list=is_list, is_one_day=counts["first"] == counts["last"])
+        preview = self._sentences.say(language, *keys, **counts)
         question = Question("import", sent.sender.id, about)
         return self._sentences.ask(language, preview, question, *verbs)
 
@@ -257,9 +257,10 @@ def _examples(found: Selection) -> list[str]:
     return list(islice(examples, _EXAMPLES))
 
 
-def _keys(found: Selection, *, is_list: bool) -> list[str]:
+def _keys(found: Selection, *, is_list: bool, is_one_day: bool) -> list[str]:
     keys = ["import.list_preview" if is_list else "import.preview"]
-    keys += ["import.dates"] * (bool(found.first_at) and not is_list)
+    dates = "import.one_day" if is_one_day else "import.dates"
+    keys += [dates] * (bool(found.first_at) and not is_list)
     keys += ["import.some_known"] * bool(found.known) + ["import.beyond"] * bool(found.beyond)
     return [*keys, "import.list_ask" if is_list else "import.ask"]
 

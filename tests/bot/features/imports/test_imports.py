@@ -111,7 +111,7 @@ async def test_an_export_is_recognised_by_its_content_and_asked_about(
 
     assert asked[0].text.startswith(f"Talks from {source}\n")
     assert "Conversations: 1, messages: 2, facts: 0." in asked[0].text
-    assert "12 March 2024" in asked[0].text
+    assert "All on 12 March 2024." in asked[0].text
     assert await importer.texts() == []
     agreed = await importer.press(asked)
     assert agreed
