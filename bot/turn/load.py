@@ -121,11 +121,11 @@ def _asked(message: Message, history: ChatHistory) -> str:
     So "and when was that?" finds again what the question before it found.
     """
     words = words_of(message.text)
+    if len(words) > _MAX_WORDS or not is_question(message.text):
+        return message.text
     left = without_small_talk(words)
     content = len(asked_terms(left, {}))
-    is_short = len(words) <= _MAX_WORDS and content < _MIN_CONTENT_WORDS
-    is_small_talk = left != words and not content
-    if not is_short or is_small_talk or not is_question(message.text):
+    if content >= _MIN_CONTENT_WORDS or (left != words and not content):
         return message.text
     said = (each for each in reversed(history.messages) if each.sender_id == message.sender_id)
     before = next((each.text for each in said if not each.is_refused), "")
