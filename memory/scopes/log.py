@@ -4,7 +4,6 @@ The id of an entry is `<seq>-0`, so one command reads a range of the history, ev
 were deleted.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from memory.message import Message
+from memory.message import Message, Role
 from memory.search.embeddings import Vectors
 from memory.store.commands import Reply
 
@@ -25,7 +24,16 @@ _REFUSED = "refused"
 
 
 _shared = lru_cache(maxsize=1_024)(int)
-"""Reads a number that stands in many messages, as one object."""
+_name = lru_cache(maxsize=1_024)(bytes.decode)
+"""They read a number and a name that stand in many messages, as one object."""
+
+
+@lru_cache(maxsize=16)
+def _read_role(stored: bytes) -> tuple[Role, bool, bool]:
+    """Return the role, whether the text is the person's own, and whether it was refused."""
+    role: Role = "assistant" if stored.startswith(b"assistant") else "user"
+    return role, not stored.endswith(_UNTRUSTED.encode()), stored.startswith(_REFUSED.encode())
+
 
 _USUAL_FIELDS: Final = 8
 """Fields that every message has; one with more has some of `_rare`."""
@@ -73,19 +81,19 @@ def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
 
 def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
     """Read the entry of the log with this sequence."""
-    role = fields[b"r"]
+    role, is_first_party, is_refused = _read_role(fields[b"r"])
     return Message(
         seq,
         _shared(fields[b"x"]),
-        "assistant" if role.startswith(b"assistant") else "user",
+        role,
         fields[b"t"].decode(),
         float(fields[b"s"]),
         _shared(fields[b"i"]),
-        sys.intern(fields[b"n"].decode()),  # most messages are of a few people
+        _name(fields[b"n"]),
         _numbers(fields[b"m"]),
         int(fields[b"k"]),
-        not role.endswith(_UNTRUSTED.encode()),
-        role.startswith(_REFUSED.encode()),
+        is_first_party,
+        is_refused,
         **(_rare(fields) if len(fields) > _USUAL_FIELDS else {}),
     )
 

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _MESSAGE_OVERHEAD_BYTES = 400
-_INDEXED_AT_ONCE = 1_000
-_INDEXED_CHARS_AT_ONCE = 125_000
-"""The words of so many messages, and of so many characters, are in memory while indexing."""
+_INDEXED_AT_ONCE = 2_000
+_INDEXED_CHARS_AT_ONCE = 250_000
+"""The numbers of the words of so many messages, and of so many characters, are in memory while
+indexing."""
 _USUAL_CHARS = 200
 _MIN_KEPT = 20
 """So many newest messages are searched whatever memory they take."""

@@ -86,14 +86,14 @@ class HybridIndex:
         The ids are greater than those before. Without ids, the rows are the ids.
         """
         weights, vocabulary = self._weights, self._lexical.vocabulary
-        said = vocabulary.read([words_of(record.text) for record in records])
-        asks = np.array([each.text.rstrip().endswith(QUESTION_MARKS) for each in records])
-        by_assistant = np.array([each.by_assistant for each in records])
-        days = [each.said_on for each in records]
-        self._dense.extend([each.vector for each in records])
+        texts, sessions, are_by_assistant, vectors, days = zip(*records, strict=True)
+        self._dense.extend(vectors)
+        said = vocabulary.read(map(words_of, texts))
+        asks = np.array([text.rstrip().endswith(QUESTION_MARKS) for text in texts])
+        by_assistant = np.array(are_by_assistant)
         self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
         self._lexical.extend(said, np.where(by_assistant, weights.assistant_words, 1.0), days)
-        self._sessions.extend([r.session for r in records], asks & ~by_assistant, ~by_assistant)
+        self._sessions.extend(sessions, asks & ~by_assistant, ~by_assistant)
         self._times.extend(vocabulary.tell_times(said), days, by_assistant)
         penalty = weights.assistant_penalty * by_assistant + weights.question_penalty * asks
         self._prior.extend(-penalty)

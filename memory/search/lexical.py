@@ -131,7 +131,7 @@ class LexicalIndex:
         dated = np.array([len(each) for each in dates])
         numbers = np.append(said.numbers, self.vocabulary.numbers(chain.from_iterable(dates)))
         texts = np.append(said.texts, np.repeat(np.arange(len(dates)), dated))
-        texts, terms = self._terms_of(texts, np.array(spoken)[texts], numbers)
+        texts, terms = self._terms_of(texts, spoken, numbers)
         both, counts = np.unique(texts * len(self._postings) + terms, return_counts=True)
         texts, terms = np.divmod(both, max(1, len(self._postings)))
         k1 = self._weights.saturation
@@ -153,12 +153,12 @@ class LexicalIndex:
         return [words[kind] for kind in kinds]
 
     def _terms_of(
-        self, texts: Numbers, spoken: Numbers, numbers: Numbers
+        self, texts: Numbers, spoken: Sequence[int], numbers: Numbers
     ) -> tuple[Numbers, Numbers]:
-        """Return the terms of words and the texts of these; `spoken`: the languages of each."""
-        runs = np.empty_like(numbers)
-        for languages in np.unique(spoken).tolist():
-            at = spoken == languages
+        """Return the terms of words and the texts of these; `spoken`: languages of each text."""
+        runs, of_words = np.empty_like(numbers), np.array(spoken)[texts]
+        for languages in sorted(set(spoken)):
+            at = np.flatnonzero(of_words == languages)
             runs[at] = self._runs_of(languages, numbers[at])
         starts, ends = self._bounds.view[runs], self._bounds.view[runs + 1]
         counts = ends - starts
