@@ -1,7 +1,6 @@
-"""Lists all commands and builds them; used by the composition root alone.
+"""Builds the commands of the core and of all features; used by the composition root alone.
 
-To add a command: write a file with its handler, list it here, and add its sentences to all files of
-`bot/language`. Menus, /help and the checks follow from the list.
+Menus, /help and the checks follow from the list.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
 from bot.commands.erasing import Deleting, ErasingCommands, Receipts
-from bot.commands.export import ExportCommand
 from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands
 from bot.commands.immediate import stop_command
@@ -54,7 +52,6 @@ def build_commands(
         stop_command(sentences),
         RetryCommand(memory, access, sentences).command,
         edits.command,
-        ExportCommand(memory.exporter, sentences).command,
         *erasing.commands,
         erasing.for_operators,
         ReloadCommand(reload_all, sentences).command,

@@ -5,7 +5,6 @@ from functools import partial
 
 from bot.assistant import Assistant
 from bot.commands.bot_command import Handler
-from bot.commands.export import export_file
 from bot.feature import Services
 from bot.runtime.work import WorkLoop
 from bot.turn.agent_step import AgentStep
@@ -60,8 +59,8 @@ class TurnBuilder:
 
     def _deliverer(self) -> Deliverer:
         timeout_s = min(_MAX_SEND_S, self.services.settings.lease_s / 2)
-        export = partial(export_file, self.services.memory.exporter)
-        return Deliverer(self.services.chat, timeout_s, export, self.observe)
+        make_file = self.services.memory.exporter.file
+        return Deliverer(self.services.chat, timeout_s, make_file, self.observe)
 
     def _steps(self, assistant: Assistant, commands: Handler) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""

@@ -36,6 +36,7 @@ FEATURES = (
     Listed("check", lambda _: False),  # only a command of the command line
     Listed("memory_page"),
     Listed("recall"),
+    Listed("export"),
     Listed("stats"),
     Listed("alerts"),
     Listed("mute"),

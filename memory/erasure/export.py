@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import orjson
 
 from memory.behaviors.behavior_store import BehaviorState, stored_by_behaviors
+from memory.behaviors.tool_output import OutgoingFile
 from memory.documents.library import documents
 from memory.message import Message
 from memory.scopes.entries import Fact
@@ -74,6 +75,11 @@ class Exporter:
         about = {"exported_at": now.isoformat(timespec="seconds"), "scope": conversation.tag}
         content = orjson.dumps({**about, "messages": kept, **learned}, option=_INDENTED)
         return Export(f"memory-{now:%Y-%m-%d}.json", content, left_out)
+
+    async def file(self, conversation: Scope) -> OutgoingFile:
+        """Return an export as a file to send; raise `StoreError`."""
+        export = await self.export(conversation)
+        return OutgoingFile(export.name, export.content)
 
     async def _newest(self, log: str, room: int) -> tuple[Sequence[dict[str, object]], int]:
         """Return the newest messages that fit into `room` bytes, in order; count the others."""

@@ -8,10 +8,17 @@ from dataclasses import replace
 
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
+from bot.feature import Feature, Services
 from bot.telegram.updates import IncomingMessage
-from memory.behaviors.tool_output import OutgoingFile
 from memory.erasure.export import Exporter
 from memory.store.keys import Scope
+
+
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    export = ExportCommand(services.memory.exporter, services.sentences)
+    command = BotCommand("export", export.answer, group_admins_only=True, section="data")
+    return Feature(name="export", commands=(command,))
 
 
 class ExportCommand:
@@ -20,7 +27,6 @@ class ExportCommand:
     def __init__(self, exporter: Exporter, sentences: Sentences) -> None:
         self._exporter = exporter
         self._sentences = sentences
-        self.command = BotCommand("export", self.answer, group_admins_only=True, section="data")
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Say what the file holds; the text goes with the file."""
@@ -30,9 +36,3 @@ class ExportCommand:
         keys += ["export.left_out"] if left_out else []
         (part,) = self._sentences.say(asked.sender.language, *keys, left_out=left_out)
         return Answer((replace(part, export_of=conversation.tag),))
-
-
-async def export_file(exporter: Exporter, conversation: Scope) -> OutgoingFile:
-    """Return everything that is stored of a conversation as a file; raise `StoreError`."""
-    export = await exporter.export(conversation)
-    return OutgoingFile(export.name, export.content)

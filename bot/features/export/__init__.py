@@ -1,0 +1,1 @@
+"""Everything that is stored of a chat, as a file."""
