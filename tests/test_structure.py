@@ -25,7 +25,8 @@ BUDGETS: dict[str, int | dict[str, int]] = {
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 50, "voice": 41, "off_record": 34, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 3,
-        "usage": 0, "documents": 51,
+        "usage": 0, "documents": 51, "memory_page": 1, "recall": 0, "stats": 0, "alerts": 0,
+        "privacy": 0, "mute": 0, "export": 0,
     },
 }  # fmt: skip
 """How large the whole may be. A bound is only lowered, whenever its figure has fallen."""

@@ -24,7 +24,7 @@ _MAX_ID = 2**63 - 1
 
 
 class MemoryDeletion:
-    """Deletes what `MemoryEntries` lists; a code is the letter of a kind and an id.
+    """Deletes what a list of memories shows; a code is the letter of a kind and an id.
 
     The kind "m" is a message that an answer recalled; it is only taken out of recall.
     """

@@ -52,6 +52,13 @@ TRACES_OF_FEATURES = {
     "backup": r"backup",
     "check": r"features\.check",
     "usage": r"UsageCommand|UsageReport",
+    "memory_page": r"memory_page|MemoryList|MemoryEntries|MemorySettings",
+    "recall": r"RecallCommand",
+    "stats": r"StatsCommands",
+    "alerts": r"ModelWatch|BudgetWatch",
+    "privacy": r"PrivacyCommand",
+    "mute": r"MuteCommand",
+    "export": r"ExportCommand",
     "documents": r"document|TextRag|text_rag",
 }
 """What names a feature in code, comments apart."""
