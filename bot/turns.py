@@ -1,7 +1,6 @@
 """Builds the turn worker from the settings, with the steps of a turn."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 from bot.assistant import Assistant
 from bot.commands.bot_command import Handler
