@@ -26,7 +26,6 @@ test: .venv/.dev  ## runs the whole suite
 
 quick: .venv/.dev  ## runs the unit part of the suite, in seconds
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=quick tests/test_structure.py \
-	  --ignore=tests/bot/agent/test_outside_tools.py \
 	  tests/config tests/bot/language tests/bot/agent tests/bot/prompt tests/bot/reply \
 	  tests/bot/commands tests/memory/behaviors tests/memory/search
 

@@ -1,6 +1,6 @@
 """The composition root: builds every part once, starts it and stops it.
 
-Only this file and the files beside it know the settings and how the parts fit together.
+Only this file and the files beside it know how the parts fit together.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from bot.commands.immediate import ImmediateActions
 from bot.commands.sentences import Sentences
 from bot.costs import UsageRecorder
 from bot.feature import Services
-from bot.features import check_commands, open_features
+from bot.features import check_names, open_features
 from bot.language.catalogue import Catalogue
 from bot.model.call import ModelObserver
 from bot.model.models import OpenModels, open_models, secret_of
@@ -240,7 +240,7 @@ class App:
         env_file = ".env" if self._observer is None else ""
         reloading = Reloading(settings, memory, assistant.use_system_prompt, env_file)
         commands = build_commands(services, deleting, reloading.reload_all)
-        check_commands(commands.listed)
+        check_names(commands.listed, services.features)
         observe = all_of([self._observe, *([self._observer] if self._observer else [])])
         observe(BotServing(memory, assistant.prompt))
         turns = TurnBuilder(services, observe)

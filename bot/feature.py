@@ -56,7 +56,7 @@ def _not_serving() -> BotIdentity:
 class Replacements:
     """What stands in the place of ours; docs/features.md has an example of each.
 
-    A class whose constructor requires an argument gets ours.
+    If the constructor of a class requires an argument, it gets our selector or our agent.
     """
 
     selector: type[Any] | None = None  # selects the messages of the window
@@ -81,11 +81,11 @@ class Services:
     models: Models  # for chats, internal calls, vectors and sounds
     operators: Operators  # the people in `ADMIN_USER_IDS`
     access: Access  # who may use a command or change a memory
-    budget: Budget  # of the month, prices, and the quota of a person
+    budget: Budget  # prices, what the month may cost, and the quota of a person
     permits: Permits  # how many turns and files a person may have at once
     at_work: TypingIndicator  # shows "typing" while a slow step runs
     files: FileFetcher  # fetches a file that a message brings
-    admission: Admission  # whether the bot serves a person or a group
+    admission: Admission  # whether a person or a group may use the bot at all
     notices: AdminNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
     me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
@@ -93,8 +93,10 @@ class Services:
     takes_in: bool = True  # whether this process takes updates in
     works: bool = True  # whether this process runs turns and learns
     closing: ExitStack = field(default_factory=ExitStack)  # closes at the end what is entered
-    replaced: Replacements = Replacements()  # by all features of the operator together
-    features: "list[Feature]" = field(default_factory=list)  # all that are on, once all are made
+    replaced: Replacements = Replacements()  # what all features of the operator replace
+    features: "list[Feature]" = field(
+        default_factory=list
+    )  # all that are on; empty while they are made
 
     @classmethod
     def of(
@@ -124,7 +126,7 @@ class Services:
         )
 
     def own(self, kind: type[S]) -> S:
-        """Return the settings as those of a feature; raise `TypeError` if they are not loaded."""
+        """Return the settings as those of `kind`; raise `TypeError` if these are not loaded."""
         if not isinstance(self.settings, kind):
             raise TypeError(kind.__module__)
         return self.settings
@@ -138,8 +140,8 @@ class Work(Protocol):
     async def message(self, item: WorkItem) -> Outbox | IncomingMessage | None:
         """Return what is sent when an item is due, or the message that a turn is to answer.
 
-        None sends nothing, and the item is done. An item that is not open waited for a button, and
-        its time has passed. Raise `StoreError`.
+        None sends nothing, and the item is done. If the item is not open, nobody pressed its button
+        in time. Raise `StoreError`.
         """
         ...
 
@@ -148,9 +150,9 @@ class Work(Protocol):
 class Feature:
     """What one folder adds to the bot; built once, by its function `feature(services)`.
 
-    `tasks` run while the bot serves. `learned` is called with each conversation from which was
-    learned; it returns false if the chat had no permit for all that there is to send. `erasing` is
-    called before a conversation is erased.
+    `tasks` run while the bot serves, in web processes and in workers. `learned` is called after the
+    bot has learned from a conversation; it returns False if the chat's send rate left something
+    unsent, and is then called again. `erasing` is called before a conversation is erased.
 
     `sentences` are those of a feature of an operator, by language and key; English is required.
     Sentences of our own features stand in `bot/language`, because a translator wants one file.

@@ -1,4 +1,4 @@
-"""Builds the turn worker from the settings, with the steps of a turn."""
+"""Builds the turn worker and the loop of due work, from the services and the features."""
 
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,7 @@
 """The list of our features, and the loading of all features, ours and the operator's.
 
-A feature that is off is not imported, apart from its settings. Nothing else in the bot imports a
-feature.
+Of a feature that is off a serving bot imports only `settings.py`. The command line also imports
+each `command_line.py`, and `check` each `probes.py`. Nothing else in the bot imports a feature.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ from config.settings import Settings
 class Listed:
     """One of our features: the folder `bot/features/<name>`.
 
-    Its `feature.py` makes it, if `is_on` says so of the settings. The folder may have three more
-    files: `settings.py` with the class `SETTINGS`, `probes.py` with `PROBES`, and `command_line.py`
-    with `add_commands`.
+    Its `feature.py` makes it, if `is_on` says so of the settings. A folder without that file only
+    adds to the command line. It may have three more files: `settings.py` with the class `SETTINGS`,
+    `probes.py` with `PROBES`, and `command_line.py` with `add_commands`.
     """
 
     name: str
@@ -65,7 +65,7 @@ FEATURES = (
     Listed("drafts", lambda s: s.stream == "drafts"),
     Listed("drawing", lambda s: s.openai_image_model),
 )
-"""Our features, in the order of their steps, their commands and their texts in the prompt."""
+"""Our features, in the order of their steps and of their texts in the prompt."""
 
 
 @cache
@@ -93,7 +93,7 @@ def _modules(name: str) -> list[Any]:
 
 
 async def open_features(services: Services) -> Sequence[Feature]:
-    """Make the features that are on, ours and those of `FEATURES`; return `services.features`.
+    """Make the features that are on, ours and those of the operator; return `services.features`.
 
     Raise `UnusableClass` if a feature of the operator cannot be used; the text says why.
     """
@@ -134,10 +134,12 @@ def _add_sentences(feature: Feature, services: Services) -> None:
         raise UnusableClass(f"FEATURES: {feature.name}: {error}") from None
 
 
-def check_commands(commands: Sequence[BotCommand]) -> None:
-    """Raise `UnusableClass` if two commands or two buttons have one name."""
+def check_names(commands: Sequence[BotCommand], features: Sequence[Feature]) -> None:
+    """Raise `UnusableClass` if two commands, buttons or kinds of arrival have one name."""
     _refuse_doubled("commands", [command.name for command in commands])
-    _refuse_doubled("buttons", [verb for command in commands for verb in command.buttons])
+    buttons = [each.buttons for each in commands] + [each.buttons for each in features]
+    _refuse_doubled("buttons", [verb for each in buttons for verb in each])
+    _refuse_doubled("arrivals", [kind.__name__ for each in features for kind in each.arrivals])
 
 
 def _refuse_doubled(kind: str, names: Sequence[str]) -> None:

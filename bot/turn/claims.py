@@ -1,7 +1,7 @@
 """What features share that correct a claim of an answer: patterns of sentences, and the calls made.
 
-If in doubt, no claim is found: sentences with a question, a condition or a negation are passed
-over, and so is quoted text.
+If in doubt, no claim is found: questions, quoted lines, and sentences that match `unless` of the
+patterns, such as a condition or a negation, are passed over.
 """
 
 import re
@@ -40,7 +40,7 @@ def says_any(patterns: Patterns, text: str) -> bool:
 
 
 def called(context: AgentContext, *, failed: bool = False) -> set[str]:
-    """Return the tools of which a call in this run has failed, or has succeeded and may write."""
+    """Return the tools that may have written something in this run, or those that `failed`."""
     return {
         call.name
         for step in context.completed_steps

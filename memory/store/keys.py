@@ -12,7 +12,7 @@ from zlib import crc32
 
 
 class ScopeKeys(NamedTuple):
-    """The keys of one scope, and all of them in their order."""
+    """The keys of one scope that scripts take, in their order."""
 
     meta: str
     lease: str

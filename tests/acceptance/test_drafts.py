@@ -37,7 +37,7 @@ async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each
     replies = await asyncio.gather(*asking)
     for (_, chat), reply in zip(places, replies, strict=True):
         shown = [frame for frame in frames(rig) if frame.chat_id == chat.id]
-        assert len(shown) > 2  # `tests/bot/turn/test_draft.py` says how many in which time
+        assert len(shown) > 2  # `features/drafts/test_draft.py` says how many in which time
         assert_grows([frame.text for frame in shown], reply.text)
         assert len(chat.replies) == 1
         assert chat.draft is None

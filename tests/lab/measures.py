@@ -35,7 +35,7 @@ _ROUND_S = 12.0
 """Longer than a round of all that runs while nobody talks."""
 _AGAIN_S = 0.5
 
-WIRING = ("app", "feature", "features", "assistant", "behaviors", "turns", "watches", "pages")
+WIRING = ("app", "feature", "features", "assistant", "behaviors", "turns", "command_set")
 """Files beside `bot/app.py` that only put parts together."""
 
 TRACES_OF_FEATURES = {
@@ -171,7 +171,7 @@ def spread_of_features(sources: list[Source]) -> dict[str, int]:
 
 def _is_wiring(source: Source) -> bool:
     parts = source.path.relative_to(ROOT).with_suffix("").parts
-    others = {("bot", "commands", "build"), ("bot", "model", "models"), ("memory", "memory")}
+    others = {("bot", "model", "models"), ("memory", "memory")}
     is_list = parts == ("bot", "features", "__init__")
     return is_list or parts in others or (len(parts) == 2 and parts[1] in WIRING)
 

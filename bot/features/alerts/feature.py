@@ -1,4 +1,4 @@
-"""Tells operators once that a model fails for everybody, and that most of the budget is spent.
+"""Tells operators when a model fails for everybody, and when most of the budget is spent.
 
 Every process checks. They agree in Redis on what operators have been told.
 """
@@ -21,7 +21,7 @@ _MODELS_EVERY_S = 15.0
 _TELLING_MS = 60_000
 _BUDGET_EVERY_S = 5.0
 _BUDGET_NOTICES = (100, 80)
-"""Percent of the budget at which admins are told, the highest first."""
+"""Percent of the budget at which operators are told, the highest first."""
 
 
 def feature(services: Services) -> Feature:
@@ -32,11 +32,11 @@ def feature(services: Services) -> Feature:
 
 
 class ModelWatch:
-    """Tells admins once that a model fails for everybody, and once that it answers again.
+    """Tells operators once that a model fails for everybody, and once that it answers again.
 
-    One hash in Redis holds when each model last answered, and since when admins know that it does
-    not. It changes after they were told. One process at a time tells them. If it dies, another one
-    tells them, in doubt twice.
+    One hash in Redis holds when each model last answered, and since when operators know that it
+    does not. That they know is written after they were told. One process at a time tells them. If
+    it dies in between, another one tells them again.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ModelWatch:
 
 
 class BudgetWatch:
-    """Tells admins once a month that most of the budget is spent, and once that all of it is."""
+    """Tells operators once a month that most of the budget is spent, and once that all of it is."""
 
     def __init__(self, budget: Budget, notices: AdminNotices) -> None:
         self._budget = budget
@@ -121,7 +121,7 @@ class BudgetWatch:
         await repeat(self.check, "budget", _BUDGET_EVERY_S)
 
     async def check(self) -> None:
-        """Tell admins what they have not been told this month; raise `StoreError`."""
+        """Tell operators what they have not been told this month; raise `StoreError`."""
         budget, usage = self._budget, self._budget.usage
         if not budget.amount:
             return

@@ -1,4 +1,4 @@
-"""Says so if an answer claims to have saved something, which is not so.
+"""Adds a correction below an answer that says that it saved something, although it did not.
 
 `saved.toml` has patterns for the languages of the catalogue; in another one no claim is found.
 """

@@ -63,7 +63,7 @@ class Metrics:
         )
         self.turns = counter(
             "ricordo_turns",
-            "Turns by outcome: how their reply was delivered, or that they ended with an apology.",
+            "Turns by outcome: closed, or the name of the error; apologies are counted apart, too.",
             ["outcome"],
         )
         self.phase_seconds = histogram(

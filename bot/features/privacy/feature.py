@@ -24,7 +24,7 @@ def feature(services: Services) -> Feature:
 
 
 class PrivacyCommand:
-    """Says it first in short, and in full below a button; features add their parts."""
+    """Says what is stored, first in short, and in full below a button; features add their parts."""
 
     def __init__(self, services: Services) -> None:
         self._ttl_days = services.settings.memory_ttl_days

@@ -1,7 +1,8 @@
 """`/recall`: finds old messages of this conversation, with a way to jump to each of them.
 
-A single one is replied to. Several are one silent message: in a supergroup each has a link, and
-elsewhere a button. Its press waits in the mailbox like a message and is answered by that reply.
+If it finds one message, it replies to that one. Several are one silent message: in a supergroup
+each has a link, and elsewhere a button. Its press waits in the mailbox like a message and is
+answered by that reply.
 """
 
 import asyncio
@@ -106,7 +107,7 @@ class RecallCommand:
         return Answer((_together(asked.chat_id, shown, hits) if len(shown) > 1 else shown[0],))
 
     async def press(self, pressed: ButtonPress, here: Scope, seq: str) -> tuple[Part, ...]:
-        """Have the message of a button replied to, below."""
+        """Queue the command that replies to the message of a button."""
         if not seq.isdecimal():
             raise NotConfirmed("unknown")
         jump = replace(message_of(pressed), command=_JUMP, text=seq)

@@ -1,6 +1,6 @@
 """After the server's clock went back, stored times lie in the future. They must block nothing.
 
-Here these times are written; `tests.faults.clocks` has the clock itself jump under whole bots.
+Here these times are written; `tests.lab.faults.clocks` has the clock itself jump under whole bots.
 """
 
 from memory.limits.quotas import Quota, Verdict
