@@ -71,14 +71,15 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
 
 
 def is_about(message_id: int, body: bytes) -> bool:
-    """Return whether an entry would answer or change this message."""
+    """Return whether an entry would answer or change this message, or do the task it asked for."""
     try:
         waiting = from_bytes(body)
     except (KeyError, TypeError, ValueError):
         return False
     if waiting.replaced and waiting.replaced.question:
         return any(message_id in each.message_ids for each in waiting.replaced.question)
-    return waiting.kind == "edit" and waiting.message_id == message_id
+    about = waiting.replied_to if waiting.is_task else waiting.message_id
+    return (waiting.kind == "edit" or waiting.is_task) and about == message_id
 
 
 def with_edit(message: Message, edit: IncomingMessage) -> Message:

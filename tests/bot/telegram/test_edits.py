@@ -70,6 +70,11 @@ def test_a_question_that_is_answered_again_gets_new_words_too() -> None:
     assert [is_about(id_, to_bytes(asked)) for id_ in (9, 10, 12)] == [False, True, True]
 
 
+def test_a_waiting_task_is_about_the_message_that_asked_for_it() -> None:
+    task = replace(WAITING, update_id=-3, message_id=-3, replied_to=10)
+    assert [is_about(id_, to_bytes(task)) for id_ in (9, 10)] == [False, True]
+
+
 def test_only_the_edited_part_of_a_joined_text_changes() -> None:
     after = with_edit(STORED, EDIT)
     assert (after.text, after.lengths) == ("one\nnew words\nthree", (3, 9, 5))

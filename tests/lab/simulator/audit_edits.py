@@ -57,9 +57,15 @@ class EditAuditor(TurnAuditor):
     ) -> frozenset[int]:
         """Note what an edit or a retry has taken out of the history; return what is asked again."""
         request = orjson.loads(args[0])
-        if not lost or not request.get("entry"):
+        if not request.get("entry"):
             return frozenset()
         entry = Entry.of_member(args[request["entry"]])
+        again = from_bytes(entry.body).replaced
+        for message in again.question if again else ():
+            if message.is_task:
+                self.records.updates[message.message_ids[0]].is_answered_again = True
+        if not lost:
+            return frozenset()
         update, words = self.records.updates[entry.update_id], _words(entry)
         owners = [
             each

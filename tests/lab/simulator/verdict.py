@@ -44,8 +44,8 @@ def final_verdict(
 def _check_tasks(auditor: Auditor) -> None:
     """Check that each turn of a task was answered, unless what asked for the task was erased."""
     for update in auditor.records.updates.values():
-        is_erased = update.words & auditor.records.erased.keys()
-        if update.update_id < 0 and update.closing and not is_erased:
+        is_gone = update.is_answered_again or update.words & auditor.records.erased.keys()
+        if update.update_id < 0 and update.closing and not is_gone:
             _check_answered(auditor, update, update.closing)
 
 
