@@ -51,8 +51,8 @@ def behaviors_of(
 ) -> AIContextBehaviorManager:
     """Return the bot's behaviors in the order of the prompt, those of features last.
 
-    `on_refusal` is called with "learning" or "tool" if an update of the operator's fields that comes
-    from there is refused.
+    `on_refusal` is called with "learning" or "tool" if an update of the operator's fields is
+    refused that comes from there.
     Raise `UnusableClass` if a class of the operator cannot be used, and `FunctionNameClash` if
     two tools of behaviors have one name.
     """
