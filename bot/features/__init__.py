@@ -86,6 +86,16 @@ def add_all_commands(commands: Subcommands) -> None:
         module.add_commands(commands)
 
 
+def import_all(settings: Settings) -> None:
+    """Import every feature, ours and the operator's, so that all kinds of stored fields are known.
+
+    Raise `UnusableClass` if one of the operator cannot be imported.
+    """
+    _modules("feature")
+    for path in settings.features:
+        found_at("FEATURES", path)
+
+
 def _modules(name: str) -> list[Any]:
     """Import the modules of this name that our features have."""
     paths = (f"{__name__}.{each.name}.{name}" for each in FEATURES)

@@ -5,10 +5,9 @@ It is valid for one version of the conversation. After an erasure its writes are
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from secrets import token_hex
 from time import time
 
@@ -180,56 +179,50 @@ class ChatHistory:
         in the last line with what its own words find: the lines before shall not drown it. If it
         `is_alone`, none of these are added, nor those that resemble the best one.
         """
-        stream = self._stream
+        stream = self._stream  # another search of this turn may replace it meanwhile
         if not stream.messages:
             return []
         await load_index()
-        query = await self._query_vector(text)
-        allowed = partial(self._allowed, exclude, search_filter)
-        find = partial(self._found, text, query, k, allowed, is_alone=is_alone)
+        query, zone = await self._query_vector(stream, text), self._parts.scopes.zone
+
+        def find() -> list[SearchResult]:
+            with stream.searching:  # a row stands for its message only while it is held
+                index = stream.indexed(zone)
+                # Only now, because a turn may have appended messages in between.
+                mask = self._allowed(stream, exclude, search_filter)
+                allowed = index.flags(mask[: len(index.ids)])
+                today = datetime.fromtimestamp(time(), zone).date()
+                hits = index.search(text, query, k, allowed, today)
+                if not is_alone and is_question(text):
+                    first = index.first_said(allowed) if asks_for_first(text) else []
+                    few, (before, _, last) = k // _RELATED_SHARE, text.rpartition("\n")
+                    own = index.search(last, None, k, allowed, today) if before else []
+                    related = [
+                        hit
+                        for found in (own, hits)
+                        for best in found[:1]
+                        for hit in index.related(
+                            found, few, allowed, stream.messages[best.row].text
+                        )
+                    ]
+                    hits = [*first, *own, *hits, *related]
+                    if query is None and hits and asks_for_all(last):
+                        hits += index.statements_of_rare_words(text, k, allowed)
+                once: dict[int, Hit] = {}
+                for hit in hits:
+                    once.setdefault(hit.row, hit)
+                return [_result(stream.messages, hit) for hit in once.values()]
+
         is_long = len(stream.messages) > _MAX_SEARCHED_INLINE
         is_long = is_long or stream.unindexed > _MAX_INDEXED_INLINE
         if is_long or stream.searching.locked():
             return await asyncio.to_thread(find)
         return find()
 
-    def _found(
-        self,
-        text: str,
-        query: "Vectors | None",
-        k: int,
-        find_allowed: Callable[[], bytearray],
-        *,
-        is_alone: bool,
-    ) -> list[SearchResult]:
-        stream, zone = self._stream, self._parts.scopes.zone
-        with stream.searching:  # a row stands for its message only while it is held
-            index = stream.indexed(zone)
-            # Only now, because a turn may have appended messages in between.
-            allowed = index.flags(find_allowed()[: len(index.ids)])
-            today = datetime.fromtimestamp(time(), zone).date()
-            hits = index.search(text, query, k, allowed, today)
-            if not is_alone and is_question(text):
-                first = index.first_said(allowed) if asks_for_first(text) else []
-                few, (before, _, last) = k // _RELATED_SHARE, text.rpartition("\n")
-                own = index.search(last, None, k, allowed, today) if before else []
-                related = [
-                    hit
-                    for found in (own, hits)
-                    for best in found[:1]
-                    for hit in index.related(found, few, allowed, stream.messages[best.row].text)
-                ]
-                hits = [*first, *own, *hits, *related]
-                if query is None and hits and asks_for_all(last):
-                    hits += index.statements_of_rare_words(text, k, allowed)
-            once: dict[int, Hit] = {}
-            for hit in hits:
-                once.setdefault(hit.row, hit)
-            return [self._result(hit) for hit in once.values()]
-
-    def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> bytearray:
+    def _allowed(
+        self, stream: MessageStream, exclude: Collection[int], search_filter: SearchFilter
+    ) -> bytearray:
         """Return one byte for each message: 1 if it may be hit, else 0."""
-        stream = self._stream
         allowed = search_filter.mask(stream.messages)
         for seq in (*exclude, *self.hidden, *stream.refused):
             position = stream.position(seq)
@@ -237,31 +230,15 @@ class ChatHistory:
                 allowed[position] = False
         return allowed
 
-    async def _query_vector(self, text: str) -> "Vectors | None":
+    async def _query_vector(self, stream: MessageStream, text: str) -> "Vectors | None":
         """Embed the text; None if its vector could not be compared with those of the messages."""
-        stream, questions = self._stream, self._parts.questions
+        questions = self._parts.questions
         embedder = questions.embedder
         if embedder is None or stream.fingerprint != fingerprint_of(embedder, RECIPE):
             return None
         if not stream.is_embedded:  # a message without a vector would look unrelated
             return None
         return await questions.vector(text)
-
-    def _result(self, hit: Hit) -> SearchResult:
-        messages = self._stream.messages
-        number, first, end = messages[hit.row].exchange, hit.row, hit.row + 1
-        while first and messages[first - 1].exchange == number:
-            first -= 1
-        while end < len(messages) and messages[end].exchange == number:
-            end += 1
-        return SearchResult(
-            messages=tuple(messages[first:end]),
-            score=hit.score,
-            seq=messages[hit.row].seq,
-            lexical=hit.lexical,
-            dense=hit.dense,
-            is_boosted=hit.is_boosted,
-        )
 
     async def with_facts(self, found: Sequence[SearchResult]) -> list[SearchResult]:
         """Return results with what facts say about their messages; not for talk off the record."""
@@ -275,10 +252,11 @@ class ChatHistory:
         sources = (each for fact in facts if is_of_kind(fact, kind) for each in fact.sources)
         seqs = {each.seq for each in sources if each.tag == self.conversation.tag}
         await self.fill()
-        allowed = self._allowed((), search_filter)
-        rows = (self._stream.position(seq) for seq in sorted(seqs, reverse=True))
+        stream = self._stream
+        allowed = self._allowed(stream, (), search_filter)
+        rows = (stream.position(seq) for seq in sorted(seqs, reverse=True))
         found = [row for row in rows if row is not None and allowed[row]]
-        return [self._result(Hit(row)) for row in found[:k]]
+        return [_result(stream.messages, Hit(row)) for row in found[:k]]
 
     async def _facts(self) -> ScopeMemory:
         facts_scope = self.conversation.facts_scope
@@ -362,3 +340,19 @@ class ChatHistory:
         # There is no update to write as `<id>|<ms>`. The value only has to be new.
         by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
         return [by_activity, by_person] if sender_id else [by_activity]
+
+
+def _result(messages: Sequence[Message], hit: Hit) -> SearchResult:
+    number, first, end = messages[hit.row].exchange, hit.row, hit.row + 1
+    while first and messages[first - 1].exchange == number:
+        first -= 1
+    while end < len(messages) and messages[end].exchange == number:
+        end += 1
+    return SearchResult(
+        messages=tuple(messages[first:end]),
+        score=hit.score,
+        seq=messages[hit.row].seq,
+        lexical=hit.lexical,
+        dense=hit.dense,
+        is_boosted=hit.is_boosted,
+    )

@@ -57,7 +57,8 @@ class MessageStream(EmbeddedStream):
     @property
     def nbytes(self) -> int:
         """Roughly the bytes in memory."""
-        return super().nbytes + (self._index.nbytes if self._index else 0)
+        index = self._index  # a search in a thread may shorten the stream
+        return super().nbytes + (index.nbytes if index else 0)
 
     @property
     def is_embedded(self) -> bool:
@@ -68,7 +69,8 @@ class MessageStream(EmbeddedStream):
     @property
     def unindexed(self) -> int:
         """How much the next search has to index first: about in messages of 200 characters."""
-        done = len(self._index) if self._index and self.nbytes <= self.max_bytes else 0
+        index = self._index
+        done = len(index) if index and self.nbytes <= self.max_bytes else 0
         new = self.messages[done:]
         return len(new) + sum(len(each.text) for each in new) // _USUAL_CHARS + len(self.vectors)
 

@@ -11,7 +11,7 @@ from memory.store.client import RedisClient
 from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.rig import Rig, open_rig, run_command
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Person, User
+from tests.servers.bot_api import Chat, Message, Person, User
 from tests.stored import everything_stored
 
 OURS, THEIRS = "ultramarine", "vermilion"
@@ -36,9 +36,11 @@ async def kept_of(rig: Rig) -> dict[bytes, bytes]:
     return dict(zip(names, values, strict=True))
 
 
-async def erase(rig: Rig, person: Person, chat: Chat, command: str) -> None:
+async def erase(
+    rig: Rig, person: Person, chat: Chat, command: str, reply_to: Message | None = None
+) -> None:
     """Send a command that erases, confirm it, and wait until it is done."""
-    question = await ask_first(rig, person, chat, command)
+    question = await ask_first(rig, person, chat, command, reply_to=reply_to)
     await press(rig, person, question, ERASE)
     passing = (question.text, sentence("forget.started"))
 
@@ -96,3 +98,27 @@ async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
     await theirs.ask(other_anna, other_annas, "What is my secret colour?")
     prompt = "\n".join(str(message.content) for message in theirs.requests[-1].messages)
     assert (THEIRS in prompt, OURS in prompt) == (True, False)
+
+
+async def test_a_restore_with_a_later_journal_keeps_what_no_erased_message_said(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    """Fields of features are known to the restore, too: an unknown one goes with any erasure."""
+    rig, files = webhook_rig, [tmp_path / "all", tmp_path / "journal"]
+    await rig.start(openai_embedding_model="off")
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "/instructions Answer in rhymes")
+    said = await anna.say(chat, f"My secret colour is {OURS}")
+    await chat.wait_for_reply(after=said)
+    assert (await run_command(rig.environment, "backup", str(files[0])))[0] == 0
+    await erase(rig, anna, chat, "/forget", reply_to=said)
+    assert (await run_command(rig.environment, "backup", "--journal", str(files[1])))[0] == 0
+    await rig.bot.stop()
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
+    await client.call("FLUSHALL")
+    await client.close()
+    again = ("restore", *map(str, files))
+    status, output = await run_command(rig.environment, *again, from_scratch=True)
+    assert (status, "1 restored" in output) == (0, True), output
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert (b"rhymes" in stored, OURS.encode() in stored) == (True, False)

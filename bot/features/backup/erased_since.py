@@ -95,9 +95,14 @@ def _sources(fact: Fact) -> Iterator[Source]:
 
 
 def _said_by(stored: StoredScope, person: int, until: float) -> set[int]:
-    """Return the sequences of a person's messages up to a time, and of their answers."""
+    """Return the sequences of a person's messages up to a time, and of their answers.
+
+    As in an erasure, the turns of their tasks count whenever they began.
+    """
     exchanges = {
-        row[b"x"] for _, row in stored.log if int(row[b"i"]) == person and float(row[b"s"]) <= until
+        row[b"x"]
+        for _, row in stored.log
+        if int(row[b"i"]) == person and (float(row[b"s"]) <= until or row[b"m"].startswith(b"-"))
     }
     return {seq for seq, row in stored.log if row[b"x"] in exchanges}
 

@@ -8,10 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from bot.features import import_all
 from bot.features.backup.backup_file import BackupReader, BackupRefused, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import SavedCounts, Saving
 from bot.features.backup.settings import BackupSettings
+from bot.operator_classes import UnusableClass
 from bot.runtime.process import memory_options, open_store, redis_address
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
@@ -55,12 +57,13 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
     """
     bot_id = _bot_id(settings)
     try:
+        import_all(settings)  # what is left of a scope is decided by the rules of its fields
         readers = [BackupReader(path) for path in options.files]
         _unlock([reader for reader in readers if reader.is_encrypted], settings)
         total = check_files(readers, bot_id, is_other_bot=options.other_bot)
         with redis_address(settings) as redis:
             counts = asyncio.run(_restore(settings, redis, bot_id, readers, total))
-    except (BackupRefused, EmbeddedBusy, OSError) as error:
+    except (BackupRefused, EmbeddedBusy, OSError, UnusableClass) as error:
         return _refused(settings, error)
     if not total:
         sys.stdout.write("nothing to restore: no conversation, person or namespace is in there\n")

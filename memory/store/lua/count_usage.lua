@@ -12,7 +12,7 @@ local is_counted = {}
 -- Redis 8 and Valkey 9.1 have one command that removes several notes and says which were there.
 local has_hgetdel = (redis.VALKEY_VERSION_NUM or 0) >= 0x00090100
   or not redis.VALKEY_VERSION_NUM and (redis.REDIS_VERSION_NUM or 0) >= 0x00080000
-if has_hgetdel and #request.noted > 1 then
+if has_hgetdel and #request.noted > 1 and #request.noted <= 1000 then
   local notes = redis.call('HGETDEL', KEYS[4], 'FIELDS', #request.noted, unpack(request.noted))
   for number, id in ipairs(request.noted) do is_counted[id] = not notes[number] end
 else

@@ -15,12 +15,15 @@ for _, entry in ipairs(newest) do
     if string.sub(message_ids, 1, 1) == '-' then tasks[exchange] = true else kept = entry[1] end
   end
 end
+local gone, messages, vectors = {}, 0, 0
 for _, entry in ipairs(newest) do
   if tasks[entry[2][2]] then
-    redis.call('XDEL', LOG, entry[1])
-    redis.call('XDEL', VEC, entry[1])
+    messages = messages + redis.call('XDEL', LOG, entry[1])
+    vectors = vectors + redis.call('XDEL', VEC, entry[1])
+    gone[tonumber(string.match(entry[1], '^%d+'))] = true
   end
 end
-local counts = wipe(request.last_update, kept)
+local counts = wipe(request.last_update, kept, gone)
+counts[1], counts[2] = counts[1] + messages, counts[2] + vectors
 touch(request.ttl_s)
 return keep_receipt(request.receipt, counts)

@@ -13,20 +13,23 @@ from memory.erasure.jobs import Job
 from memory.learning.learner import LearningConfig
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
+from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Receipt, Write
 from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.fact_lists import listed
 from memory.scopes.fields import STATE_LEARNER, Digest, Field, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import Cursor
 from memory.scopes.passages import Chunk
 from memory.scopes.sources import Source, Wording
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
+from memory.work.item import WorkChanges, WorkItem
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, exchange_of, take, texts
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
@@ -304,6 +307,26 @@ async def test_a_job_that_is_started_again_keeps_its_cutoff(memory: Memory) -> N
     assert finished is not None
     assert (finished.job.cut_update, finished.job.cut_at) == (10, 1_000.0)
     assert finished.job.report == b"first"
+
+
+async def test_a_job_takes_the_turn_of_a_task_that_began_before_it_and_what_that_turn_set(
+    memory: Memory,
+) -> None:
+    """What was said after the confirmation stays, before and behind that turn."""
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 2_000.0, b""))
+    reminder = WorkItem(ANN, CANARY, at="2031-05-24T09:00+00:00", due=1_937_379_600.0)
+    for number, task in ((11, 0), (77, -77), (12, 0)):
+        await memory.mailbox.put(HERE, Entry(task or number, ANN, is_alone=True, body=b"x"))
+        turn = await take(memory)
+        said = [replace(each, sent_at=3_000.0) for each in exchange_of(turn)]
+        said[0] = replace(said[0], message_ids=(task,)) if task else said[0]
+        work = WorkChanges([reminder]).encode() if task else ""
+        await memory.turns.commit(turn, said, Cursor(), closing=Closing(work=work))
+    done = await memory.jobs.run_job("job")
+    assert done is not None
+    assert done.receipt.messages == 2
+    assert len(await texts(memory)) == 4
+    assert await memory.work.list_open(HERE) == []
 
 
 async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memory) -> None:

@@ -301,8 +301,9 @@ end
 
 -- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
 -- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
--- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil.
-local function wipe(last_update, kept)
+-- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil; `gone`
+-- has the sequences of later messages that were erased, too.
+local function wipe(last_update, kept, gone)
   local counts = {redis.call('XLEN', LOG), redis.call('XLEN', VEC)}
   if kept then
     counts[1] = redis.call('XTRIM', LOG, 'MINID', kept)
@@ -320,7 +321,7 @@ local function wipe(last_update, kept)
   end_look()
   drop_questions_with_words()
   local first_kept = kept and tonumber(string.match(kept, '^%d+'))
-  drop_work(function(_, seq) return not kept or seq < first_kept end)
+  drop_work(function(_, seq) return not kept or seq < first_kept or gone[seq] end)
   redis.call('DEL', LEASE, TURN)
   counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
   redis.call('HINCRBY', META, 'epoch', 1)
