@@ -174,7 +174,7 @@ def test_the_container_says_whether_it_is_healthy() -> None:
     environment = re.findall(r"^ENV (.*(?:\\\n.*)*)$", dockerfile, re.MULTILINE)[0]
     port = re.findall(r"PORT=(\d+)", environment)[0]
     assert f"\nEXPOSE {port}\n" in dockerfile
-    [imported] = re.findall(r"-c 'import (.*)'", dockerfile)
+    [imported] = re.findall(r"-c 'import ([^;]*)[;']", dockerfile)
     assert [name for name in imported.split(", ") if find_spec(name) is None] == []
     settings = set(Settings.model_fields) | {"path", "home", "ssl_cert_file"}
     named = {name.lower() for name in re.findall(r"(\w+)=", environment)}

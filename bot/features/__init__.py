@@ -86,13 +86,13 @@ def add_all_commands(commands: Subcommands) -> None:
         module.add_commands(commands)
 
 
-def import_all(settings: Settings) -> None:
-    """Import every feature, ours and the operator's, so that all kinds of stored fields are known.
+def import_all(paths: Sequence[str] = ()) -> None:
+    """Import all our features and those at `paths`: then each kind of stored field is known.
 
-    Raise `UnusableClass` if one of the operator cannot be imported.
+    Raise `UnusableClass` if one at `paths` cannot be imported.
     """
     _modules("feature")
-    for path in settings.features:
+    for path in paths:
         found_at("FEATURES", path)
 
 

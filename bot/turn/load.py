@@ -125,7 +125,9 @@ def _asked(message: Message, history: ChatHistory) -> str:
         return message.text
     left = without_small_talk(words)
     content = len(asked_terms(left, {}))
-    if content >= _MIN_CONTENT_WORDS or (left != words and not content):
+    is_sum = any(word.isdecimal() for word in {*words} - {*left})
+    is_small_talk = left != words and not content and (not left or is_sum)
+    if content >= _MIN_CONTENT_WORDS or is_small_talk:
         return message.text
     said = (each for each in reversed(history.messages) if each.sender_id == message.sender_id)
     before = next((each.text for each in said if not each.is_refused), "")

@@ -57,7 +57,9 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
     """
     bot_id = _bot_id(settings)
     try:
-        import_all(settings)  # what is left of a scope is decided by the rules of its fields
+        import_all(
+            settings.features
+        )  # what is left of a scope is decided by the rules of its fields
         readers = [BackupReader(path) for path in options.files]
         _unlock([reader for reader in readers if reader.is_encrypted], settings)
         total = check_files(readers, bot_id, is_other_bot=options.other_bot)

@@ -56,8 +56,11 @@ _MAX_PASSAGES = 3_000
 _EXPORT_TYPES = frozenset({"application/json", "application/zip", "application/x-zip-compressed"})
 _EXPORT_SUFFIXES = (".json", ".zip")
 _LIST_SUFFIXES = (".txt", ".md")
-_DOCUMENT_SUFFIXES = (".docx", ".pptx", ".xlsx", ".epub", *_LIST_SUFFIXES)
-"""Documents that are zips, and texts."""
+_DOCUMENT_SUFFIXES = (
+    *(".docx", ".pptx", ".xlsx", ".epub", ".pdf", ".csv", ".html", ".htm", ".xhtml"),
+    *(".text", ".markdown", *_LIST_SUFFIXES),
+)
+"""Documents, whatever type the sender gives them."""
 _EXAMPLES, _MAX_EXAMPLE_CHARS = 3, 80
 _SHOW_EVERY_S = 2.0
 """An import that takes less shows nothing; Telegram limits how often a message is edited."""

@@ -35,8 +35,19 @@ SAID_AND_ASKED = {
     "我买了一辆红色的摩托车": "我的摩托车是什么颜色？",
     "Mi hermana vendió la guitarra": "¿Quién vendió la guitarra?",
 }
-FOLLOW_UPS = ("And when was that?", "Und wann war das?", "А когда это было?", "و کی بود؟", "Why?")
-NO_FOLLOW_UPS = ("ok", "Wie geht es dir?", "What's 8 times 7?", "What is the capital of France?")
+FOLLOW_UPS = (
+    "Thanks! And when was that?",
+    "Und wann war das?",
+    "А когда это было?",
+    "و کی بود؟",
+    "Why?",
+)
+NO_FOLLOW_UPS = (
+    "ok",
+    "Hi! Wie geht es dir?",
+    "What's 8 times 7?",
+    "What is the capital of France?",
+)
 
 
 async def test_no_hook_goes_on_after_recall_has_failed(store: RedisClient) -> None:

@@ -362,14 +362,16 @@ MUTANTS = (
     Mutant(
         "a clear leaves the reminders",
         "no send begins after a clear",
-        _reminding(_lua(("clear", "return not kept or seq < first_kept", "return false"))),
+        _reminding(
+            _lua(("clear", "return not kept or seq < first_kept or gone[seq]", "return false"))
+        ),
         since=24,
     ),
     Mutant(
         "a repeated close begins the turn of a task again",
         "an update is accepted once",
         _reminding(_lua(("close_work", "token ~= request.token", "not stored"))),
-        since=266,
+        since=2550,
     ),
     Mutant(
         "an erasure leaves the turns of tasks that began before its job",
