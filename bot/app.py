@@ -158,7 +158,7 @@ class App:
             await refuse_unfit(store, self._redis)
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
-            steps: list[Observer] = []
+            steps: list[Observer] = []  # filled below, when the features are made
             calls: list[ModelObserver] = []
             self._observe = all_of(steps)
             observers = [all_of(calls), recorder.model_called]
@@ -316,7 +316,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 def _start_watches(services: Services) -> list[asyncio.Task[None]]:
-    """Start all checks; return their tasks, which run until they are cancelled."""
+    """Start all watches; return their tasks, which run until they are cancelled."""
     memory, admission = services.memory, services.admission
 
     async def drop_removed() -> None:

@@ -45,13 +45,13 @@ class MemoryOptions:
     """How much is remembered, for how long, and how turns are timed."""
 
     ttl_s: int  # a scope expires after so long without activity
-    tail: int  # so many newest messages are read with a turn
+    tail: int  # how many of the newest messages are read with a turn
     cache_bytes: int
     times: TurnTimes
     redis_bytes: int = 0  # memory of Redis, if the server does not tell it; 0: unknown
-    wait_replicas: int = 0  # so many must have an update before it counts as taken
-    zone: tzinfo = UTC  # memories are found by its days
-    conversation_bytes: int = sys.maxsize  # of the newest messages of a conversation, in memory
+    wait_replicas: int = 0  # how many must have an update before it counts as taken
+    zone: tzinfo = UTC  # in which the days of memories are counted
+    conversation_bytes: int = sys.maxsize  # kept in this process of each
 
 
 class Memory:
@@ -71,7 +71,7 @@ class Memory:
         self.erased = asyncio.Event()  # set when this process has erased something
         # Called with a scope in which a process has erased something: other caches drop its words.
         self.on_erased: list[Callable[[Scope], None]] = []
-        # By topic of notes, set when there is something new to look at.
+        # One event for each kind of note, set when such a note arrives.
         self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens

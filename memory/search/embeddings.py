@@ -1,7 +1,7 @@
-"""The border to the embedding model, a small cache of question vectors; imports the index late.
+"""What an embedding model is, and a small cache of question vectors; imports the index late.
 
-The SDK behind it lives in `bot`. An idle bot needs no numpy, which takes 16 MB. So it is imported
-with the index, by `index_class`; what is imported at the start names its types only.
+The SDK of a model lives in `bot`. An idle bot needs no numpy, which takes 16 MB. So `index_class`
+imports numpy with the index; other modules name its types only.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Vectors: TypeAlias = "npt.NDArray[np.float32]"
 
 _MAX_CACHED = 64
 _MAX_WAIT_S = 2.5
-"""A turn waits no longer for the vector of its question; words alone find most of it."""
+"""A turn waits no longer for the vector of its question; then it searches by words alone."""
 
 
 class EmbeddingsUnavailable(ModelTrouble):

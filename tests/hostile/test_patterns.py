@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.hostile.patterns import hidden, modules, patterns, runs, slow
+from tests.work import Work, seconds
 
 
 def test_every_pattern_is_a_constant_of_its_module() -> None:
@@ -36,6 +37,19 @@ def test_no_pattern_is_slow_on_a_long_run() -> None:
 )
 def test_a_slow_pattern_is_found(pattern: str, repeated: str) -> None:
     assert slow(re.compile(pattern), repeated)
+
+
+def test_one_search_that_was_interrupted_hides_no_slow_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[float] = []
+
+    def interrupted_once(work: Work) -> float:
+        measured.append(seconds(work) + 0.001 * (not measured))
+        return measured[-1]
+
+    monkeypatch.setattr("tests.hostile.patterns.seconds", interrupted_once)
+    assert slow(re.compile(r"\s+$"), " ")
 
 
 @pytest.mark.parametrize("pattern", [r"\S+", r"\w+\b", r"[^\W\d_]{2,}", r"(?<!a)a+b", r"a{1,20}b"])

@@ -38,10 +38,10 @@ _ENOUGH_DIMENSIONS = 512
 
 _COMPARED = "Words and vectors"
 _FIRST = 5
-"""A message counts as found if one of its neighbors is among so many."""
+"""A message counts as found if one of its neighbors is among that many first hits."""
 
 _NEAR = 2
-"""So many messages of people before and after it in its session are its neighbors."""
+"""How many messages of people before it, and after it, in its session are its neighbors."""
 
 _MIN_MESSAGES = 60
 """With fewer messages in a conversation, chance finds many neighbors."""
@@ -184,7 +184,7 @@ def _found(said: Sequence[IndexRecord]) -> list[int]:
     """Return for how many messages words, vectors and both find a neighbor, and how many asked."""
     indexes = [HybridIndex(weights=weights) for weights in (_BOTH, _VECTORS, _BOTH)]
     for number, record in enumerate(said):
-        for index in indexes:  # of neighbors that the index knows, each would raise the other
+        for index in indexes:  # each is a session of its own: neighbors would raise each other
             index.append(record._replace(session=number))
     asking = [
         (number, near)

@@ -39,7 +39,7 @@ class ClaimsChecked(Field):
 
 
 class FalseClaims:
-    """Says that nothing was kept, where an answer says that it was."""
+    """Says that nothing was kept, although an answer says that something was."""
 
     def __init__(self, memory: Memory, chat: Chat, sentences: Sentences) -> None:
         self._scopes = memory.scopes
@@ -81,7 +81,7 @@ class FalseClaims:
         return True
 
     def _false_claim(self, here: ScopeMemory, facts: ScopeMemory) -> Message | None:
-        """Return the newest answer that facts were learned up to and whose claim is not so."""
+        """Return the newest answer with a false claim that learning has already read."""
         learner = learner_in(facts.scope, UserFacts.name, here.scope, here.generation)
         checked, learned = _checked(here), facts.watermark(learner)
         if checked >= learned or mode_in(facts) != "auto":

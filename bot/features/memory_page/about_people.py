@@ -1,4 +1,4 @@
-"""Tells by their words which facts are about people: names stand beside "my brother". Pure."""
+"""Tells by their words which facts are about people, such as "my brother Jonas". Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence

@@ -67,7 +67,7 @@ class Looked(Field):
 class MemoryEntries:
     """Reads what is remembered of a conversation and of the person in a private chat.
 
-    Features add settings and lines. With a `word` only what has it is read.
+    Features add settings and lines. With a `word` it returns only what contains the word.
     """
 
     def __init__(
