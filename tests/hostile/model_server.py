@@ -72,4 +72,5 @@ async def serving(answer: Answer) -> AsyncIterator[HostileServer]:
     finally:
         server.close()
         for writer in hostile.open:
-            writer.transport.abort()
+            if not writer.is_closing():
+                writer.transport.abort()
