@@ -21,7 +21,7 @@ BUDGETS: dict[str, int | dict[str, int]] = {
     "files": 346,
     "wiring_lines": 1_519,
     "wiring_files": 9,
-    "test_lines": 76_381,
+    "test_lines": 76_384,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 50, "voice": 39, "off_record": 26, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 0,
