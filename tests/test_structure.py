@@ -16,12 +16,12 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 53_650,
-    "core_lines": 35_735,
+    "product_lines": 53_675,
+    "core_lines": 35_750,
     "files": 346,
-    "wiring_lines": 1_519,
+    "wiring_lines": 1_520,
     "wiring_files": 9,
-    "test_lines": 76_384,
+    "test_lines": 76_425,
     "files_that_name_a_feature": {
         "reminders": 5, "pictures": 50, "voice": 39, "off_record": 26, "broadcast": 1,
         "access": 1, "mcp": 1, "links": 1, "imports": 0, "topics": 1, "backup": 2, "check": 0,

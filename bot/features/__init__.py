@@ -1,7 +1,8 @@
 """The list of our features, and the loading of all features, ours and the operator's.
 
-Of a feature that is off a serving bot imports only `settings.py`. The command line also imports
-each `command_line.py`, and `check` each `probes.py`. Nothing else in the bot imports a feature.
+A serving bot imports the features that are on, and `settings.py` of all. Other commands also import
+`command_line.py`, `check` imports `probes.py`, and a restore imports every feature. Nothing else in
+the bot imports one.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +24,9 @@ from config.settings import Settings
 class Listed:
     """One of our features: the folder `bot/features/<name>`.
 
-    Its `feature.py` makes it, if `is_on` says so of the settings. A folder without that file only
-    adds to the command line. It may have three more files: `settings.py` with the class `SETTINGS`,
-    `probes.py` with `PROBES`, and `command_line.py` with `add_commands`.
+    Its `feature.py` makes it, if `is_on` says so of the settings. A folder without that file is
+    never a part of a serving bot. It may have three more files: `settings.py` with the class
+    `SETTINGS`, `probes.py` with `PROBES`, and `command_line.py` with `add_commands`.
     """
 
     name: str
@@ -44,8 +45,8 @@ FEATURES = (
     Listed("voice"),
     Listed("links", lambda s: s.web == "read"),
     Listed("pictures"),
-    Listed("reminders"),
     Listed("claims"),
+    Listed("reminders"),
     Listed("imports", lambda s: getattr(s, "documents", "off") != "off"),
     Listed("documents", lambda s: s.documents != "off"),
     Listed("topics"),

@@ -103,7 +103,7 @@ class AgentStep:
         corrections = [each.correction for each in below if each.correction and is_reply]
         is_checked = is_reply and not corrections
         lines = [*self._not_seen(request), *confirmations(self.sentences, language, writes)]
-        lines += [*(part for each in below for part in each.lines), *corrections[:1]]
+        lines += [*(part for each in below for part in each.lines), *corrections[-1:]]
         lines += say("off.mark") if request.is_off_record else ()
         is_rich = is_whole and not lines and not request.run.before and is_worth_rich(text, parts)
         rich_parts = len(parts) if is_rich else 0

@@ -96,7 +96,7 @@ class Below:
 
     lines: tuple[Part, ...] = ()  # joined to the last part of the answer
     questions: tuple[Part, ...] = ()  # messages of their own, behind it
-    correction: Part | None = None  # says that a claim of the answer is not so; one is shown
+    correction: Part | None = None  # says that a claim of the answer is not so; the last is shown
     codes: tuple[str, ...] = ()  # kept beside the answer (`Message.used`) if none was corrected
 
 

@@ -23,7 +23,7 @@ class Draft(Protocol):
         ...
 
     async def keep_growing(self) -> None:
-        """Show what is written until cancelled; raise nothing."""
+        """Show what is written until cancelled; raise nothing else."""
         ...
 
 
@@ -38,8 +38,7 @@ _TYPING_EVERY_S = 4.5
 class TypingIndicator:
     """Shows "typing" or a draft, and limits how long the slow steps of a turn take.
 
-    They have `timeout_s` together, from the beginning of the first one. `draft_of` returns the
-    draft that shows a reply as it grows, None where there is none.
+    All slow steps of a run have `timeout_s` together, from the beginning of the first one.
     """
 
     chat: Chat
@@ -53,7 +52,7 @@ class TypingIndicator:
         run.ends_at = run.ends_at or asyncio.get_running_loop().time() + self.timeout_s
 
         async def keep_typing() -> None:
-            """Give up at the first refusal: the reply matters, this does not."""
+            """Give up when a call fails: the reply matters, this does not."""
             with suppress(TelegramError):
                 while not request.last.is_task:  # a task may have nothing to say
                     if draft is None or not draft.is_shown:

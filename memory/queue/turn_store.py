@@ -118,11 +118,10 @@ class TurnStore:
     async def park(self, lease: Lease, pause_ms: int) -> None:
         """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`.
 
-        The wake-up is scheduled first, because a wake-up without a parked turn does no harm.
+        A wake-up without a parked turn does no harm.
         """
-        await self._wake_in(lease.conversation, pause_ms)
         request = {**lease.named, "pause_ms": pause_ms}
-        check(await self._store.run("park", lease.conversation, request), lease)
+        check(await self._give_back(lease, pause_ms, "park", request), lease)
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
         """Count a failure by this class of error, and give the lease back.
@@ -144,8 +143,7 @@ class TurnStore:
 
         Unlike a parked turn, the turn may begin before. It is not an error if the lease is lost.
         """
-        await self._wake_in(lease.conversation, pause_ms)
-        await self.hand_over(lease.conversation, lease.token)
+        await self._give_back(lease, pause_ms, "hand_over", {"token": lease.token})
 
     async def commit(
         self,
@@ -176,7 +174,7 @@ class TurnStore:
         if closing.teaches(messages):
             # Before the commit: a needless note is safe.
             noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
-        index, now = self._store.keys.work, time() + self._store.client.ahead_s
+        index, now = self._store.keys.work, self._store.client.now()
         looks = first_looks(index, lease.conversation, closing.work, now)
         _, cancelled = orjson.loads(closing.work or "[[], []]")
         for id_ in cancelled:
@@ -194,9 +192,24 @@ class TurnStore:
         then = begun_turn(lease.conversation, begun[0], asked_at)
         return Committed(answer["exchange"], answer["first_seq"], then)
 
-    async def _wake_in(self, conversation: Scope, pause_ms: int) -> None:
+    async def _give_back(
+        self, lease: Lease, pause_ms: int, script: str, request: Mapping[str, object]
+    ) -> bytes:
+        """Give the lease back by this script, and wake the conversation up after `pause_ms`.
+
+        The wake-up is scheduled first, so that a kill does not lose it. If its time came before the
+        lease was given back, it woke up nobody, and is scheduled again.
+        """
+        due_ms = await self._wake_in(lease.conversation, pause_ms)
+        answer: bytes = await self._store.run(script, lease.conversation, request)
+        if time() * 1000 >= due_ms:
+            await self._wake_in(lease.conversation, pause_ms)
+        return answer
+
+    async def _wake_in(self, conversation: Scope, pause_ms: int) -> int:
         due_ms = int(time() * 1000) + pause_ms
         await self._store.client.call("ZADD", self._store.keys.due, due_ms, conversation.tag)
+        return due_ms
 
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""

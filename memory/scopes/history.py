@@ -75,8 +75,8 @@ class ChatHistory:
         """Return the history that an open turn has loaded.
 
         It also brings up to date what this process holds of the person's facts, which behaviors
-        read later in the turn. If the conversation is long and not in the cache, this takes one
-        more read. Raise `LeaseLost` if something was erased since the turn began.
+        read later in the turn. What the turn's load left out is read now: records, facts, or
+        messages that the cache has dropped. Raise `LeaseLost` if something was erased since then.
         """
         scopes = parts.scopes
         here = loaded = scopes.join(conversation, delta, parts.tail)
@@ -111,7 +111,7 @@ class ChatHistory:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The messages in memory, oldest first; all stored messages after `fill`."""
+        """The messages in memory, oldest first; after `fill` all that its limit allows."""
         return self._stream.messages
 
     @property
@@ -126,7 +126,7 @@ class ChatHistory:
 
     @property
     def is_searchable(self) -> bool:
-        """Whether there are messages. Search works by words alone if there are no vectors."""
+        """Whether there may be messages; false only if nothing is stored."""
         return self._stream.length != 0
 
     async def is_off(self) -> bool:
@@ -154,9 +154,10 @@ class ChatHistory:
     ) -> list[SearchResult]:
         """Return at most `k` messages that `text` is about, best first, each with its exchange.
 
-        After them come at most a quarter as many that resemble the best one (re-query). Messages
-        with a sequence in `exclude` are not found, and `search_filter` leaves out others. An
-        unrelated text finds nothing. Raise `LeaseLost` after an erasure.
+        A question finds more than these: `search_in_memory` says what. Messages with a sequence in
+        `exclude` are not found, and `search_filter` leaves out others. An unrelated text finds
+        nothing. Without vectors words alone decide. Raise `LeaseLost` if messages had to be read
+        and something was erased since the history was loaded.
         """
         if not text.strip() or k <= 0:
             return []
@@ -174,10 +175,10 @@ class ChatHistory:
     ) -> list[SearchResult]:
         """Search as `search` does, but only the messages in memory.
 
-        If a question asks for a list and there are no vectors, at most `k` messages follow that say
-        much. A question for the first thing that was said begins with the first messages, and one
-        in the last line with what its own words find: the lines before shall not drown it. If it
-        `is_alone`, none of these are added, nor those that resemble the best one.
+        For a question more is found, unless it `is_alone`: the first messages if it asks for the
+        first thing that was said; what its last line finds by its own words, so that lines before
+        it do not drown it; a quarter as many messages that resemble the best ones (re-query); and,
+        if it asks for a list and there are no vectors, at most `k` statements with rare words.
         """
         stream = self._stream  # another search of this turn may replace it meanwhile
         if not stream.messages:

@@ -130,12 +130,15 @@ class WorkItems:
         outcome, *answer = await self._hold(conversation, id_, token, lease_s)
         if outcome == b"taken":
             return TakenWork(conversation, WorkItem.of_stored(id_, answer[0]), token)
-        if outcome == b"gone":
-            await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{id_}")
+        at = self.now()
+        if outcome != b"gone":
+            at = int(answer[0]) / 1000
         else:
-            await self._store.client.pipeline(
-                [self._look(conversation, id_, int(answer[0]) / 1000)]
-            )
+            await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{id_}")
+            # A commit may have stored it, and its place in the index, since we looked.
+            if not await self._store.client.call("HEXISTS", self._key(conversation), id_):
+                return None
+        await self._store.client.pipeline([self._look(conversation, id_, at)])
         return None
 
     async def hold(self, taken: TakenWork, lease_s: float, sends: int = 0) -> None:
@@ -197,15 +200,15 @@ class WorkItems:
         return self._kind in ("", item.kind) and person in (0, item.person)
 
     def _look(self, conversation: Scope, id_: str, at: float) -> Command:
-        return look_at(self._index, conversation, id_, at)
+        return look_at(self._index, conversation, id_, at, self.now())
 
     def _key(self, conversation: Scope) -> str:
         return self._store.keys.scope(conversation).work
 
 
-def look_at(index: str, conversation: Scope, id_: str, at: float) -> Command:
-    """Return the command that has workers look at an item then, at the latest in a day."""
-    return "ZADD", index, _ms(min(at, time() + _LOOK_AGAIN_S)), f"{conversation.tag}|{id_}"
+def look_at(index: str, conversation: Scope, id_: str, at: float, now: float) -> Command:
+    """Return the command that has workers look at an item then, at the latest a day after `now`."""
+    return "ZADD", index, _ms(min(at, now + _LOOK_AGAIN_S)), f"{conversation.tag}|{id_}"
 
 
 def first_looks(index: str, conversation: Scope, changes: str, now: float) -> list[Command]:
@@ -216,7 +219,7 @@ def first_looks(index: str, conversation: Scope, changes: str, now: float) -> li
     """
     added, _ = orjson.loads(changes) if changes else ((), ())
     return [
-        look_at(index, conversation, id_, due / 1000 if due else _answered_until(body, now))
+        look_at(index, conversation, id_, due / 1000 if due else _answered_until(body, now), now)
         for id_, _, due, body in added
     ]
 

@@ -169,7 +169,8 @@ class Restoring:
             ]
         for id_, value in left.work.items():
             item = WorkItem.of_stored(id_.decode(), value)
-            commands.append(look_at(keys.work, scope, item.id, item.due))
+            look = look_at(keys.work, scope, item.id, item.due, self._client.now())
+            commands.append(look)
         return commands
 
     def _afterwards(self, scope: Scope, left: StoredScope) -> list[Command]:

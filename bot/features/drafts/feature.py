@@ -1,7 +1,8 @@
 """Shows a reply while the model writes it, in frames of one draft.
 
-A frame is a beginning of the reply, or a line that says what the tools do. The bot does not save a
-draft. Errors of a draft do not reach the turn, and the reply is the same without it.
+A frame is a beginning of the reply, or a line that says what the tools do. Errors of a draft do not
+reach the turn. `Run.shown` is the text that the person may have seen: if they stop the turn, it is
+the reply.
 """
 
 import asyncio
@@ -72,7 +73,7 @@ class ReplyDraft:
             self._begun.set()
 
     async def keep_growing(self) -> None:
-        """Show frames until cancelled, or until Telegram refuses one."""
+        """Show frames until cancelled, or until a call to Telegram fails."""
         try:
             await self._begun.wait()
             await asyncio.sleep(_FIRST_S)

@@ -24,7 +24,10 @@ class Auditor(ReminderAuditor):
 
     def sending(self, text: str, token: str) -> None:
         """Check that a send may begin."""
-        erased = [self.records.erased.get(each, self.step) for each in markers.mentioned(text)]
+        name = markers.part_name(text)
+        answered = self.records.replies[name.reply].updates if name else ()
+        said = (*markers.mentioned(text), *answered)
+        erased = [self.records.erased.get(each, self.step) for each in said]
         if any(at < self.records.marked.get(token, 0) for at in erased):
             self.violated("no send begins after a clear", repr(text))
 

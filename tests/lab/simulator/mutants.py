@@ -382,6 +382,11 @@ MUTANTS = (
     Mutant(
         "an erased task is answered",
         "no send begins after a clear",
-        _reminding(_bot(broken_bots.ObedientBot)),
+        _acting(
+            _reminding(_bot(broken_bots.ObedientBot)),
+            *("text", "delete_message"),
+            often=("pause", "hangs"),
+            alone=True,
+        ),
     ),
 )

@@ -31,8 +31,11 @@ class AcceptedUpdate:
 
     @property
     def marks(self) -> frozenset[int]:
-        """All updates that must not be seen again once this one is erased."""
-        return self.words | {self.update_id}
+        """All updates that must not be seen again once this one is erased.
+
+        A task says only what is in the history; an erasure may end its turn before it gets there.
+        """
+        return (self.words if self.update_id > 0 else frozenset()) | {self.update_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,19 @@ async def test_a_parked_turn_is_woken_up_when_it_is_due(memory: Memory) -> None:
     assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [b"c:9:0"]
 
 
+@pytest.mark.parametrize("step", ["park", "defer"])
+async def test_a_wake_up_that_came_before_the_lease_was_given_back_comes_again(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The process was stalled between the two, and the wake-up found the lease."""
+    await put(memory, 1)
+    turn = await take(memory)
+    clock = iter((1_000.0, 1_002.0, 1_002.0))
+    monkeypatch.setattr("memory.queue.turn_store.time", lambda: next(clock))
+    await getattr(memory.turns, step)(turn.lease, 1_000)
+    assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag) == 1_003_000
+
+
 async def test_overdue_learning_is_given_to_one_process_at_a_time(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))

@@ -55,6 +55,21 @@ async def index(memory: Memory) -> dict[bytes, float]:
     return dict(found)
 
 
+async def test_an_item_that_is_stored_while_a_worker_finds_it_gone_stays_in_the_index(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item, call = reminder(due=time.time() - 1), memory.client.call
+
+    async def stored_meanwhile(*command: str | bytes | float) -> object:
+        if command[0] == "ZREM":
+            await store(memory, item)
+        return await call(*command)
+
+    monkeypatch.setattr(memory.client, "call", stored_meanwhile)
+    assert await memory.work.take(HERE, item.id, LEASE_S) is None
+    assert await memory.work.find_due(8) == [(HERE, item.id)]
+
+
 async def test_a_turn_stores_what_its_tools_set_and_removes_what_they_cancel(
     memory: Memory,
 ) -> None:
