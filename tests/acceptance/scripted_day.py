@@ -91,10 +91,6 @@ class Day:
     def chats(self) -> list[Chat]:
         return [chat for _, chat in self._places]
 
-    @property
-    def next_marker(self) -> str:
-        return f"m{len(self.lines):03}"
-
     async def talk(self, texts: int, *, wish: Wish | None = None) -> None:
         """Send this many texts, some in quick succession; the first one with this wish."""
         place = self._random.choice(self._places)
@@ -125,7 +121,7 @@ class Day:
         return all(line.marker in seen[line.message.chat.id] for line in self.lines)
 
     async def _say(self, people: list[Person], chat: Chat, wish: Wish) -> None:
-        marker = self.next_marker
+        marker = f"m{len(self.lines):03}"
         text = f"{marker} {_WORDS[wish]}"
         if chat.kind != "private":
             text = f"@{self._bot} {text}"

@@ -1,6 +1,9 @@
 """llmock, which is not ours, breaks its answers and judges how our client reacts."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -9,7 +12,8 @@ from bot.model.call import ModelReply, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ModelUnavailable
 from bot.model.openai_client import open_client
-from tests.llmock import llmock_served
+from memory.store.embedded import die_with_parent
+from tests.valkey import HOST, free_port
 
 pytestmark = pytest.mark.xdist_group("llmock")
 WORDS = 40
@@ -19,8 +23,22 @@ REPLY = {"type": "reply", "text": " word" * WORDS, "times": None}
 
 @pytest.fixture(scope="module")
 def llmock_url() -> Iterator[str]:
-    with llmock_served() as url:
-        yield url
+    """Yield the address of llmock on loopback; it ends with the tests."""
+    port = free_port()
+    llmock = str(Path(sys.executable).with_name("llmock"))
+    options = ["--host", HOST, "--port", str(port), "--stream-chunk-delay-ms", "10"]
+    process = subprocess.Popen(
+        [llmock, "serve", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=die_with_parent(),  # noqa: PLW1509 - started from the main thread
+    )
+    assert process.stdout
+    said = next((line for line in process.stdout if b"Uvicorn running on" in line), b"")
+    assert said, "llmock did not start"
+    yield f"http://{HOST}:{port}"
+    process.terminate()
+    process.communicate(timeout=30)
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ VICTIMS = ("conversations", "ready queue")
 class ThreeNodeCluster:
     """It starts in a few seconds; a replica replaces a dead primary within one or two."""
 
-    def __init__(self, folder: Path, node_timeout_ms: int = 1000) -> None:
+    def __init__(self, folder: Path) -> None:
         self.nodes = []
         for number in range(2 * _PRIMARIES):
             data = folder / str(number)
             data.mkdir()
-            options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms)]
+            options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"]
             options += ["--repl-diskless-sync-delay", "0"]
             self.nodes.append(ValkeyServer(data, *options))
 

@@ -8,7 +8,6 @@ from tests.lab.faults import (
     revising,
     store,
     streaming,
-    wire_llmock,
     wire_model,
     wire_telegram,
 )
@@ -23,5 +22,4 @@ FAULTS = (
     *clocks.FAULTS,
     *wire_telegram.FAULTS,
     *wire_model.FAULTS,
-    *wire_llmock.FAULTS,
 )

@@ -5,8 +5,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -37,10 +37,6 @@ _LEASE_S = 4
 _RESUMED_S = 90
 
 
-def _nothing() -> AbstractContextManager[Mapping[str, object]]:
-    return nullcontext({})
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """The setup that a fault needs.
@@ -50,8 +46,7 @@ class Stage:
     because preloaded libraries need that. `redis` are further options of the server, for example
     `--appendfsync always`; it keeps its data when it is stopped or killed and started again. With
     `learns` the day ends only when everything was learned. If it `is_tapped`, each process
-    reaches Redis over its own one of `scene.taps`. `companion` runs another server and yields the
-    settings that lead to it.
+    reaches Redis over its own one of `scene.taps`.
     """
 
     intake: Literal["webhook", "polling"] = "webhook"
@@ -62,7 +57,6 @@ class Stage:
     redis_environment: Mapping[str, str] = field(default_factory=dict)
     learns: bool = False
     is_tapped: bool = False
-    companion: Callable[[], AbstractContextManager[Mapping[str, object]]] = _nothing
 
 
 POLLED_MANY = Stage("polling", ("web", "web", "worker", "worker"))
@@ -250,15 +244,14 @@ async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterato
             AsyncExitStack() as stack,
             open_rig(redis.url, folder, stage.intake, pace) as rig,
         ):
-            with stage.companion() as further:
-                changed = {"LEASE_S": _LEASE_S, **stage.settings, **further}
-                rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
-                rig.model.responder = Echo()
-                tapped = [StepTap(redis.port) for _ in stage.roles if stage.is_tapped]
-                taps = [await stack.enter_async_context(tap) for tap in tapped]
-                scene = Scene(rig, redis, stage, random, taps)
-                for bot in scene.bots:
-                    await bot.start()
-                yield scene
+            changed = {"LEASE_S": _LEASE_S, **stage.settings}
+            rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
+            rig.model.responder = Echo()
+            tapped = [StepTap(redis.port) for _ in stage.roles if stage.is_tapped]
+            taps = [await stack.enter_async_context(tap) for tap in tapped]
+            scene = Scene(rig, redis, stage, random, taps)
+            for bot in scene.bots:
+                await bot.start()
+            yield scene
     finally:
         redis.stop()
