@@ -8,7 +8,7 @@ import httpx2
 from telegram import Bot, Update
 from telegram.request import HTTPXRequest
 
-from tests.servers.bot_api import BotApiServer, Chat, Message, Person
+from tests.servers.bot_api import BotApiServer, Chat, Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,9 @@ class Scene:
     anna: Person
     chat: Chat
 
-    async def updates(self, *, offset: int | None = None, limit: int = 100) -> Sequence[Update]:
+    async def updates(self, *, offset: int | None = None) -> Sequence[Update]:
         """Return the pending updates, without waiting."""
-        return await self.bot.get_updates(offset=offset, limit=limit)
-
-    async def sent(self, text: str) -> Message:
-        """Let the bot send Anna a text; return the message as she sees it."""
-        await self.bot.send_message(self.chat.id, text)
-        return self.chat.messages[-1]
+        return await self.bot.get_updates(offset=offset)
 
 
 @asynccontextmanager
@@ -43,9 +38,7 @@ async def scene(server: BotApiServer | None = None) -> AsyncIterator[Scene]:
 
 @asynccontextmanager
 async def bot_of(server: BotApiServer, token: str = "") -> AsyncIterator[Bot]:
-    plain = {
-        "verify": False
-    }  # it is http, and loading certificates would take longer than the test
+    plain = {"verify": False}  # it is http, and to load certificates takes longer than a test
     bot = Bot(
         token or server.token,
         base_url=f"{server.url}/bot",

@@ -1,5 +1,6 @@
 """The local Telegram takes, answers and refuses calls as the Bot API does."""
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -31,33 +32,23 @@ def commands(*names: str, says: str = "what") -> dict[str, object]:
     return {"commands": [{"command": name, "description": says} for name in names]}
 
 
-async def call(client: httpx2.AsyncClient, method: str, **given: object) -> Any:
-    """Return what a call returns; 1 is Anna's chat."""
-    answer = (await client.post(method, json={"chat_id": 1, **given})).json()
-    assert answer["ok"], answer
-    return answer["result"]
+async def post(client: httpx2.AsyncClient, method: str, given: Mapping[str, object]) -> Any:
+    """Return the answer to a call; without a chat it is about Anna's."""
+    form = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in {"chat_id": 1, **given}.items()
+    }
+    return (await client.post(method, data=form)).json()
 
 
 async def check_refusals(at: Scene, rows: list[Row]) -> None:
     """Check that each call is refused with this text."""
-    said = []
     async with raw_client(at.server) as client:
-        for method, given, _ in rows:
-            answer = (await client.post(method, json={"chat_id": 1, **given})).json()
-            said.append(answer.get("description", "accepted").lower())
-    assert [
-        (row, text) for row, text in zip(rows, said, strict=True) if row[2].lower() not in text
-    ] == []
+        for method, given, text in rows:
+            said = str((await post(client, method, given)).get("description", "accepted"))
+            assert text.lower() in said.lower(), (method, given)
 
 
-UNREADABLE: list[dict[str, object]] = [
-    {"entities": "["},
-    {"entities": "[1]"},
-    {"entities": [{"offset": "x"}]},
-    {"reply_markup": "{"},
-    {"reply_markup": []},
-    {"reply_markup": {"inline_keyboard": [1]}},
-]
 REFUSED_TEXTS: list[Row] = [
     ("a" * 4097, {}, "message is too long"),
     (SMILE * 2048 + "a", {}, "message is too long"),
@@ -78,7 +69,8 @@ REFUSED_TEXTS: list[Row] = [
     ("hi", keyboard(""), "text buttons are unallowed in the inline keyboard"),
     ("hi", keyboard(*"x" * 101), "reply markup is too long"),
     ("hi", {"reply_parameters": {"message_id": 12345}}, "message to be replied not found"),
-    *(("hi", each, "bad request") for each in UNREADABLE),
+    ("hi", {"entities": "[1]"}, "expected an Object"),
+    ("hi", {"reply_markup": {"inline_keyboard": [1]}}, "must be an Array of Arrays"),
 ]  # fmt: skip
 TEXTS = [("sendMessage", {"text": text, **more}, said) for text, more, said in REFUSED_TEXTS]
 PROFILE: list[Row] = [
@@ -89,7 +81,6 @@ PROFILE: list[Row] = [
     ("setMyCommands", commands("a", says="a" * 257), "description length must not exceed 256"),
     ("setMyCommands", commands(*(f"c{number}" for number in range(101))), "bad request"),
     ("setMyCommands", commands("a") | {"language_code": "deu"}, "invalid language code"),
-    ("setMyCommands", {"scope": {"type": "chat", "chat_id": 404}}, "chat not found"),
     ("setMyCommands", {"scope": {"type": "moon"}}, "bad request"),
     ("setMyDescription", {"description": "a" * 513}, "bad request"),
 ]  # fmt: skip
@@ -104,9 +95,10 @@ async def test_a_call_that_telegram_would_refuse_is_refused_with_its_text() -> N
     clock = [NOON]
     async with scene(BotApiServer(clock=lambda: clock[0])) as at, raw_client(at.server) as client:
         said = (await at.anna.say(at.chat, "the boat", entities=[Entity("bold", 4, 4)])).id
-        old = (await call(client, "sendMessage", text="old"))["message_id"]
+        old = (await at.bot.send_message(1, "old")).message_id
         clock[0] += 48 * 60 * 60
-        sent = (await call(client, "sendMessage", text="Sure?", **keyboard("yes")))["message_id"]
+        asking = await post(client, "sendMessage", {"text": "Sure?", **keyboard("yes")})
+        sent = asking["result"]["message_id"]
         file = (await at.bot.send_document(1, InputFile(b"{}", "a.json"))).message_id
         press = await at.anna.press(at.chat.messages[-2], "yes")
         big = await at.anna.send(at.chat, "document", file=Upload(b"\0" * (20 * 2**20 + 1)))
@@ -188,22 +180,15 @@ async def test_the_token_is_checked() -> None:
         assert (await client.get("GETME")).json()["ok"] is True
 
 
-@pytest.mark.parametrize(
-    ("kind", "body", "said"),
-    [
-        ("json", b'{"chat_id": 1, "text": "half \\ud83d a smile"}', "must be encoded in UTF-8"),
-        ("x-www-form-urlencoded", b"chat_id=1&text=%ED%A0%BD", "must be encoded in UTF-8"),
-        ("x-www-form-urlencoded", b"chat_id=1&text=\xff", "must be encoded in UTF-8"),
-        ("json", b"{", "Bad Request"),
-        ("json", b"[]", "Bad Request"),
-    ],
-)
-async def test_a_body_that_cannot_be_read_is_refused(kind: str, body: bytes, said: str) -> None:
+@pytest.mark.parametrize("text", [b"%ED%A0%BD", b"\xff"])
+async def test_a_body_that_cannot_be_read_is_refused(text: bytes) -> None:
     async with scene() as at, raw_client(at.server) as client:
-        headers = {"Content-Type": f"application/{kind}"}
-        answer = await client.post("sendMessage", content=body, headers=headers)
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = await client.post(
+            "sendMessage", content=b"chat_id=1&text=" + text, headers=headers
+        )
     assert answer.status_code == 400
-    assert said in answer.json()["description"]
+    assert "must be encoded in UTF-8" in answer.json()["description"]
 
 
 @pytest.mark.parametrize("ending", [b"", b"\r", b"\n", b"\r\n", b"\x00\xff"])

@@ -11,15 +11,13 @@ T = TypeVar("T")
 
 
 class Changes:
-    """Counts changes; `until` waits for them without polling."""
+    """Lets `until` wait for changes without polling."""
 
     def __init__(self) -> None:
-        self.count = 0
         self._condition = asyncio.Condition()
 
     async def tell(self) -> None:
         async with self._condition:
-            self.count += 1
             self._condition.notify_all()
 
     async def until(self, found: Callable[[], T | None], timeout_s: float | None = None) -> T:

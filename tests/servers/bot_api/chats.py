@@ -206,12 +206,11 @@ class Chat:
     def topic(
         self,
         name: str,
-        topic_id: int = 0,
         *,
         creator: User | None = None,
         is_name_implicit: bool = False,
     ) -> Topic:
-        """Return a new topic, with a service message; by default with the next id.
+        """Return a new topic, with a service message.
 
         By default the creator of the group creates it. `Person.open_topic` also tells the bot.
         """
@@ -220,7 +219,7 @@ class Chat:
         founder = next((m.user for m in self.members.values() if m.status == "creator"), None)
         about = {"name": name, "icon_color": 0x6FB9F0} | present(is_name_implicit=is_name_implicit)
         service = {"forum_topic_created": about}
-        created = self.add(Message(self, creator or founder, service=service, id=topic_id))
+        created = self.add(Message(self, creator or founder, service=service))
         self.change(replace(created, topic_id=created.id))
         return self.add_topic(name, created.id)
 

@@ -11,7 +11,7 @@ from tests.servers.bot_api.chats import Message
 from tests.servers.bot_api.shapes import Shape
 from tests.servers.bot_api.values import Entity, Quote, utf16_length
 
-_QUOTABLE = {"bold", "italic", "underline", "strikethrough", "spoiler", "custom_emoji", "date_time"}
+_QUOTABLE = {"bold", "italic", "underline", "strikethrough", "spoiler", "date_time"}
 """Entities that a quote must have exactly as the message has them."""
 
 

@@ -11,9 +11,6 @@ The texts are Telegram's own, from the source of its Bot API server, because cli
 apart by their texts.
 """
 
-import contextlib
-from collections.abc import Iterator
-
 
 class ApiError(Exception):
     """Raised when a call is refused; the HTTP side turns it into an answer."""
@@ -30,7 +27,6 @@ class BadRequestError(ApiError):
 
     def __init__(self, why: str, **parameters: int) -> None:
         super().__init__(400, f"Bad Request: {why}", **parameters)
-        self.why = why
 
 
 class NotFoundError(ApiError):
@@ -61,12 +57,3 @@ class FloodError(ApiError):
         super().__init__(
             429, f"Too Many Requests: retry after {retry_after_s}", retry_after=retry_after_s
         )
-
-
-@contextlib.contextmanager
-def while_reading(what: str) -> Iterator[None]:
-    """Add to a bad request which part of the call could not be read."""
-    try:
-        yield
-    except BadRequestError as error:
-        raise BadRequestError(f"can't parse {what}: {error.why}") from None

@@ -1,7 +1,7 @@
-"""The parameters of a call, read from any of Telegram's wire forms.
+"""The parameters of a call, read from the wire forms that bots use.
 
-Telegram takes them from the query, a form, multipart or JSON, all as text. Structured parameters
-are JSON within that text; one of a wrong type is refused by its name.
+They come from the query, a form or multipart, all as text; nothing here posts JSON. Structured
+parameters are JSON within that text; one of a wrong type is refused by its name.
 """
 
 import json
@@ -123,9 +123,7 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
     """
     values = _form(query)
     files: dict[str, Upload] = {}
-    if content_type.startswith("application/json"):
-        values |= _json_body(body)
-    elif content_type.startswith("multipart/form-data"):
+    if content_type.startswith("multipart/form-data"):
         for part in _parts(content_type, body):
             name = str(part.get_param("name", "", "content-disposition"))
             content = part.get_payload(decode=True)
@@ -154,20 +152,6 @@ def _form(encoded: str) -> dict[str, str]:
         return dict(parse_qsl(encoded, keep_blank_values=True, errors="strict"))
     except UnicodeDecodeError:
         raise _not_utf8() from None
-
-
-def _json_body(body: bytes) -> dict[str, str]:
-    try:
-        given = json.loads(body or b"{}")
-    except ValueError:
-        raise BadRequestError("can't parse JSON") from None
-    if not isinstance(given, dict):
-        raise BadRequestError("object expected as parameters")
-    return {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in given.items()
-        if value is not None
-    }
 
 
 def _parts(content_type: str, body: bytes) -> list[MimePart]:

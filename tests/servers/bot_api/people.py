@@ -114,16 +114,9 @@ class Person:
             for at, file in enumerate(files)
         ]
 
-    async def share(
-        self,
-        chat: Chat,
-        content: Mapping[str, object],
-        *,
-        reply_to: Message | None = None,
-        topic: Topic | None = None,
-    ) -> Message:
+    async def share(self, chat: Chat, content: Mapping[str, object]) -> Message:
         """Send what is neither text nor file, such as `contents.location(48.1, 11.5)`."""
-        return await self._send(replace(self._message(chat, reply_to, topic), content=content))
+        return await self._send(replace(self._message(chat, None), content=content))
 
     async def edit(self, message: Message, text: str) -> Message:
         return await self._edit(replace(_seen(message), text=text, entities=_entities(text)))

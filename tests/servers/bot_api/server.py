@@ -35,17 +35,14 @@ class BotApiServer(DroppingServer):
     """Serves one bot from `start` to `stop`; also an async context manager.
 
     `faults` are the failures to come, `updates` the deliveries to the bot, `calls` its calls so
-    far. With `privacy_mode` getMe reports it, and the bot still gets all messages. With
-    `private_topics` private chats have topics.
+    far. With `privacy_mode` getMe reports it, and the bot still gets all messages.
     """
 
     def __init__(
         self,
         *,
-        port: int = 0,
         bot: User = BOT,
         privacy_mode: bool = False,
-        private_topics: bool = False,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -54,11 +51,9 @@ class BotApiServer(DroppingServer):
         self.token = f"{bot.id}:{token_urlsafe(16)}"
         self.faults = Faults()
         self.updates = Updates(account.changes, next(account.new_ids()))
-        self._world = World(
-            account, self.updates, reads_all=not privacy_mode, private_topics=private_topics
-        )
+        self._world = World(account, self.updates, reads_all=not privacy_mode)
         self._api = HttpApi(self.token, self._world, self.faults)
-        super().__init__(self._api.app(), port)
+        super().__init__(self._api.app())
         self._delivery = WebhookDelivery(account, self.updates, pace or Pace())
         self._delivering: asyncio.Task[None] | None = None
 

@@ -73,12 +73,9 @@ def reaction_shape(
 
 def entity_shape(entity: Entity) -> Shape:
     shape: Shape = {"offset": entity.offset, "length": entity.length, "type": entity.type}
-    if entity.user:
-        shape["user"] = user_shape(entity.user)
     return shape | present(
         url=entity.url,
         language=entity.language,
-        custom_emoji_id=entity.custom_emoji_id,
         unix_time=entity.unix_time,
         date_time_format=entity.date_time_format,
     )

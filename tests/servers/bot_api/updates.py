@@ -10,35 +10,7 @@ from itertools import count
 
 from tests.servers.bot_api.account import Changes
 
-_BY_DEFAULT = frozenset(
-    [
-        "business_connection",
-        "business_message",
-        "callback_query",
-        "channel_post",
-        "chat_boost",
-        "chat_join_request",
-        "chosen_inline_result",
-        "deleted_business_messages",
-        "edited_business_message",
-        "edited_channel_post",
-        "edited_message",
-        "guest_message",
-        "inline_query",
-        "managed_bot",
-        "message",
-        "my_chat_member",
-        "poll",
-        "poll_answer",
-        "pre_checkout_query",
-        "purchased_paid_media",
-        "removed_chat_boost",
-        "shipping_query",
-    ]
-)
-_ON_REQUEST_ONLY = frozenset(
-    ["chat_member", "message_reaction", "message_reaction_count", "stopped_message_generation"]
-)
+_ON_REQUEST_ONLY = frozenset({"message_reaction", "stopped_message_generation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,24 +69,18 @@ class Updates:
         self._poll = 0
         self.webhook: Webhook | None = None
         self.last_error: tuple[int, str] | None = None
-        self._allowed = _BY_DEFAULT
+        self.allowed: list[str] = []
         self._held = False
         self._scattered = False
-
-    @property
-    def allowed(self) -> list[str] | None:
-        """The kinds of update asked for, or nothing for Telegram's default."""
-        return None if self._allowed == _BY_DEFAULT else sorted(self._allowed)
 
     def allow(self, kinds: Sequence[str] | None) -> None:
         """Accept only these kinds; an empty list is the default, `None` changes nothing."""
         if kinds is not None:
-            supported = {kind.lower() for kind in kinds} & (_BY_DEFAULT | _ON_REQUEST_ONLY)
-            self._allowed = frozenset(supported) or _BY_DEFAULT
+            self.allowed = list(kinds)
 
     async def add(self, kind: str, lane: str, body: Mapping[str, object]) -> None:
         """Append an update, if the bot asked for its kind."""
-        if kind in self._allowed:
+        if kind in self.allowed or not (self.allowed or kind in _ON_REQUEST_ONLY):
             update = Update(next(self._ids), kind, lane, body)
             self.history.append(update)
             self._waiting.append(Waiting(update))
@@ -127,11 +93,8 @@ class Updates:
         return len(self._waiting)
 
     def confirm(self, offset: int) -> None:
-        """Drop updates below `offset`; a negative offset keeps only that many of the newest."""
-        if offset < 0:
-            self._waiting = self._waiting[offset:]
-        elif offset:
-            self._waiting = [w for w in self._waiting if w.owed or w.update.id >= offset]
+        """Drop updates below `offset`, which may be 0."""
+        self._waiting = [w for w in self._waiting if w.owed or w.update.id >= offset]
 
     def begin_poll(self) -> int:
         """Return the number of a new poll; it ends the one before."""

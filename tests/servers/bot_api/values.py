@@ -32,8 +32,6 @@ class Entity:
     length: int
     url: str = ""
     language: str = ""
-    custom_emoji_id: str = ""
-    user: User | None = None
     unix_time: int = 0
     date_time_format: str = ""
 

@@ -4,7 +4,7 @@ A person sees the menu of the narrowest scope that has one, and within a scope t
 language before the one without a language.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,31 +29,17 @@ class Press:
     answer: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandScope:
-    """Who sees a menu; an id that the type does not need is 0."""
-
-    type: str = "default"
-    chat_id: int = 0
-    user_id: int = 0
-
-
 class World:
     """What the methods read and change; `reads_all` is false if getMe reports privacy mode.
 
-    With `private_topics` people open topics in their private chats. `menus` are by scope and
-    language, `descriptions` by language; "" is any other language.
+    `menus` are by scope and language; "" is any other language.
     """
 
-    def __init__(
-        self, account: Account, updates: Updates, *, reads_all: bool, private_topics: bool
-    ) -> None:
+    def __init__(self, account: Account, updates: Updates, *, reads_all: bool) -> None:
         self.account = account
         self.updates = updates
         self.reads_all = reads_all
-        self.private_topics = private_topics
-        self.menus: dict[tuple[CommandScope, str], tuple[BotCommand, ...]] = {}
-        self.descriptions: dict[str, str] = {}
+        self.menus: dict[tuple[str, str], tuple[BotCommand, ...]] = {}
         self.users: dict[int, User] = {account.bot.id: account.bot}
         self.chats: dict[int, Chat] = {}
         self.files: dict[str, StoredFile] = {}
@@ -81,7 +67,6 @@ class World:
         if user.id not in self.chats:
             members = [Member(user, "member"), Member(self.account.bot, "member")]
             chat = self.chats[user.id] = Chat(self.account, user.id, "private", "", members)
-            chat.has_private_topics = self.private_topics
             chat.closed = partial(ForbiddenError, "bot can't initiate conversation with a user")
         return self.chats[user.id]
 
@@ -103,7 +88,8 @@ class World:
         return press
 
     def menu(self, person: User, chat: Chat) -> tuple[BotCommand, ...]:
-        for scope in _scopes(person, chat):
+        kind = "all_private_chats" if chat.kind == "private" else "all_group_chats"
+        for scope in (str(chat.id), kind, "default"):
             for language in (person.language_code[:2], ""):
                 if menu := self.menus.get((scope, language)):
                     return menu
@@ -128,21 +114,3 @@ class World:
     def _reaches_bot(self, message: Message) -> bool:
         member = message.chat.members.get(self.account.bot.id)
         return member is not None and member.status not in ("left", "kicked")
-
-
-def _scopes(person: User, chat: Chat) -> Iterator[CommandScope]:
-    """Yield the scopes of a person in a chat, the narrowest first."""
-    if chat.kind == "private":
-        yield CommandScope("chat", chat.id)
-        yield CommandScope("all_private_chats")
-    else:
-        member = chat.members.get(person.id)
-        is_admin = member is not None and member.is_admin
-        yield CommandScope("chat_member", chat.id, person.id)
-        if is_admin:
-            yield CommandScope("chat_administrators", chat.id)
-        yield CommandScope("chat", chat.id)
-        if is_admin:
-            yield CommandScope("all_chat_administrators")
-        yield CommandScope("all_group_chats")
-    yield CommandScope()

@@ -11,7 +11,7 @@ from bot.model.call import PromptMessage
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from tests.servers.model_api.errors import bad_request
-from tests.servers.model_api.parsing import first_wrong, parsed
+from tests.servers.model_api.parsing import first_wrong, parsed, unknown
 from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest
 from tests.servers.model_api.schemas import schema_complaint
 
@@ -132,7 +132,7 @@ def read_chat(body: bytes) -> ChatRequest:
     read = _validated(_Chat, raw)
     for name in read.model_extra or ():
         if name not in _PASSED:
-            raise bad_request(f"Unknown parameter: '{name}'.", name, "unknown_parameter")
+            raise unknown(name)
     if read.response_format:
         _check_output(read.response_format)
     choice = read.tool_choice or "auto"
@@ -208,4 +208,4 @@ def _validated(body: type[_Body], raw: dict[str, object]) -> _Body:
     try:
         return body.model_validate(raw)
     except ValidationError as error:
-        raise first_wrong(error.errors(include_url=False)[0]) from None
+        raise first_wrong(error.errors(include_url=False)) from None

@@ -1,4 +1,4 @@
-"""JSON bodies into dictionaries, and what pydantic finds wrong into api.openai.com's refusals."""
+"""JSON bodies into dictionaries, and what pydantic finds wrong into refusals that name it."""
 
 import orjson
 from pydantic_core import ErrorDetails
@@ -21,31 +21,17 @@ def parsed(body: bytes) -> dict[str, object]:
     return raw
 
 
-def first_wrong(first: ErrorDetails) -> ApiError:
-    """Return the refusal for one thing that pydantic found wrong."""
-    param = spelled(first["loc"])
-    match first["type"]:
-        case "missing":
-            message, code = f"Missing required parameter: '{param}'.", "missing_required_parameter"
-        case "extra_forbidden":
-            message, code = f"Unknown parameter: '{param}'.", "unknown_parameter"
-        case "literal_error":
-            expected = first["ctx"]["expected"]
-            message = f"Invalid value: '{first['input']}'. Supported values are: {expected}."
-            code = "invalid_value"
-        case "too_short":
-            message, code = f"Invalid '{param}': empty array.", "empty_array"
-        case "too_long":
-            message, code = f"Invalid '{param}': array too long.", "array_above_max_length"
-        case "string_too_long":
-            message, code = f"Invalid '{param}': string too long.", "string_above_max_length"
-        case "string_pattern_mismatch":
-            pattern = first["ctx"]["pattern"]
-            message = f"Invalid '{param}': string does not match pattern '{pattern}'."
-            code = "invalid_value"
-        case _:
-            message, code = f"Invalid value for '{param}': {first['msg']}.", "invalid_type"
-    return bad_request(message, param, code)
+def first_wrong(errors: list[ErrorDetails]) -> ApiError:
+    """Return the refusal for the first thing that pydantic found wrong."""
+    param = spelled(errors[0]["loc"])
+    if errors[0]["type"] == "extra_forbidden":
+        return unknown(param)
+    return bad_request(f"Invalid value for '{param}': {errors[0]['msg']}.", param, "invalid_value")
+
+
+def unknown(param: str) -> ApiError:
+    """Return the refusal for a parameter that the API does not have."""
+    return bad_request(f"Unknown parameter: '{param}'.", param, "unknown_parameter")
 
 
 def spelled(loc: tuple[int | str, ...]) -> str:

@@ -179,12 +179,10 @@ def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
     if chat.response_format not in {"text", *dialect.response_formats}:
         # The text of DeepSeek, which supports JSON mode only
         raise bad_request("This response_format type is unavailable now")
+    _check_parameters(chat)
+    _check_tool_results(chat.messages)
     if chat.api == "responses":
         check_responses(chat, dialect.server)
-    else:
-        _check_parameters(chat)
-        _check_format(chat)
-        _check_tool_results(chat.messages)
     if dialect.strict_templates:
         _check_template(chat.messages)
     if dialect.reads_arguments:
@@ -207,26 +205,17 @@ def _check_parameters(chat: ChatRequest) -> None:
     if len(set(names)) < len(names):
         raise bad_request("Tool names must be unique.", "tools")
     for name in ("tool_choice", "parallel_tool_calls"):
-        if not names and chat.raw.get(name) is not None:
-            message = f"'{name}' is only allowed when 'tools' are specified."
-            raise bad_request(f"Invalid value for '{name}': {message}", name)
+        if not names and chat.api == "chat" and chat.raw.get(name) is not None:
+            raise bad_request(f"'{name}' is only allowed with tools.", name)
     if chat.tool_choice not in ("auto", "none", "required", *names):
-        message = f"Tool choice '{chat.tool_choice}' not found in 'tools' parameter."
-        raise bad_request(message, "tool_choice")
+        raise bad_request(f"Tool choice '{chat.tool_choice}' not found in tools.", "tool_choice")
     if not chat.stream and chat.raw.get("stream_options") is not None:
-        message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
-        raise bad_request(message, "stream_options")
-
-
-def _check_format(chat: ChatRequest) -> None:
+        raise bad_request("'stream_options' is only allowed with 'stream'.", "stream_options")
     if chat.response_format == "json_object" and not any(
         "json" in message.content.lower() for message in chat.messages
     ):
-        raise bad_request(
-            "'messages' must contain the word 'json' in some form, to use 'response_format' of "
-            "type 'json_object'.",
-            "messages",
-        )
+        message = "To use JSON mode, the messages must contain the word 'json' in some form."
+        raise bad_request(message, "messages")
 
 
 def _check_tool_results(messages: Sequence[PromptMessage]) -> None:
@@ -237,17 +226,10 @@ def _check_tool_results(messages: Sequence[PromptMessage]) -> None:
             _check_answered(waiting)
             waiting = {call.id for call in message.tool_calls} or None
         elif waiting is None:
-            raise bad_request(
-                "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
-                "message with 'tool_calls'.",
-                f"messages[{at}].role",
-            )
+            raise bad_request("A result must follow its calls.", f"messages[{at}].role")
         elif message.tool_call_id not in waiting:
-            raise bad_request(
-                f"Invalid parameter: 'tool_call_id' of '{message.tool_call_id}' not found in "
-                "'tool_calls' of previous message.",
-                f"messages[{at}].tool_call_id",
-            )
+            text = f"The call '{message.tool_call_id}' is not in the previous message."
+            raise bad_request(text, f"messages[{at}].tool_call_id")
         else:
             waiting.remove(message.tool_call_id)
     _check_answered(waiting)
@@ -255,12 +237,7 @@ def _check_tool_results(messages: Sequence[PromptMessage]) -> None:
 
 def _check_answered(waiting: Collection[str] | None) -> None:
     if waiting:
-        raise bad_request(
-            "An assistant message with 'tool_calls' must be followed by tool messages responding "
-            "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
-            + ", ".join(sorted(waiting)),
-            "messages",
-        )
+        raise bad_request(f"Calls without results: {', '.join(sorted(waiting))}.", "messages")
 
 
 def _check_template(messages: Sequence[PromptMessage]) -> None:
@@ -270,11 +247,7 @@ def _check_template(messages: Sequence[PromptMessage]) -> None:
         raise bad_request("System message must be at the beginning.", "messages")
     spoken = [message.role for message in talk if message.role != "tool" and not message.tool_calls]
     if not spoken or any(map(ne, spoken, cycle(("user", "assistant")))):
-        raise bad_request(
-            "After the optional system message, conversation roles must alternate "
-            "user/assistant/user/assistant/...",
-            "messages",
-        )
+        raise bad_request("After a system message roles must alternate.", "messages")
     if messages[-1].role == "assistant":
         raise bad_request("Expected last role User or Tool but got assistant.", "messages")
 

@@ -1,86 +1,48 @@
 """What api.openai.com demands of a JSON schema, for tools and for structured output."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
-
 _NOT_STRICT = frozenset(
-    {
-        "allOf",
-        "contains",
-        "default",
-        "dependentRequired",
-        "dependentSchemas",
-        "else",
-        "if",
-        "not",
-        "oneOf",
-        "patternProperties",
-        "prefixItems",
-        "propertyNames",
-        "then",
-        "unevaluatedProperties",
-        "uniqueItems",
-    }
+    """
+    allOf contains default dependentRequired dependentSchemas else if not oneOf patternProperties
+    prefixItems propertyNames then unevaluatedProperties uniqueItems
+    """.split()  # noqa: SIM905 - a list of quoted names is harder to read
 )
 """Keywords that strict mode does not know."""
-
-Path = tuple[str, ...]
 
 
 def schema_complaint(schema: object, *, strict: bool) -> str:
     """Return what is wrong with a schema whose root must be an object; empty when nothing is."""
-    kind = schema.get("type") if isinstance(schema, Mapping) else None
-    if kind != "object":
-        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
-    return next(_complaints(schema, (), strict=strict), "")
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        return "the root must be an object"
+    return next(_complaints(schema, strict=strict), "")
 
 
-def _complaints(schema: object, path: Path, *, strict: bool) -> Iterator[str]:
+def _complaints(schema: object, *, strict: bool) -> Iterator[str]:
     """Walk a schema and what it contains, outermost first."""
-    where = f"In context={path}, "
     if not isinstance(schema, Mapping):
-        yield f"{where}{schema!r} is not of type 'object', 'boolean'."
+        yield f"{schema!r} is no schema"
         return
-    kinds = schema.get("type", [])
+    kinds, properties = schema.get("type", []), schema.get("properties", {})
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if not isinstance(kinds, list) or not _TYPES.issuperset(kinds):
-        yield f"{where}{schema['type']!r} is not valid under any of the given schemas."
+        yield f"{kinds!r} is no type"
+        return
+    if not isinstance(properties, Mapping):
+        yield "'properties' must be an object"
         return
     if "array" in kinds and "items" not in schema:
-        yield f"{where}array schema missing items."
-    properties = schema.get("properties", {})
-    if not isinstance(properties, Mapping):
-        yield f"{where}'properties' must be an object."
-        return
+        yield "an array needs items"
     if strict:
-        yield from _strict_complaints(schema, where)
-    for name, inner in properties.items():
-        yield from _complaints(inner, (*path, "properties", name), strict=strict)
-    if "items" in schema:
-        yield from _complaints(schema["items"], (*path, "items"), strict=strict)
-    for at, inner in enumerate(schema.get("anyOf", ())):
-        yield from _complaints(inner, (*path, "anyOf", str(at)), strict=strict)
-    for name, inner in schema.get("$defs", {}).items():
-        yield from _complaints(inner, ("$defs", name), strict=strict)
-
-
-def _strict_complaints(schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    for name in sorted(_NOT_STRICT & schema.keys()):
-        yield f"{where}'{name}' is not permitted."
-    if schema.keys().isdisjoint({"type", "anyOf", "$ref"}):
-        yield f"{where}schema must have a 'type' key."
-    if "object" in (schema.get("type") or ""):
-        yield from _open_complaints(schema, where)
-
-
-def _open_complaints(schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    if schema.get("additionalProperties") is not False:
-        yield f"{where}'additionalProperties' is required to be supplied and to be false."
-    required = schema.get("required")
-    if not isinstance(required, list) or set(required) != schema.get("properties", {}).keys():
-        yield (
-            f"{where}'required' is required to be supplied and to be an array including every key "
-            "in properties."
-        )
+        for name in sorted(_NOT_STRICT & schema.keys()):
+            yield f"'{name}' is not permitted"
+        if schema.keys().isdisjoint({"type", "anyOf", "$ref"}):
+            yield "a type is needed"
+        required = schema.get("required")
+        is_closed = isinstance(required, list) and set(required) == properties.keys()
+        if "object" in kinds and not (is_closed and schema.get("additionalProperties") is False):
+            yield "an object must be closed and require all its properties"
+    inner = [*properties.values(), *schema.get("anyOf", ()), *schema.get("$defs", {}).values()]
+    for each in (*inner, schema["items"]) if "items" in schema else inner:
+        yield from _complaints(each, strict=strict)

@@ -82,7 +82,7 @@ class ModelApiServer(DroppingServer):
     `dialect` and `responder` may be exchanged while it runs; `faults` is added to at any time.
     """
 
-    def __init__(self, responder: Responder, port: int = 0, dialect: Dialect | None = None) -> None:
+    def __init__(self, responder: Responder, dialect: Dialect | None = None) -> None:
         self.responder = responder
         self.dialect = dialect or Dialect()
         self.faults = Faults()
@@ -97,7 +97,7 @@ class ModelApiServer(DroppingServer):
             self._route("GET", "/v1/models", self._models),
         ]
         handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
-        super().__init__(Starlette(routes=routes, exception_handlers=handlers), port)
+        super().__init__(Starlette(routes=routes, exception_handlers=handlers))
 
     @property
     def base_url(self) -> str:

@@ -40,7 +40,7 @@ async def send_voice(world: World, given: Parameters) -> object:
 async def _send(
     world: World, given: Parameters, name: MediaKind, kind: MediaKind | None = None
 ) -> object:
-    caption = read_caption(given, world.users)
+    caption = read_caption(given)
     message = addressed(world, given)
     media = Media(kind or name, _file_of(world, given, name))
     return await send(world, replace(message, media=media), caption)

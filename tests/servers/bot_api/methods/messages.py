@@ -1,8 +1,9 @@
 """Sending, editing and deleting messages, with all of Telegram's refusals."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+
+from telegram.constants import ChatAction
 
 from tests.servers.bot_api.chats import Chat, DraftMessage, Message
 from tests.servers.bot_api.contents import find_quote
@@ -11,7 +12,7 @@ from tests.servers.bot_api.formatting import read_caption, read_quote, read_text
 from tests.servers.bot_api.keyboards import read_keyboard
 from tests.servers.bot_api.parameters import Fields, Parameters
 from tests.servers.bot_api.shapes import message_shape
-from tests.servers.bot_api.values import FormattedText, Quote, User, utf16_length
+from tests.servers.bot_api.values import FormattedText, Quote, utf16_length
 from tests.servers.bot_api.world import World
 
 _MAX_ANSWER_LENGTH = 200
@@ -19,23 +20,11 @@ _MAX_QUOTE_UTF16 = 1024
 _MAX_RICH_CHARS = 32_768
 _DELETABLE_S = 48 * 60 * 60
 _GENERAL_TOPIC = 1
-_ACTIONS = {
-    "choose_sticker",
-    "find_location",
-    "record_video",
-    "record_video_note",
-    "record_voice",
-    "typing",
-    "upload_document",
-    "upload_photo",
-    "upload_video",
-    "upload_video_note",
-    "upload_voice",
-}
+_ACTIONS = frozenset(action.value for action in ChatAction)
 
 
 async def send_message(world: World, given: Parameters) -> object:
-    text = read_text(given, world.users, may_be_empty=False)
+    text = read_text(given, may_be_empty=False)
     message = addressed(world, given)
     return await send(world, message, text)
 
@@ -54,7 +43,7 @@ async def send_rich_message(world: World, given: Parameters) -> object:
 
 async def send_message_draft(world: World, given: Parameters) -> object:
     """Show a draft to a person; only private chats have drafts."""
-    text = read_text(given, world.users, may_be_empty=True)
+    text = read_text(given, may_be_empty=True)
     chat = world.open_chat(given.text("chat_id"))
     if chat.kind != "private":
         raise BadRequestError("TEXTDRAFT_PEER_INVALID")
@@ -79,7 +68,7 @@ async def send_chat_action(world: World, given: Parameters) -> object:
 
 
 async def edit_message_text(world: World, given: Parameters) -> object:
-    text = read_text(given, world.users, may_be_empty=False)
+    text = read_text(given, may_be_empty=False)
     keyboard = read_keyboard(given)
     message = own_message(world, given)
     if message.media:
@@ -109,7 +98,7 @@ async def copy_message(world: World, given: Parameters) -> object:
         raise BadRequestError("message can't be copied")
     text = FormattedText(message.text, message.entities)
     if message.media and "caption" in given.values:
-        text = read_caption(given, world.users)
+        text = read_caption(given)
     copied = replace(addressed(world, given), media=message.media, content=message.content)
     sent = await send(world, copied, text)
     return {"message_id": sent["message_id"]}
@@ -160,7 +149,7 @@ def addressed(world: World, given: Parameters) -> Message:
     chat = world.open_chat(given.text("chat_id"))
     topic_id = _topic_id(chat, given)
     message = Message(chat, world.account.bot, keyboard=keyboard, topic_id=topic_id)
-    return _replying(message, given, world.users)
+    return _replying(message, given)
 
 
 def _topic_id(chat: Chat, given: Parameters) -> int:
@@ -173,7 +162,7 @@ def _topic_id(chat: Chat, given: Parameters) -> int:
     return topic_id
 
 
-def _replying(message: Message, given: Parameters, users: Mapping[int, User]) -> Message:
+def _replying(message: Message, given: Parameters) -> Message:
     """Return the message as a reply, in the topic of the message that it replies to."""
     reply = given.fields("reply_parameters", "reply parameters")
     if reply is None or not reply.values:
@@ -186,13 +175,11 @@ def _replying(message: Message, given: Parameters, users: Mapping[int, User]) ->
             raise BadRequestError("message to be replied not found")
         return message
     topic_id = message.topic_id or replied.topic_id
-    return replace(
-        message, topic_id=topic_id, reply_to=replied, quote=_quote(replied, reply, users)
-    )
+    return replace(message, topic_id=topic_id, reply_to=replied, quote=_quote(replied, reply))
 
 
-def _quote(replied: Message, reply: Fields, users: Mapping[int, User]) -> Quote | None:
-    wanted = read_quote(reply, users)
+def _quote(replied: Message, reply: Fields) -> Quote | None:
+    wanted = read_quote(reply)
     if not wanted.text:
         return None
     quote = find_quote(replied, wanted.text, wanted.entities)
