@@ -19,9 +19,9 @@ from tests.acceptance.rig import Rig
 _TTL_S = 86_400
 
 
-async def plant(rig: Rig, scope: Scope, *parts: ScopeEntry | Field, redis: str = "") -> None:
+async def plant(rig: Rig, scope: Scope, *parts: ScopeEntry | Field) -> None:
     """Write entries and fields into a scope of the bot."""
-    async with _scopes(rig, redis) as scopes:
+    async with _scopes(rig) as scopes:
         scope_memory = await scopes.read(scope)
         entries = [part for part in parts if isinstance(part, ScopeEntry)]
         fields = [part for part in parts if isinstance(part, Field)]
@@ -29,7 +29,7 @@ async def plant(rig: Rig, scope: Scope, *parts: ScopeEntry | Field, redis: str =
 
 
 async def stored_memory(rig: Rig, scope: Scope) -> ScopeMemory:
-    async with _scopes(rig, "") as scopes:
+    async with _scopes(rig) as scopes:
         return await scopes.read(scope)
 
 
@@ -44,8 +44,8 @@ def synopsis(text: str, seqs: tuple[int, int], here: Scope) -> Synopsis:
 
 
 @asynccontextmanager
-async def _scopes(rig: Rig, redis: str) -> AsyncIterator[Scopes]:
-    client = await RedisClient.open(redis or rig.environment["REDIS_URL"])
+async def _scopes(rig: Rig) -> AsyncIterator[Scopes]:
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
     store = Store(client, rig.keys, Scripts(client), asyncio.Event(), _TTL_S)
     yield Scopes(store, QuestionVectors(None), max_bytes=1_000_000)
     await client.close()

@@ -82,13 +82,13 @@ class BotProcess:
             limit=2**22,
         )
 
-    async def stop(self, *, within_s: float = 60) -> int:
+    async def stop(self) -> int:
         """End the bot as a platform does; return its exit status."""
-        return await self._end(signal.SIGTERM, within_s)
+        return await self._end(signal.SIGTERM)
 
     async def kill(self) -> None:
         """End the bot as a crash does."""
-        await self._end(signal.SIGKILL, 60)
+        await self._end(signal.SIGKILL)
 
     def hang_up(self) -> None:
         """Send the signal at which servers read their settings again."""
@@ -140,12 +140,12 @@ class BotProcess:
             secret = self._environment[name]
             assert not secret or secret not in text
 
-    async def _end(self, number: signal.Signals, within_s: float) -> int:
+    async def _end(self, number: signal.Signals) -> int:
         if self._process is None or self._process.returncode is not None:
             return self._process.returncode or 0 if self._process else 0
         self._signal(number)
         try:
-            return await self.exit_status(within_s)
+            return await self.exit_status(60)
         except TimeoutError:
             # A process that is left alive would keep the event loop of its test from closing.
             self._signal(signal.SIGKILL)

@@ -48,14 +48,11 @@ def ways_in(language: str, *ways: str) -> str:
     return sentence_in(language, "start.ways", ways=said)
 
 
-def help_in_private(*, operator: bool = False, has_operators: bool = False) -> str:
-    """Return what /help answers in a private chat to an operator, or to somebody else."""
-    unused = {"back"} | ({"mute"} - {"mute" * (operator or has_operators)})
+def help_in_private() -> str:
+    """Return what /help answers in a private chat of a bot without operators."""
+    unused = {"back", "mute"}
     how = f"{sentence('help.private')} {ways_in('en')} {sentence('help.ways')}"
-    texts = _listed([each for each in IN_PRIVATE if each not in unused], how)
-    if operator:
-        texts += [sentence("help.operators"), _lines(OF_OPERATORS)]
-    return "\n\n".join(texts)
+    return "\n\n".join(_listed([each for each in IN_PRIVATE if each not in unused], how))
 
 
 def help_in_group() -> str:

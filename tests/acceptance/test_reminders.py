@@ -49,12 +49,10 @@ def remind(text: str, **when: object) -> ToolCall:
     return tool_call("set_reminder", text=text, **when)
 
 
-async def reminders_of(rig: Rig, chat: Chat, topic: int = 0) -> Mapping[bytes, bytes]:
+async def reminders_of(rig: Rig, chat: Chat) -> Mapping[bytes, bytes]:
     """Return what is stored of the reminders of a conversation."""
-    keys = rig.keys
-    stored: Mapping[bytes, bytes] = await rig.redis(
-        "HGETALL", keys.scope(Scope.of_chat(chat.id, topic)).work
-    )
+    name = rig.keys.scope(Scope.of_chat(chat.id)).work
+    stored: Mapping[bytes, bytes] = await rig.redis("HGETALL", name)
     return stored
 
 
@@ -79,8 +77,8 @@ async def closed(rig: Rig, count: int) -> None:
     await rig.bot.wait_until(has_closed)
 
 
-def said_of(key: str, text: str, when: str = NINE_IN_WORDS, unix: int = NINE) -> str:
-    return sentence(f"reminders.{key}", text=text, when=when, unix=unix)
+def said_of(key: str, text: str) -> str:
+    return sentence(f"reminders.{key}", text=text, when=NINE_IN_WORDS, unix=NINE)
 
 
 def asked_of(text: str) -> str:

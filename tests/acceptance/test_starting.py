@@ -1,7 +1,6 @@
 """A bot that cannot start says why in one line without secrets and exits with 1 (A23)."""
 
 import asyncio
-import socket
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: 
     ("settings", "reason", "advice"),
     [
         ({"telegram_bot_token": "123456:wrong-secret"}, "BadToken", "TELEGRAM_BOT_TOKEN"),
-        ({"redis_url": f"redis://127.0.0.1:{free_port()}"}, "StoreUnavailable", "REDIS_URL"),
+        ({"redis_url": "redis://127.0.0.1:1"}, "StoreUnavailable", "REDIS_URL"),
         (
             {"redis_url": "", "data_dir": "/dev/null/data"},
             "EmbeddedUnwritable",
@@ -57,18 +56,6 @@ async def test_the_reason_for_an_impossible_start_is_shown(
     await bot.start(until="cannot start")
     refused = await bot.wait_for_log("cannot start")
     assert (refused["reason"], advice in refused.get("advice", "")) == (reason, True)
-    assert await bot.exit_status() == 1
-
-
-async def test_a_port_in_use_is_named_with_a_command_that_helps(webhook_rig: Rig) -> None:
-    with socket.socket() as taken:
-        taken.bind(("0.0.0.0", 0))
-        taken.listen()
-        bot = webhook_rig.another_bot(port=taken.getsockname()[1])
-        await bot.start(until="cannot start")
-        refused = await bot.wait_for_log("cannot start")
-    assert refused["reason"] == "PortUnavailable"
-    assert "PORT=8081 make run" in refused["advice"]
     assert await bot.exit_status() == 1
 
 
