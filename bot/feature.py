@@ -28,8 +28,9 @@ from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import AnswerStep, FileFetcher
+from bot.turn.notes import Finish, Note
 from bot.turn.observers import Watcher
-from bot.turn.outbox import Finish, Note, Outbox
+from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.typing_indicator import DraftOf, TypingIndicator
 from config.settings import Settings
@@ -94,9 +95,7 @@ class Services:
     works: bool = True  # whether this process runs turns and learns
     closing: ExitStack = field(default_factory=ExitStack)  # closes at the end what is entered
     replaced: Replacements = Replacements()  # what all features of the operator replace
-    features: "list[Feature]" = field(
-        default_factory=list
-    )  # all that are on; empty while they are made
+    features: "list[Feature]" = field(default_factory=list)  # that are on; filled when all are made
 
     @classmethod
     def of(

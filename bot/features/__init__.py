@@ -33,7 +33,7 @@ class Listed:
     is_on: Callable[[Any], object] = lambda _: True
 
 
-FEATURES = (
+OUR_FEATURES = (
     Listed("check", lambda _: False),  # only a command of the command line
     Listed("memory_page"),
     Listed("recall"),
@@ -99,7 +99,7 @@ def import_all(paths: Sequence[str] = ()) -> None:
 
 def _modules(name: str) -> list[Any]:
     """Import the modules of this name that our features have."""
-    paths = (f"{__name__}.{each.name}.{name}" for each in FEATURES)
+    paths = (f"{__name__}.{each.name}.{name}" for each in OUR_FEATURES)
     return [import_module(path) for path in paths if find_spec(path)]
 
 
@@ -111,7 +111,7 @@ async def open_features(services: Services) -> Sequence[Feature]:
     settings = services.settings
     theirs = [await _feature_at(path, services) for path in settings.features]
     services = replace(services, replaced=replaced_by(theirs))
-    on = [each.name for each in FEATURES if each.is_on(settings)]
+    on = [each.name for each in OUR_FEATURES if each.is_on(settings)]
     modules = [import_module(f"{__name__}.{name}.feature") for name in on]
     made = [module.feature(services) for module in modules]
     ours = [await each if isawaitable(each) else each for each in made]

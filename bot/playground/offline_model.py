@@ -28,7 +28,7 @@ from bot.playground.offline_words import (
     readable,
 )
 from bot.telegram.edits import PHOTO_MARK
-from bot.turn.outbox import QUESTION_ALONE
+from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture

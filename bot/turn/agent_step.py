@@ -17,8 +17,9 @@ from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
 from bot.reply.split import said_with, with_attached, with_line
 from bot.turn.load import ContextLoader
+from bot.turn.notes import QUESTION_ALONE, Finish, Note
 from bot.turn.observers import AgentRan, Observer, StepBegan
-from bot.turn.outbox import QUESTION_ALONE, Finish, Note, Outbox
+from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from bot.turn.tool_questions import AgreedRun, question_text, with_question
 from bot.turn.typing_indicator import TypingIndicator

@@ -1,10 +1,8 @@
 """The outbox of a turn: its reply as stored in Redis before the first part is sent.
 
-From then on the model is never asked again for this turn, whichever worker finishes it. Before,
-features may add something below an answer: lines, questions with buttons, and corrections.
+From then on the model is never asked again for this turn, whichever worker finishes it.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -15,7 +13,6 @@ from bot.reply.parts import Part, contents_of, from_json, to_json
 from bot.reply.split import without_file
 from bot.telegram.chat import Destination
 from bot.turn.request import Request
-from memory.behaviors.context import AgentContext
 from memory.queue.stored_version import stamped, unstamped
 
 _END = b"\n"
@@ -84,27 +81,3 @@ class Outbox:
 def notice(request: Request, sentences: Sentences, key: str, **values: object) -> Outbox:
     """Return an outbox that says a sentence instead of an answer."""
     return Outbox(request.to, sentences.say(request.language, key, **values))
-
-
-QUESTION_ALONE = "…"
-"""What a model answers if it has nothing to add to a question by buttons."""
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """What one note adds to an answer."""
-
-    lines: tuple[Part, ...] = ()  # joined to the last part of the answer
-    questions: tuple[Part, ...] = ()  # messages of their own, behind it
-    correction: Part | None = None  # says that a claim of the answer is not so; the last is shown
-    codes: tuple[str, ...] = ()  # kept beside the answer (`Message.used`) if none was corrected
-
-
-Note = Callable[[Request, AgentContext, str], Awaitable[Below]]
-"""Looks at a run and at the text of its answer; raises `StoreError`.
-
-Where a note asks something, the person may decline, so nothing that tools did is learned then.
-"""
-
-Finish = Callable[[Request, Outbox], Awaitable[Outbox]]
-"""Changes an answer of the agent before it is stored; raises nothing."""

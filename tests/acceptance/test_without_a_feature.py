@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.features import FEATURES
+from bot.features import OUR_FEATURES
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.memory_model import main_requests, remember_with
@@ -31,7 +31,7 @@ def without(name: str, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [each.name for each in FEATURES])
+@pytest.mark.parametrize("name", [each.name for each in OUR_FEATURES])
 async def test_the_bot_remembers_and_forgets_without(
     webhook_rig: Rig, tmp_path: Path, name: str
 ) -> None:

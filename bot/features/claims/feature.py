@@ -8,8 +8,7 @@ from pathlib import Path
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.claims.later import NOTHING_KEPT, FalseClaims
-from bot.turn.claims import called, patterns_in, says_any
-from bot.turn.outbox import Below
+from bot.turn.notes import Below, called, patterns_in, says_any
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_mode import LearningModes

@@ -7,7 +7,7 @@ from typing import Self
 from bot.commands.mute import mutes
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.turn.outbox import Below
+from bot.turn.notes import Below
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.message import Message

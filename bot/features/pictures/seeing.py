@@ -14,7 +14,7 @@ from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
 from bot.telegram.message_content import HEIC_TYPES
 from bot.telegram.updates import SentFile
 from bot.turn.answer import download, read_media
-from bot.turn.outbox import Below
+from bot.turn.notes import Below
 from bot.turn.permits import MAX_PICTURES
 from bot.turn.request import Request, with_words
 from memory.behaviors.context import AgentContext

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from bot.commands.sentences import Sentences
 from bot.features.reminders.tools import KIND
-from bot.turn.claims import called, patterns_in, says_any
-from bot.turn.outbox import Below
+from bot.turn.notes import Below, called, patterns_in, says_any
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.work.item import WorkItem

@@ -14,7 +14,8 @@ from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.split import with_line
 from bot.telegram.chat import Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
-from bot.turn.outbox import QUESTION_ALONE, Below, Outbox
+from bot.turn.notes import QUESTION_ALONE, Below
+from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.erasure.questions import NotConfirmed

@@ -18,8 +18,7 @@ from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_m
 from bot.reply.parts import Button, Part
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress
-from bot.turn.claims import called
-from bot.turn.outbox import Below
+from bot.turn.notes import Below, called
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.behaviors.trust import DOCUMENTS_HEADING

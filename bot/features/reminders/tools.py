@@ -15,7 +15,7 @@ from pydantic import Field
 
 from bot.features.reminders.own_words import is_named, is_own_wish
 from bot.features.reminders.time_zone import TimeZones, find_named_zone, zone_of_shared
-from bot.turn.outbox import QUESTION_ALONE
+from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.tool import Arguments, Tool, ToolError

@@ -16,7 +16,7 @@ from bot.model.call import PromptMessage, watching
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
 from bot.playground.offline_senses import OfflineServer
-from bot.turn.outbox import QUESTION_ALONE
+from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture

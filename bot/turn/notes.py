@@ -1,4 +1,4 @@
-"""What features share that correct a claim of an answer: patterns of sentences, and the calls made.
+"""What features add below an answer: lines, questions with buttons, and corrections of its claims.
 
 If in doubt, no claim is found: questions, quoted lines, and sentences that match `unless` of the
 patterns, such as a condition or a negation, are passed over.
@@ -6,10 +6,37 @@ patterns, such as a condition or a negation, are passed over.
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from bot.reply.parts import Part
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
+
+QUESTION_ALONE = "…"
+"""What a model answers if it has nothing to add to a question by buttons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What one note adds to an answer."""
+
+    lines: tuple[Part, ...] = ()  # joined to the last part of the answer
+    questions: tuple[Part, ...] = ()  # messages of their own, behind it
+    correction: Part | None = None  # says that a claim of the answer is not so; the last is shown
+    codes: tuple[str, ...] = ()  # kept beside the answer (`Message.used`) if none was corrected
+
+
+Note = Callable[[Request, AgentContext, str], Awaitable[Below]]
+"""Looks at a run and at the text of its answer; raises `StoreError`.
+
+Where a note asks something, the person may decline, so nothing that tools did is learned then.
+"""
+
+Finish = Callable[[Request, Outbox], Awaitable[Outbox]]
+"""Changes an answer of the agent before it is stored; raises nothing."""
 
 _MAX_CHARS = 8_000
 
