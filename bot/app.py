@@ -4,20 +4,27 @@ Only this file and the files beside it know how the parts fit together.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import structlog
-from starlette.routing import BaseRoute
 
-from bot.assistant import Assistant, assistant_of, bot_id_of
-from bot.behaviors import behaviors_of, learning_config
-from bot.command_set import CommandSet, build_commands
+from bot.assistant import (
+    Assistant,
+    CommandSet,
+    assistant_of,
+    behaviors_of,
+    bot_id_of,
+    build_commands,
+    deliverer_of,
+    learning_config,
+    turn_worker,
+)
 from bot.commands.buttons import Buttons
-from bot.commands.erasing import Deleting, Receipts, all_in_order
+from bot.commands.erasing import Receipts, all_in_order
 from bot.commands.general import descriptions, menus
 from bot.commands.immediate import ImmediateActions
 from bot.commands.sentences import Sentences
@@ -43,6 +50,7 @@ from bot.runtime.process import (
 )
 from bot.runtime.reloading import Reloading
 from bot.runtime.web import WebServer, health_routes
+from bot.runtime.work import WorkLoop
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import TelegramHealth
@@ -62,7 +70,6 @@ from bot.turn.observers import (
     UpdateHandled,
     all_of,
 )
-from bot.turns import TurnBuilder
 from config.settings import Settings
 from memory.memory import Memory
 from memory.store.embedded import keep_clean
@@ -131,16 +138,13 @@ class App:
         outside: Outside = Outside(),
     ) -> None:
         self._settings = settings
-        self._token = secret_of(settings.telegram_bot_token) or ""
         self._redis = redis
         self._duty = duty
-        self._observer = outside.observer
         self._outside = outside
-        self._observe: Observer = lambda _: None
-        self._name_of = partial(short_name, self._token)
+        self._observers: list[Observer] = []  # filled when the features are made
+        self._observe: Observer = all_of(self._observers)
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
-        self._sentences = Sentences(self._catalogue, settings.timezone)
         self._intake: Intake | None = None
         self._me: BotIdentity | None = None
         self._webhook = webhook_of(settings) if duty.takes_in else None
@@ -152,57 +156,53 @@ class App:
         Raise an error that prevents the start: `StoreError`, `BadToken`, `WebhookTaken`,
         `PortUnavailable`, `UnusableSystemPrompt`, `UnusableClass`.
         """
-        settings, bot_id = self._settings, bot_id_of(self._settings)
+        settings, outside = self._settings, self._outside
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(self._redis, settings))
             await refuse_unfit(store, self._redis)
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
-            steps: list[Observer] = []  # filled below, when the features are made
-            calls: list[ModelObserver] = []
-            self._observe = all_of(steps)
+            calls: list[ModelObserver] = []  # filled below, when the features are made
             observers = [all_of(calls), recorder.model_called]
-            models = await stack.enter_async_context(self._outside.models(settings, observers))
-            memory = Memory(store, bot_id, tokens, models.embedder, memory_options(settings))
+            models = await stack.enter_async_context(outside.models(settings, observers))
+            options, bot_id = memory_options(settings), bot_id_of(settings)
+            memory = Memory(store, bot_id, tokens, models.embedder, options)
             await memory.take_layout()
             await stack.enter_async_context(recorder.writing(memory.usage))
-            opened = self._outside.telegram(settings, memory, self._health)
+            opened = outside.telegram(settings, memory, self._health)
             telegram = await stack.enter_async_context(opened)
-            chat = telegram.chat
             learned: list[AfterLearning] = []
             learner = BackgroundLearner(memory.learn, learned, self._observe)
+            sentences = Sentences(self._catalogue, settings.timezone)
             services = replace(
-                Services.of(settings, memory, chat, self._sentences, models),
+                Services.of(settings, memory, telegram.chat, sentences, models),
                 learn=learner.learn,
                 me=self._account,
-                name_of=self._name_of,
+                name_of=partial(short_name, secret_of(settings.telegram_bot_token) or ""),
                 takes_in=self._duty.takes_in,
                 works=self._duty.works,
                 closing=stack.enter_context(ExitStack()),
             )
             features = await open_features(services)
-            memory.exporter.parts += [part for each in features for part in each.exports]
-            memory.jobs.forgets += [forget for each in features for forget in each.forgets]
-            learned += [after for each in features for after in each.learned]
-            watchers = [watcher for each in features for watcher in each.watchers]
-            steps += [each.observe for each in watchers]
-            calls += [each.model_called for each in watchers]
+            for each in features:
+                memory.exporter.parts += each.exports
+                memory.jobs.forgets += each.forgets
+                learned += each.learned
+                self._observers += [watcher.observe for watcher in each.watchers]
+                calls += [watcher.model_called for watcher in each.watchers]
+            self._observers += [outside.observer] if outside.observer else []
             behaviors = behaviors_of(
-                settings, memory, models.internal, features, self._domain_refused
+                settings, memory, models.internal, features, self._note_refused_fields
             )
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
-            routes = [route for each in features for route in each.routes]
-            await stack.enter_async_context(self._web(memory, routes).serving())
+            await stack.enter_async_context(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))
-            if not await is_done_before(stopping, started):
-                return
-            self._me = started.result()
-            erasing = [hook for each in features for hook in each.erasing]
-            deleting = all_in_order([behaviors.on_conversation_deleting, *erasing])
-            async with self._serving(services, telegram, assistant, deleting, learner):
-                await stopping.wait()
-                log.info("stopping")
+            if await is_done_before(stopping, started):
+                self._me = started.result()
+                async with self._serving(services, telegram, assistant, learner):
+                    await stopping.wait()
+                    log.info("stopping")
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
         """Take an update in; raise `NotAccepted` while the bot does not know its own identity."""
@@ -216,7 +216,7 @@ class App:
         finally:
             self._observe(UpdateHandled(outcome))
 
-    def _domain_refused(self, source: str) -> None:
+    def _note_refused_fields(self, source: str) -> None:
         self._observe(FieldsRefused(source))
 
     def _account(self) -> BotIdentity:
@@ -230,32 +230,32 @@ class App:
         services: Services,
         telegram: Telegram,
         assistant: Assistant,
-        deleting: Deleting,
         learner: BackgroundLearner,
     ) -> AsyncIterator[None]:
         """Answer people while the block lasts."""
-        settings, sentences, memory = self._settings, self._sentences, services.memory
-        chat = telegram.chat
+        settings, sentences, memory = self._settings, services.sentences, services.memory
+        chat, features, observe = services.chat, services.features, self._observe
         # The playground has settings of its own, which no file changes.
-        env_file = ".env" if self._observer is None else ""
+        env_file = "" if self._outside.observer else ".env"
         reloading = Reloading(settings, memory, assistant.use_system_prompt, env_file)
+        erasing = [hook for each in features for hook in each.erasing]
+        deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
         commands = build_commands(services, deleting, reloading.reload_all)
-        check_names(commands.listed, services.features)
-        observe = all_of([self._observe, *([self._observer] if self._observer else [])])
+        check_names(commands.listed, features)
         observe(BotServing(memory, assistant.prompt))
-        turns = TurnBuilder(services, observe)
-        worker = turns.worker(assistant, commands.answer)
+        worker = turn_worker(services, assistant, commands.answer, observe)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
-        tasks = _start_watches(services)
-        running_on = [reloading.run()]
+        running = [*_watches(services), reloading.run()]
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)
-            running_on += [worker.run(), maintenance.run(), turns.work().run()]
-            running_on.append(services.models.load())
-        running_on += [task() for feature in services.features for task in feature.tasks]
-        tasks += map(asyncio.create_task, running_on)
+            kinds = [work for each in features for work in each.work]
+            deliverer, serves = deliverer_of(services, observe), services.admission.serves
+            due_work = WorkLoop(memory.work, kinds, deliverer, settings.lease_s, serves)
+            running += [worker.run(), maintenance.run(), due_work.run(), services.models.load()]
+        running += [task() for each in features for task in each.tasks]
+        tasks = [asyncio.create_task(each) for each in running]
         taking_in: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
             plan = self._taking_in(services, commands, buttons)
@@ -275,36 +275,36 @@ class App:
 
     def _taking_in(self, services: Services, commands: CommandSet, buttons: Buttons) -> SetupPlan:
         """Build the intake, and return what Telegram is told."""
-        settings, memory = self._settings, services.memory
-        serves, health = services.admission.serves, self._health
-        names, note_refused = frozenset(commands.handlers), health.refused_a_field
+        settings, memory, features = self._settings, services.memory, services.features
+        serves, note_refused = services.admission.serves, self._health.refused_a_field
+        names = frozenset(each.name for each in commands.listed)
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
         reader = UpdateReader(services.me(), names, serves, note_refused, file_commands)
         max_waiting = settings.max_pending_conversations
         backpressure = Backpressure(memory.client, memory.keys, max_waiting)
-        acts = {kind: act for each in services.features for kind, act in each.arrivals.items()}
+        acts = {kind: act for each in features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(
             buttons.press, commands.edits.take, memory.stopping, services.chat, acts
         )
         ballast = memory.capacity.ballast
         self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)
         menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
-        shown = descriptions(self._catalogue, commands.ways)
-        return SetupPlan(self._webhook, menu, shown)
+        ways = [way for each in features for way in each.ways]
+        return SetupPlan(self._webhook, menu, descriptions(self._catalogue, ways))
 
-    def _web(self, memory: Memory, more: Sequence[BaseRoute]) -> WebServer:
+    def _web(self, services: Services) -> WebServer:
         """Return the server of the pages and the webhook."""
         settings = self._settings
         routes = health_routes(
-            memory.client,
+            services.memory.client,
             self._health,
             has_webhook=settings.webhook_url is not None,
             wait_replicas=settings.intake_wait_replicas,
         )
-        routes += more
+        routes += [route for each in services.features for route in each.routes]
         if self._webhook is not None:
             routes += webhook_routes(self._webhook.secret, self.accept, self._health)
-        host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router calls from outside
+        host = "127.0.0.1" if self._outside.observer else "0.0.0.0"  # noqa: S104 - a platform's router calls from outside
         server = WebServer(routes, settings.port, host)
         log.info("listening", port=server.port)
         return server
@@ -315,18 +315,17 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         log.error("a task failed", exc_info=error)
 
 
-def _start_watches(services: Services) -> list[asyncio.Task[None]]:
-    """Start all watches; return their tasks, which run until they are cancelled."""
+def _watches(services: Services) -> list[Coroutine[Any, Any, None]]:
+    """Return all watches, which run until they are cancelled."""
     memory, admission = services.memory, services.admission
 
     async def drop_removed() -> None:
         if admission.limits_groups:
             await memory.drop_removed()
 
+    capacity = CapacityWatch(memory.capacity, services.notices)
     watches = [
-        repeat(
-            CapacityWatch(memory.capacity, services.notices).check, "capacity", _CAPACITY_EVERY_S
-        ),
+        repeat(capacity.check, "capacity", _CAPACITY_EVERY_S),
         repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S),
         repeat(drop_removed, "access", _ACCESS_EVERY_S),
         repeat(partial(watch_clock, memory.client), "clock", _CLOCK_EVERY_S),
@@ -335,4 +334,4 @@ def _start_watches(services: Services) -> list[asyncio.Task[None]]:
     ]
     if services.settings.redis_url is None:
         watches.append(keep_clean(memory.client, memory.erased))
-    return [asyncio.create_task(each) for each in watches]
+    return watches

@@ -1,34 +1,125 @@
-"""Builds the agent from the model, the prompt, the tools and the behaviors."""
+"""Builds what answers people: the behaviors, the agent, the commands, and the worker of turns."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from bot.agent.agent import FunctionsBasedAgent, RunAgent, run_agent
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
-from bot.feature import Feature
+from bot.commands.arguments import CommandWords
+from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
+from bot.commands.erasing import Deleting, ErasingCommands, Receipts
+from bot.commands.fact_edits import FactEdits
+from bot.commands.general import GeneralCommands
+from bot.commands.immediate import stop_command
+from bot.commands.retry import RetryCommand
+from bot.feature import Feature, Services
 from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.model.models import secret_of
-from bot.operator_classes import agents_of, replaced_by, selector_of
+from bot.operator_classes import (
+    agents_of,
+    built_behavior,
+    check_behavior_names,
+    domain_of,
+    replaced_by,
+    selector_of,
+)
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
-from bot.turn.tool_questions import RunTools
+from bot.runtime.reloading import ReloadAll, ReloadCommand, cannot_reload
+from bot.telegram.updates import IncomingMessage
+from bot.turn.agent_step import AgentStep
+from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
+from bot.turn.deliver import Deliverer
+from bot.turn.give_up import GiveUp
+from bot.turn.load import ContextLoader
+from bot.turn.observers import Observer
+from bot.turn.permits import Permits
+from bot.turn.revision import RevisionStep
+from bot.turn.tool_questions import AgreedRun, RunTools, ToolButtons
+from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.worker import TurnWorker
 from config.settings import Settings
-from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
+from memory.behaviors.behavior import (
+    EVERYWHERE,
+    AIContextBehavior,
+    AIContextBehaviorManager,
+    reaches_of,
+)
 from memory.behaviors.context import AgentContext
+from memory.behaviors.learning_behavior import Cadence, LearningBehavior
+from memory.behaviors.running_state import RunningState
 from memory.behaviors.steps import FinishAction
-from memory.behaviors.tool import Tool
+from memory.behaviors.synopses import Synopses
+from memory.behaviors.user_facts import UserFacts
+from memory.learning.learner import LearningConfig
+from memory.learning.tool_writes import without_domain
+from memory.memory import Memory
 from memory.scopes.selectors import MessageSelector
 from memory.search.message_search import SearchResult
+from memory.store.keys import Scope
+from memory.text.internal_model import InternalModel
 from memory.text.tokens import TokenCounter
 
+_BATCH_TOKENS = 3_000
+_TIME_LIMIT_S = 8.0
+"""For one hook of one behavior. The narrative inside a hook has a limit of its own."""
 _OUTPUT_SHARE = 4
 """One tool output takes at most a quarter of the prompt."""
+_MAX_SEND_S = 10.0
+
+
+def behaviors_of(
+    settings: Settings,
+    memory: Memory,
+    model: InternalModel,
+    features: Sequence[Feature] = (),
+    on_refusal: Callable[[str], None] = lambda _: None,
+) -> AIContextBehaviorManager:
+    """Return the bot's behaviors in the order of the prompt, those of features last.
+
+    `on_refusal` is called with "learning" or "tool" if an update of the operator's fields is
+    refused that comes from there.
+    Raise `UnusableClass` if a class of the operator cannot be used, and `FunctionNameClash` if
+    two tools of behaviors have one name.
+    """
+    scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
+    exchanges = settings.window_messages // 2
+    cadence = Cadence(  # before the window drops messages that are not learned
+        every_turns=max(1, min(settings.learn_every_turns, exchanges // 2)),
+        after_s=settings.learn_after_s,
+        max_tokens=min(_BATCH_TOKENS, settings.window_tokens // 2),
+    )
+    domain = domain_of(replaced_by(features).knowledge_base)
+    state = RunningState(scopes, domain, cadence, on_refusal)
+    kinds: dict[str, AIContextBehavior] = {
+        "state": state,
+        "facts": UserFacts(scopes, tokens, zone, cadence),
+        "synopses": Synopses(scopes, tokens, model, zone, settings.recall_narrative),
+    }
+    behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
+    reaches = reaches_of(settings.behaviors)
+    check_behavior_names(settings.behaviors)
+    knowledge_base = state.model if "state" in settings.learn else None
+    for path, reach in reaches.items():
+        behaviors.append(built_behavior(path, scopes, knowledge_base))
+        if reach != EVERYWHERE:
+            behaviors[-1].reach = reach
+    behaviors += [behavior for feature in features for behavior in feature.behaviors]
+    return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
+
+
+def learning_config(
+    settings: Settings, behaviors: AIContextBehaviorManager, model: InternalModel
+) -> LearningConfig:
+    """Return the behaviors that learn, and the internal model that they use."""
+    learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
+    states = [each for each in learning if isinstance(each, RunningState)]
+    with_domain = states[0].with_domain if states else without_domain
+    return LearningConfig(learning, model, with_domain, settings.openai_memory_model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +154,7 @@ def assistant_of(
     behavior has the name of another tool, and `UnusableClass` if a class of the operator cannot be
     used.
     """
-    whole = _assistant_with(settings, tokens, models, behaviors, features)
+    whole = _assistant_with(settings, tokens, models[0], behaviors, features)
     if not behaviors.is_limited:
         return whole
     made = {behaviors.behaviors: whole}
@@ -71,53 +162,66 @@ def assistant_of(
     def within(context: AgentContext) -> Assistant:
         here = behaviors.within(context.conversation)
         if here.behaviors not in made:
-            made[here.behaviors] = _assistant_with(settings, tokens, models, here, features)
+            made[here.behaviors] = _assistant_with(settings, tokens, models[0], here, features)
         return made[here.behaviors]
 
     def use_system_prompt(path: Path | None) -> bool:
-        is_other = whole.use_system_prompt(path)  # the largest one, so the others take it, too
-        for each in made.values():
-            each.use_system_prompt(path)
+        # The first one is the largest: if it takes the prompt, the others do.
+        is_other, *_ = [each.use_system_prompt(path) for each in made.values()]
         return is_other
 
-    return Assistant(
-        lambda context: within(context).run(context),
-        lambda action, context: within(context).run_tools(action, context),
-        lambda context: within(context).prompt(context),
-        lambda context: within(context).shown(context),
-        whole.selector,
-        behaviors,
-        use_system_prompt,
+    return replace(
+        whole,
+        run=lambda context: within(context).run(context),
+        run_tools=lambda action, context: within(context).run_tools(action, context),
+        prompt=lambda context: within(context).prompt(context),
+        shown=lambda context: within(context).shown(context),
+        use_system_prompt=use_system_prompt,
     )
 
 
 def _assistant_with(
     settings: Settings,
     tokens: TokenCounter,
-    models: Sequence[ChatModel],
+    model: ChatModel,
     behaviors: AIContextBehaviorManager,
     features: Sequence[Feature],
 ) -> Assistant:
-    replaced = replaced_by(features)
+    replaced, zone = replaced_by(features), settings.timezone
+    finds_nothing = AIContextBehavior.on_search
+    searching = [each for each in behaviors.behaviors if type(each).on_search is not finds_nothing]
+    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens, searching))
     more = [tool for feature in features for tool in feature.tools]
-    toolbox = _toolbox(settings, tokens, behaviors, more)
+    max_output_tokens = settings.prompt_tokens // _OUTPUT_SHARE
+    limits = ToolLimits(settings.max_calls_per_tool, settings.tool_timeout_s, max_output_tokens)
+    toolbox = Toolbox((*own, *more, *behaviors.functions), limits, tokens)
 
     def system_from(path: Path | None) -> str:
         return "\n\n".join(filter(None, (load_system_prompt(path), behaviors.instructions)))
 
-    system = system_from(settings.system_prompt_file)
     budget = PromptBudget(settings.prompt_tokens, settings.reply_tokens, behaviors.leading)
-    assembler = PromptAssembler(tokens, system, toolbox.definitions, budget, settings.timezone)
+    system = system_from(settings.system_prompt_file)
+    assembler = PromptAssembler(tokens, system, toolbox.definitions, budget, zone)
 
     def assemble(context: AgentContext) -> Sequence[PromptMessage]:
         prompt = assembler.assemble(context)
         context.used, context.sizes = prompt.used, asdict(prompt.tokens)
         return prompt.messages
 
-    agent = FunctionsBasedAgent(
-        models[0], assemble, toolbox.definitions, settings.max_steps, partial(_labels, settings)
-    )
-    turns_agent = agents_of(settings, agent, replaced.agent)
+    bot_id = bot_id_of(settings)
+
+    def labels(context: AgentContext) -> CallLabels:
+        """Return hashes of the conversation and the person, different for each bot."""
+
+        def hashed(name: str) -> str:
+            return sha256(f"{bot_id} {name}".encode()).hexdigest()[:32]
+
+        person = context.user_message.sender_id if settings.openai_safety_identifier == "on" else 0
+        about_person = hashed(f"person {person}") if person else ""
+        return CallLabels(hashed(context.conversation.tag), about_person)
+
+    ours = FunctionsBasedAgent(model, assemble, toolbox.definitions, settings.max_steps, labels)
+    turns_agent = agents_of(settings, ours, replaced.agent)
 
     def answer(context: AgentContext) -> Awaitable[FinishAction]:
         return run_agent(turns_agent(), toolbox, context)
@@ -126,14 +230,6 @@ def _assistant_with(
     for feature in features:
         for put_around in feature.around:
             run = put_around(run)
-
-    def use_system_prompt(path: Path | None) -> bool:
-        nonlocal system
-        new = system_from(path)
-        assembler.use_system(new)
-        is_other, system = new != system, new
-        return is_other
-
     return Assistant(
         run,
         toolbox.run,
@@ -141,28 +237,8 @@ def _assistant_with(
         assembler.shown,
         selector_of(settings, replaced.selector),
         behaviors,
-        use_system_prompt,
+        lambda path: assembler.use_system(system_from(path)),
     )
-
-
-def _toolbox(
-    settings: Settings,
-    tokens: TokenCounter,
-    behaviors: AIContextBehaviorManager,
-    tools: Sequence[Tool[Any]],
-) -> Toolbox:
-    """Return all tools in the order of the prompt; raise `ToolNameClash`."""
-    zone = settings.timezone
-    limits = ToolLimits(
-        settings.max_calls_per_tool,
-        settings.tool_timeout_s,
-        settings.prompt_tokens // _OUTPUT_SHARE,
-    )
-    finds_nothing = AIContextBehavior.on_search
-    searching = [each for each in behaviors.behaviors if type(each).on_search is not finds_nothing]
-    search = search_memory_tool(zone, tokens, searching)
-    own = (current_time_tool(zone), CALCULATE, search)
-    return Toolbox((*own, *tools, *behaviors.functions), limits, tokens)
 
 
 def bot_id_of(settings: Settings) -> int:
@@ -170,14 +246,101 @@ def bot_id_of(settings: Settings) -> int:
     return int((secret_of(settings.telegram_bot_token) or "0").partition(":")[0])
 
 
-def _labels(settings: Settings, context: AgentContext) -> CallLabels:
-    """Return labels with hashes of the conversation and the person, different for each bot."""
+@dataclass(frozen=True, slots=True)
+class CommandSet:
+    """All commands, and all buttons by verb. Menus, /help and the checks follow from the list."""
 
-    def hashed(name: str) -> str:
-        return sha256(f"{bot_id_of(settings)} {name}".encode()).hexdigest()[:32]
+    listed: tuple[BotCommand, ...]  # in the order of the table `commands`
+    answer: Handler  # answers any command, also one that does not exist
+    buttons: Mapping[str, ButtonHandler]
+    edits: FactEdits  # takes new wordings of facts
 
-    person = context.user_message.sender_id if settings.openai_safety_identifier == "on" else 0
-    return CallLabels(
-        conversation=hashed(context.conversation.tag),
-        person=hashed(f"person {person}") if person else "",
+
+def build_commands(
+    services: Services, deleting: Deleting, reload_all: ReloadAll = cannot_reload
+) -> CommandSet:
+    """Return the commands of the core and of all features, each behind the checks it declares."""
+    memory, chat, features = services.memory, services.chat, services.features
+    sentences, access = services.sentences, services.access
+    ways = [way for feature in features for way in feature.ways]
+    erasing = ErasingCommands(memory, deleting, Receipts(memory.jobs, chat, sentences), sentences)
+    edits = FactEdits(memory, access, chat, sentences)
+    listed: list[BotCommand] = []
+    listed += [
+        *GeneralCommands(services.me(), memory, access, ways, sentences, listed).commands,
+        stop_command(sentences),
+        RetryCommand(memory, access, sentences).command,
+        edits.command,
+        *erasing.commands,
+        erasing.for_operators,
+        ReloadCommand(reload_all, sentences).command,
+        *(command for feature in features for command in feature.commands),
+    ]
+    order = {key: place for place, key in enumerate((*sentences.keys(), "commands.help"))}
+    listed.sort(key=lambda each: order.get(f"commands.{each.name}", 0))
+    words = CommandWords(access.operators, sentences)
+    commands = tuple(access.guarded(words.checked(each)) for each in listed)
+    buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
+    buttons |= ToolButtons(memory, sentences).handlers
+    for feature in features:
+        buttons |= feature.buttons
+    handlers = {command.name: command.handler for command in commands}
+    unknown = words.unknown(commands)
+
+    async def answer(asked: IncomingMessage, conversation: Scope) -> Answer:
+        return await handlers.get(asked.command, unknown)(asked, conversation)
+
+    return CommandSet(commands, answer, buttons, edits)
+
+
+def deliverer_of(services: Services, observe: Observer) -> Deliverer:
+    """Return what sends replies and the messages of due work."""
+    timeout_s = min(_MAX_SEND_S, services.settings.lease_s / 2)
+    return Deliverer(services.chat, timeout_s, services.memory.exporter.file, observe)
+
+
+def turn_worker(
+    services: Services, assistant: Assistant, commands: Handler, observe: Observer
+) -> TurnWorker:
+    """Return the worker for all turns; `observe` is called with the steps of each."""
+    settings, memory, features = services.settings, services.memory, services.features
+    chat, sentences, behaviors = services.chat, services.sentences, assistant.behaviors
+    permits = Permits(settings.max_turns_per_person, memory.mailbox.wake)
+    drafting = services.at_work
+    for draft_of in (each.draft_of for each in features if each.draft_of):
+        drafting = replace(services.at_work, draft_of=draft_of)
+    quota = QuotaStep(memory.quotas, services.budget, sentences)
+    agent = AgentStep(
+        assistant.run,
+        ContextLoader(behaviors, chat, assistant.selector, settings.recall_k, assistant.shown),
+        sentences,
+        drafting,
+        observe,
+        AgreedRun(memory.questions, assistant.run_tools),
+        [note for feature in features for note in feature.notes],
+        [finish for feature in features for finish in feature.finishes],
+    )
+    files = [step for feature in features for step in feature.steps]
+    steps = [  # the first one with an answer gives it
+        RevisionStep(memory, chat, quota, sentences, services.learn).answer,
+        CommandStep(commands, sentences, services.admission).answer,
+        quota.answer,
+        FileSteps(files, permits, services.files, services.at_work, sentences).answer,
+        agent.answer,
+    ]
+    give_up = GiveUp(memory.dead_letters, sentences, observe).give_up
+    turn = TurnRunner(
+        memory.turns,
+        memory.histories,
+        Answerer(steps, give_up, sentences, observe),
+        deliverer_of(services, observe),
+        AfterTurn(behaviors, services.learn, observe),
+    )
+    return TurnWorker(
+        memory.ready_queue(),
+        memory.turns,
+        memory.histories,
+        permits,
+        turn.run,
+        settings.max_concurrent_turns,
     )

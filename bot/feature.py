@@ -31,7 +31,6 @@ from bot.turn.answer import AnswerStep, FileFetcher
 from bot.turn.notes import Finish, Note
 from bot.turn.observers import Watcher
 from bot.turn.outbox import Outbox
-from bot.turn.permits import Permits
 from bot.turn.typing_indicator import DraftOf, TypingIndicator
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
@@ -80,13 +79,11 @@ class Services:
     chat: Chat  # sends, edits, deletes and downloads
     sentences: Sentences  # says a fixed sentence in a person's language
     models: Models  # for chats, internal calls, vectors and sounds
-    operators: Operators  # the people in `ADMIN_USER_IDS`
-    access: Access  # who may use a command or change a memory
+    admission: Admission  # whether a person or a group may use the bot at all
+    access: Access  # whether somebody who may, may use a command or change a memory
     budget: Budget  # prices, what the month may cost, and the quota of a person
-    permits: Permits  # how many turns and files a person may have at once
     at_work: TypingIndicator  # shows "typing" while a slow step runs
     files: FileFetcher  # fetches a file that a message brings
-    admission: Admission  # whether a person or a group may use the bot at all
     notices: AdminNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
     me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
@@ -99,12 +96,7 @@ class Services:
 
     @classmethod
     def of(
-        cls,
-        settings: Settings,
-        memory: Memory,
-        chat: Chat,
-        sentences: Sentences,
-        models: Models,
+        cls, settings: Settings, memory: Memory, chat: Chat, sentences: Sentences, models: Models
     ) -> "Services":
         """Return the services of one bot."""
         operators = Operators(memory.store, settings)
@@ -114,13 +106,11 @@ class Services:
             chat=chat,
             sentences=sentences,
             models=models,
-            operators=operators,
+            admission=Admission(settings, memory.members),
             access=Access(chat, sentences, operators, memory.store),
             budget=Budget(settings, memory.usage),
-            permits=Permits(settings.max_turns_per_person, memory.mailbox.wake),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),
             files=FileFetcher(chat, memory.scopes, int(settings.max_document_mb * 2**20)),
-            admission=Admission(settings, memory.members),
             notices=AdminNotices(operators, chat, sentences),
         )
 

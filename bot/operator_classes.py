@@ -1,11 +1,15 @@
-"""The classes of features in place of our message selector and of our agent's `next_action`.
+"""The classes of operators: behaviors, and those of features in place of our selector or our agent.
 
-They choose; our limits hold whatever they return. If one fails, ours is used for that turn, and the
-log names the type and the place of the error, never its text: it may repeat a person's words.
+These two choose; our limits hold whatever they return. If one fails, ours is used for that turn,
+and the log names the type and the place of the error, never its text: it may repeat a person's
+words.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from importlib import import_module
 from inspect import Parameter, iscoroutinefunction, signature
@@ -15,21 +19,37 @@ from traceback import extract_tb
 from typing import Any
 
 import structlog
+from pydantic import BaseModel
 
 from bot.agent.agent import Agent, FunctionsBasedAgent
 from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelError
 from config.settings import Settings
+from memory.behaviors.behavior import AIContextBehavior, reaches_of
+from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.context import AgentContext
+from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
+from memory.behaviors.learning_behavior import LearningBehavior
+from memory.behaviors.running_state import RunningState
 from memory.behaviors.steps import Action, FinishAction, ToolCall
+from memory.behaviors.synopses import Synopses
+from memory.behaviors.tool import Tool
+from memory.behaviors.user_facts import UserFacts
 from memory.message import Message
+from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import BlockWindowMessageSelector, MessageSelector
 from memory.store.errors import LeaseLost, StoreError
+from memory.text.shape import AnswerShape
 
 log = structlog.get_logger(__name__)
 
 _MAX_CALLS = 64
 """Tool calls of one action; models ask for a few."""
+_NAME = re.compile("[a-z][a-z0-9_]{0,31}")
+_TOOL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
+"""What model servers take; with another name they would refuse every prompt."""
+_TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
+"""Reserved names: fields that we store contain them."""
 _TIME_SHARE = 2
 """An operator's `next_action` gets this part of the turn's time, so that ours can still answer."""
 
@@ -128,6 +148,61 @@ def agents_of(
     return lambda: OperatorAgent(theirs, ours, settings.max_steps, timeout_s)
 
 
+def domain_of(model: Any) -> type[BaseModel] | None:
+    """Return a feature's model of further fields of the running state; raise `UnusableClass`."""
+    if model is None:
+        return None
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise UnusableClass("FEATURES: `knowledge_base` is not a pydantic model")
+    why = AnswerShape.of({"state": knowledge_base_model(model)}).unconvertible.get("state")
+    if why is not None:
+        advice = "use flat fields without dicts; as it is, JSON mode is used"
+        log.warning("no strict schema", model=model.__name__, why=why, advice=advice)
+    return model
+
+
+def built_behavior(
+    path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None, *, is_named: bool = False
+) -> AIContextBehavior:
+    """Build an operator's behavior; if its constructor takes an argument, pass it a store.
+
+    `is_named`: it needs a name of its own even if it stores nothing. Raise `UnusableClass`.
+    """
+    kind = class_at("BEHAVIORS", path)
+    name = getattr(kind, "name", "")
+    required = required_arguments(kind)
+    if required > 1:
+        raise UnusableClass(f"BEHAVIORS: {path} requires more arguments than its store")
+    is_known = bool(_NAME.fullmatch(name)) and name not in _TAKEN
+    if not is_known and (is_named or required or issubclass(kind, LearningBehavior)):
+        raise UnusableClass(
+            f"BEHAVIORS: {path} stores something, so it needs a `name` of its own ({_NAME.pattern})"
+        )
+    is_personal = getattr(kind, "is_personal", False)
+    store = BehaviorStore(scopes, name, knowledge_base, is_personal=is_personal)
+    behavior = built("BEHAVIORS", kind, store)
+    if not isinstance(behavior, AIContextBehavior):
+        raise UnusableClass(f"BEHAVIORS: {path} is not an AIContextBehavior")
+    for tool in behavior.functions:
+        if not isinstance(tool, Tool) or not _TOOL_NAME.fullmatch(tool.name):
+            why = f"each of its `functions` must be a `Tool` with a name of {_TOOL_NAME.pattern}"
+            raise UnusableClass(f"BEHAVIORS: {path}: {why}")
+    return behavior
+
+
+def check_behavior_names(paths: Sequence[str]) -> None:
+    """Refuse two behaviors with one name, because they would share their stored data.
+
+    One class may be named more than once for different chats.
+    """
+    repeated = [path for path, count in Counter(paths).items() if count > 1]
+    classes = (class_at("BEHAVIORS", path) for path in (*reaches_of(paths), *reaches_of(repeated)))
+    names = Counter(getattr(each, "name", "") for each in classes)
+    names.pop(AIContextBehavior.name, None)
+    if clashing := [name for name, count in names.items() if count > 1]:
+        raise UnusableClass(f"BEHAVIORS: more than one has the name {clashing[0]}")
+
+
 def class_at(setting: str, path: str) -> type[Any]:
     """Return the class at `package.module:Class`; raise `UnusableClass`."""
     found = found_at(setting, path)
@@ -178,15 +253,15 @@ def built(setting: str, kind: type[Any], ours: object) -> Any:
 
     Raise `UnusableClass` if the constructor fails.
     """
-    return built_by(
-        setting, kind.__name__, lambda: kind(ours) if required_arguments(kind) else kind()
-    )
+    with building(setting, kind.__name__):
+        return kind(ours) if required_arguments(kind) else kind()
 
 
-def built_by(setting: str, name: str, build: Callable[[], Any]) -> Any:
-    """Return what the operator's code builds; raise `UnusableClass` if it fails."""
+@contextmanager
+def building(setting: str, name: str) -> Iterator[None]:
+    """Raise `UnusableClass` if the operator's code in this block, which builds something, fails."""
     try:
-        return build()
+        yield
     except UnusableClass:
         raise
     except Exception as error:  # the operator's code may raise anything

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from functools import partial
 from time import time
 
 from memory.erasure.correcting import Correcting
@@ -73,6 +74,7 @@ class Memory:
         self.on_erased: list[Callable[[Scope], None]] = []
         # One event for each kind of note, set when such a note arrives.
         self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
+        self.take_layout = partial(take_layout, client, self.keys)
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
@@ -87,10 +89,10 @@ class Memory:
         self.quotas = Quotas(self.store)
         self.members = Members(self.store)
         self.send_rates = SendRates(self.store)
-        self._questions = questions = QuestionVectors(embedder)
+        self._questions = QuestionVectors(embedder)
         self.scopes = Scopes(
             self.store,
-            questions,
+            self._questions,
             max_bytes=options.cache_bytes,
             conversation_bytes=options.conversation_bytes,
             zone=options.zone,
@@ -103,11 +105,7 @@ class Memory:
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.scopes)
         self.histories = HistoryParts(
-            store=self.store,
-            scopes=self.scopes,
-            tokens=tokens,
-            questions=questions,
-            tail=options.tail,
+            self.store, self.scopes, tokens, self._questions, options.tail
         )
         self._vectors = VectorLearner(self.scopes, embedder) if embedder else None
         self.enable_learning(LearningConfig())
@@ -116,10 +114,6 @@ class Memory:
         """Let behaviors learn from now on; before this only vectors are learned."""
         self._learner = ConversationLearner(self.histories, self.correcting, self._vectors, config)
         self.consent = Consent(self.scopes, self.correcting, config.with_domain)
-
-    async def take_layout(self) -> None:
-        """Return if this version can read what is stored; raise `OtherLayout` or `StoreError`."""
-        await take_layout(self.client, self.keys)
 
     async def drop_erased(self) -> None:
         """Drop the cached content of scopes in which any process has erased something.

@@ -15,7 +15,7 @@ from typing import Any
 
 from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
-from bot.operator_classes import UnusableClass, built_by, found_at, replaced_by
+from bot.operator_classes import UnusableClass, building, found_at, replaced_by
 from bot.probe import Probe, StoreProbe
 from config.settings import Settings
 
@@ -123,13 +123,9 @@ async def open_features(services: Services) -> Sequence[Feature]:
 
 
 async def _feature_at(path: str, services: Services) -> Feature:
-    feature = built_by("FEATURES", path, lambda: found_at("FEATURES", path)(services))
-    if isawaitable(feature):
-        try:
-            feature = await feature
-        except Exception as error:  # the operator's code may raise anything
-            why = type(error).__name__
-            raise UnusableClass(f"FEATURES: {path} cannot be built ({why})") from error
+    with building("FEATURES", path):
+        made = found_at("FEATURES", path)(services)
+        feature = await made if isawaitable(made) else made
     if not isinstance(feature, Feature):
         raise UnusableClass(f"FEATURES: {path} returns no `Feature`; see docs/features.md")
     return feature

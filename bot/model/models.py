@@ -15,12 +15,7 @@ from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import RETRIES, ModelClient, load_sdk, open_client
-from bot.model.resilience import (
-    Guard,
-    InternalCalls,
-    Resilient,
-    ResilientChatModel,
-)
+from bot.model.resilience import Guard, InternalCalls, Resilient, ResilientChatModel
 from bot.model.structured import StructuredModel
 from config.settings import Settings
 from memory.search.embeddings import Embedder

@@ -122,10 +122,14 @@ class PromptAssembler:
         self._recall = RecallPacker(counter, zone)
         self._budget = budget
         self._tools_tokens = tools_tokens(counter, tools)
+        self._system = PromptMessage("system", "")
         self.use_system(system)
 
-    def use_system(self, system: str) -> None:
-        """Build prompts around this system message; raise `UnusableSystemPrompt` and keep ours."""
+    def use_system(self, system: str) -> bool:
+        """Build prompts around this system message from now on; return whether it is another.
+
+        Raise `UnusableSystemPrompt` and keep the one before.
+        """
         budget, message = self._budget, PromptMessage("system", system)
         tokens = messages_tokens(self._counter, [message]) + _REPLY_HEADER
         room = budget.prompt_tokens - budget.reply_tokens - tokens - self._tools_tokens
@@ -136,7 +140,9 @@ class PromptAssembler:
                 f"{_MIN_ROOM} are needed: raise PROMPT_TOKENS or shorten the file named by "
                 "SYSTEM_PROMPT_FILE"
             )
+        is_other = message != self._system
         self._system, self._system_tokens, self._room = message, tokens, room
+        return is_other
 
     def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.

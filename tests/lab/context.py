@@ -32,8 +32,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bot.assistant import Assistant, assistant_of
-from bot.behaviors import behaviors_of
+from bot.assistant import Assistant, assistant_of, behaviors_of
 from bot.prompt import memory_context, recalled
 from bot.prompt.assemble import recall_tokens
 from bot.prompt.recalled import RecallPacker

@@ -30,8 +30,7 @@ import structlog
 from pydantic import BaseModel, Field
 
 from bot.agent.agent import MessageRefused
-from bot.assistant import Assistant, assistant_of
-from bot.behaviors import behaviors_of, learning_config
+from bot.assistant import Assistant, assistant_of, behaviors_of, learning_config
 from bot.commands.sentences import Sentences
 from bot.costs import Prices, shown
 from bot.feature import Services

@@ -35,7 +35,7 @@ _ROUND_S = 12.0
 """Longer than a round of all that runs while nobody talks."""
 _AGAIN_S = 0.5
 
-WIRING = ("app", "feature", "features", "assistant", "behaviors", "turns", "command_set")
+WIRING = ("app", "feature", "features", "assistant")
 """Files beside `bot/app.py` that only put parts together."""
 
 TRACES_OF_FEATURES = {

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from bot.assistant import assistant_of
-from bot.behaviors import behaviors_of, learning_config
+from bot.assistant import assistant_of, behaviors_of, learning_config, turn_worker
 from bot.commands.sentences import Sentences
 from bot.feature import Services
 from bot.language.catalogue import Catalogue
@@ -19,7 +18,6 @@ from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
-from bot.turns import TurnBuilder
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -86,8 +84,8 @@ class Talk:
         services = Services.of(
             settings, memory, rig.telegram, sentences, models_of(internal, rig.model)
         )
-        turns = TurnBuilder(replace(services, learn=self._learn), lambda _: None)
-        self._runner = turns.runner(assistant, no_command)
+        services = replace(services, learn=self._learn)
+        self._worker = turn_worker(services, assistant, no_command, lambda _: None)
         self._learner = BackgroundLearner(memory.learn)
         self._learns_in_background = False
 
@@ -140,7 +138,7 @@ class Talk:
         await self.memory.mailbox.put(HERE, entry)
         turn = await self.memory.turns.acquire(HERE, self.memory.histories.cursor(HERE))
         assert isinstance(turn, OpenTurn), turn
-        await self._runner.run(turn)
+        await self._worker.run_turn(turn)
         return self._rig.telegram.last_at - began
 
     async def _rest(self, until: float) -> None:

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from bot.behaviors import behaviors_of, learning_config
+from bot.assistant import behaviors_of, learning_config
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import open_client
 from memory.learning.progress import watermark_place

@@ -1,11 +1,11 @@
 """What behaviors that people attach add to the bot."""
 
-from bot.behaviors import built_behavior, check_behavior_names
 from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services
 from bot.features.attached.commands import VERB, BehaviorsCommand
 from bot.features.attached.settings import AttachedSettings
 from bot.features.attached.where import Attachments, WhereAttached
+from bot.operator_classes import built_behavior, check_behavior_names
 
 
 def feature(services: Services) -> Feature:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.command_set import CommandSet
+from bot.assistant import CommandSet
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.telegram.updates import IncomingMessage, Sender
@@ -28,7 +28,7 @@ async def said(commands: CommandSet, text: str, sender: Sender = ANNA) -> str:
 
 
 async def test_no_command_ignores_a_word_that_it_does_not_know(commands: CommandSet) -> None:
-    for command in {*commands.handlers} - READS_IT_ITSELF:
+    for command in {each.name for each in commands.listed} - READS_IT_ITSELF:
         text = await said(commands, f"{command} banana", OPERATOR)
         assert "I don't know what to do with “banana”" in text, command
         assert f"/{command}" in text

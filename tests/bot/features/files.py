@@ -9,6 +9,7 @@ from bot.telegram.errors import RefusalReason, Refused
 from bot.telegram.updates import IncomingMessage, Sender, SentFile
 from bot.turn.answer import FileSteps
 from bot.turn.outbox import Outbox
+from bot.turn.permits import Permits
 from bot.turn.request import Request
 from memory.memory import Memory
 from memory.message import Message
@@ -54,7 +55,7 @@ class Filing:
         self.features = [each(self.services) for each in features]
         self._steps = FileSteps(
             [step for each in self.features for step in each.steps],
-            services.permits,
+            Permits(1, memory.mailbox.wake),
             services.files,
             services.at_work,
             services.sentences,

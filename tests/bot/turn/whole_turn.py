@@ -2,13 +2,11 @@
 
 import asyncio
 
-from bot.assistant import assistant_of
-from bot.behaviors import behaviors_of
+from bot.assistant import assistant_of, behaviors_of, turn_worker
 from bot.model.models import open_models
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.updates import to_bytes
-from bot.turns import TurnBuilder
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.text.tokens import TokenCounter
@@ -38,8 +36,7 @@ async def answer_hello(settings: Settings, memory: Memory, tokens: TokenCounter)
         assistant = assistant_of(settings, tokens, models.chats, behaviors)
         chat = SignallingChat()
         services = services_of(memory, settings, chat, models=models)
-        turns = TurnBuilder(services, lambda _: None)
-        worker = turns.worker(assistant, no_command)
+        worker = turn_worker(services, assistant, no_command, lambda _: None)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))
         await memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=said))

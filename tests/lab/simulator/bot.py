@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bot.command_set import build_commands
+from bot.assistant import build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.erasing import Receipts
 from bot.commands.immediate import ImmediateActions

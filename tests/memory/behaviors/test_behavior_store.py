@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 import memory.behaviors as behaviors_package
-from bot.behaviors import behaviors_of
+from bot.assistant import behaviors_of
 from bot.operator_classes import UnusableClass
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore

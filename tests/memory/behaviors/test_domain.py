@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 from structlog.testing import capture_logs
 
-from bot.behaviors import behaviors_of
+from bot.assistant import behaviors_of
 from memory.behaviors.behavior_store import BehaviorStore, CannotStore
 from memory.behaviors.knowledge_base import (
     MAX_DOMAIN_BYTES,

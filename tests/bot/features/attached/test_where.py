@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.behaviors import behaviors_of
+from bot.assistant import behaviors_of
 from bot.features.attached.feature import feature
 from bot.features.attached.where import Attachments
 from bot.operator_classes import UnusableClass

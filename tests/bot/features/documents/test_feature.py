@@ -1,6 +1,6 @@
 """What documents add to the bot, with what an operator's feature puts in the place of ours."""
 
-from bot.behaviors import behaviors_of
+from bot.assistant import behaviors_of
 from bot.feature import Feature, Replacements, Services
 from bot.features import open_features
 from memory.memory import Memory

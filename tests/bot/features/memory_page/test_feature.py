@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.command_set import CommandSet
+from bot.assistant import CommandSet
 from bot.commands.fact_edits import FactEdits
 from bot.features.memory_page import about_people
 from bot.language.catalogue import Catalogue

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from starlette.routing import Router
 
-from bot.behaviors import behaviors_of
+from bot.assistant import behaviors_of
 from bot.feature import Feature, Replacements
 from bot.features.metrics.feature import Metrics, metrics_route
 from bot.model.call import CallReport, Usage
