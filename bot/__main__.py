@@ -25,15 +25,13 @@ from typing import TypeAlias
 
 import structlog
 
-from bot.agent.toolbox import ToolNameClash
 from bot.app import App
 from bot.features import add_all_commands, all_settings
 from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others
 from bot.prompt.assemble import UnusableSystemPrompt
-from bot.runtime.error_reports import reporting_errors
-from bot.runtime.logs import configure_logs
+from bot.runtime.logs import configure_logs, reporting_errors
 from bot.runtime.process import (
     EVERYTHING,
     WEB,
@@ -67,20 +65,8 @@ log = structlog.get_logger(__name__)
 _WORKER_NICENESS = 10
 
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
-_REASONS = (
-    BadToken,
-    EmbeddedError,
-    FunctionNameClash,
-    PortUnavailable,
-    StoreError,
-    ToolNameClash,
-    UnusableClass,
-    UnusableSystemPrompt,
-    WebhookTaken,
-)
-
-_RENAME = "give the tool of your behavior another name; BEHAVIORS lists your behaviors"
-# The first type that matches. The text of any other error names its setting.
+# Why a bot cannot start, and what to do about it: the first type that matches. If there is no
+# advice, the text of the error names its setting.
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (
         EmbeddedBusy,
@@ -98,8 +84,13 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         'look at REDIS_URL; this command should answer PONG: redis-cli -u "$REDIS_URL" ping',
     ),
     (PortUnavailable, "is the bot running already? If not, use another port: PORT=8081 make run"),
-    (FunctionNameClash, _RENAME),
-    (ToolNameClash, _RENAME),
+    (
+        FunctionNameClash,
+        "give the tool of your behavior another name; BEHAVIORS lists your behaviors",
+    ),
+    (UnusableClass, ""),
+    (UnusableSystemPrompt, ""),
+    (WebhookTaken, ""),
     (BadToken, "copy TELEGRAM_BOT_TOKEN again from @BotFather: /mybots, API Token"),
 )
 
@@ -121,8 +112,8 @@ def main() -> int:
     command: Command = options.command
     try:
         return command(settings, options)
-    except _REASONS as error:
-        advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
+    except tuple(kind for kind, _ in _ADVICE) as error:
+        advice = next(text for kind, text in _ADVICE if isinstance(error, kind))
         given = {"advice": advice} if advice else {}
         log.critical("cannot start", reason=type(error).__name__, detail=str(error), **given)
         return 1

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import structlog
 
@@ -37,8 +37,7 @@ from bot.model.models import OpenModels, open_models, secret_of
 from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.logs import short_name
-from bot.runtime.maintenance import Maintenance
-from bot.runtime.periodic import CapacityWatch, repeat, watch_clock
+from bot.runtime.maintenance import CapacityWatch, Maintenance, repeat, watch_clock
 from bot.runtime.process import (
     EVERYTHING,
     Duty,
@@ -89,12 +88,6 @@ _CAPACITY_EVERY_S = 5.0
 _ACCESS_EVERY_S = 2.0
 """How long after a change the other processes know who may use the bot."""
 
-OpenTelegram: TypeAlias = Callable[
-    [Settings, Memory, TelegramHealth], AbstractAsyncContextManager[Telegram]
-]
-"""Opens the Telegram of a bot and keeps its `TelegramHealth` up to date. The playground opens a
-page."""
-
 
 @asynccontextmanager
 async def open_telegram(
@@ -122,7 +115,9 @@ class Outside:
     """
 
     models: OpenModels = open_models
-    telegram: OpenTelegram = open_telegram
+    telegram: Callable[
+        [Settings, Memory, TelegramHealth], AbstractAsyncContextManager[Telegram]
+    ] = open_telegram  # keeps its `TelegramHealth` up to date
     observer: Observer | None = None
 
 
@@ -162,9 +157,8 @@ class App:
             await refuse_unfit(store, self._redis)
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
-            calls: list[ModelObserver] = []  # filled below, when the features are made
-            observers = [all_of(calls), recorder.model_called]
-            models = await stack.enter_async_context(outside.models(settings, observers))
+            calls: list[ModelObserver] = [recorder.model_called]  # those of features follow below
+            models = await stack.enter_async_context(outside.models(settings, [all_of(calls)]))
             options, bot_id = memory_options(settings), bot_id_of(settings)
             memory = Memory(store, bot_id, tokens, models.embedder, options)
             await memory.take_layout()
@@ -191,9 +185,11 @@ class App:
                 self._observers += [watcher.observe for watcher in each.watchers]
                 calls += [watcher.model_called for watcher in each.watchers]
             self._observers += [outside.observer] if outside.observer else []
-            behaviors = behaviors_of(
-                settings, memory, models.internal, features, self._note_refused_fields
-            )
+
+            def note_refusal(source: str) -> None:
+                self._observe(FieldsRefused(source))
+
+            behaviors = behaviors_of(settings, memory, models.internal, features, note_refusal)
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
             await stack.enter_async_context(self._web(services).serving())
@@ -216,9 +212,6 @@ class App:
         finally:
             self._observe(UpdateHandled(outcome))
 
-    def _note_refused_fields(self, source: str) -> None:
-        self._observe(FieldsRefused(source))
-
     def _account(self) -> BotIdentity:
         if self._me is None:
             raise NotAccepted
@@ -237,10 +230,11 @@ class App:
         chat, features, observe = services.chat, services.features, self._observe
         # The playground has settings of its own, which no file changes.
         env_file = "" if self._outside.observer else ".env"
-        reloading = Reloading(settings, memory, assistant.use_system_prompt, env_file)
+        use_prompt = assistant.use_system_prompt
+        reloading = Reloading(settings, memory, sentences, use_prompt, env_file)
         erasing = [hook for each in features for hook in each.erasing]
         deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
-        commands = build_commands(services, deleting, reloading.reload_all)
+        commands = build_commands(services, deleting, [reloading.command])
         check_names(commands.listed, features)
         observe(BotServing(memory, assistant.prompt))
         worker = turn_worker(services, assistant, commands.answer, observe)
@@ -321,17 +315,17 @@ def _watches(services: Services) -> list[Coroutine[Any, Any, None]]:
 
     async def drop_removed() -> None:
         if admission.limits_groups:
-            await memory.drop_removed()
+            await memory.mailbox.drop_removed(memory.members)
 
     capacity = CapacityWatch(memory.capacity, services.notices)
     watches = [
         repeat(capacity.check, "capacity", _CAPACITY_EVERY_S),
-        repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S),
+        repeat(memory.scopes.drop_erased, "erasures", _ERASURES_EVERY_S),
         repeat(drop_removed, "access", _ACCESS_EVERY_S),
         repeat(partial(watch_clock, memory.client), "clock", _CLOCK_EVERY_S),
         repeat(GarbageWatch().check, "garbage", _GARBAGE_EVERY_S),
         LoopWatchdog().run(),
     ]
     if services.settings.redis_url is None:
-        watches.append(keep_clean(memory.client, memory.erased))
+        watches.append(keep_clean(memory.client, memory.store.erased))
     return watches

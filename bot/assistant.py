@@ -5,11 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from bot.agent.agent import FunctionsBasedAgent, RunAgent, run_agent
-from bot.agent.toolbox import Toolbox, ToolLimits
-from bot.agent.tools.calculate import CALCULATE
-from bot.agent.tools.current_time import current_time_tool
-from bot.agent.tools.search_memory import search_memory_tool
+from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
+from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
 from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
 from bot.commands.erasing import Deleting, ErasingCommands, Receipts
@@ -29,9 +26,9 @@ from bot.operator_classes import (
     selector_of,
 )
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
-from bot.runtime.reloading import ReloadAll, ReloadCommand, cannot_reload
+from bot.runtime.reloading import UseSystemPrompt
 from bot.telegram.updates import IncomingMessage
-from bot.turn.agent_step import AgentStep
+from bot.turn.agent_step import AgentStep, AgreedRun, RunTools, ToolButtons
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
 from bot.turn.deliver import Deliverer
 from bot.turn.give_up import GiveUp
@@ -39,8 +36,7 @@ from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
-from bot.turn.tool_questions import AgreedRun, RunTools, ToolButtons
-from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
 from memory.behaviors.behavior import (
@@ -82,9 +78,8 @@ def behaviors_of(
     """Return the bot's behaviors in the order of the prompt, those of features last.
 
     `on_refusal` is called with "learning" or "tool" if an update of the operator's fields is
-    refused that comes from there.
-    Raise `UnusableClass` if a class of the operator cannot be used, and `FunctionNameClash` if
-    two tools of behaviors have one name.
+    refused that comes from there. Raise `UnusableClass`, or `FunctionNameClash` if two tools of
+    behaviors have one name.
     """
     scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
     exchanges = settings.window_messages // 2
@@ -124,11 +119,7 @@ def learning_config(
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """What answers messages. The system message and the tools include those of the `behaviors`.
-
-    `use_system_prompt` reads the operator's file again, or ours for None, and returns whether it
-    differs; it raises `UnusableSystemPrompt` and changes nothing if the file cannot be used.
-    """
+    """What answers messages. The system message and the tools include those of the `behaviors`."""
 
     run: RunAgent  # answers the message of a context
     run_tools: RunTools  # runs the tools of one action
@@ -136,7 +127,7 @@ class Assistant:
     shown: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
     selector: MessageSelector  # chooses the messages of the window
     behaviors: AIContextBehaviorManager
-    use_system_prompt: Callable[[Path | None], bool]
+    use_system_prompt: UseSystemPrompt
 
 
 def assistant_of(
@@ -146,13 +137,11 @@ def assistant_of(
     behaviors: AIContextBehaviorManager,
     features: Sequence[Feature] = (),
 ) -> Assistant:
-    """Return the assistant, with what `features` put in the place of ours.
+    """Return the assistant, with what `features` put in the place of ours; `models[0]` answers.
 
-    The first of `models` answers.
     If some behaviors do not run everywhere, each set of behaviors gets its own prompt and tools.
-    Raise `UnusableSystemPrompt` if the system prompt cannot be used, `ToolNameClash` if a tool of a
-    behavior has the name of another tool, and `UnusableClass` if a class of the operator cannot be
-    used.
+    Raise `UnusableSystemPrompt`, `UnusableClass`, or `FunctionNameClash` if two tools have the
+    same name.
     """
     whole = _assistant_with(settings, tokens, models[0], behaviors, features)
     if not behaviors.is_limited:
@@ -188,9 +177,8 @@ def _assistant_with(
     features: Sequence[Feature],
 ) -> Assistant:
     replaced, zone = replaced_by(features), settings.timezone
-    finds_nothing = AIContextBehavior.on_search
-    searching = [each for each in behaviors.behaviors if type(each).on_search is not finds_nothing]
-    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens, searching))
+    search = search_memory_tool(zone, tokens, behaviors.behaviors)
+    own = (current_time_tool(zone), CALCULATE, search)
     more = [tool for feature in features for tool in feature.tools]
     max_output_tokens = settings.prompt_tokens // _OUTPUT_SHARE
     limits = ToolLimits(settings.max_calls_per_tool, settings.tool_timeout_s, max_output_tokens)
@@ -257,9 +245,9 @@ class CommandSet:
 
 
 def build_commands(
-    services: Services, deleting: Deleting, reload_all: ReloadAll = cannot_reload
+    services: Services, deleting: Deleting, more: Sequence[BotCommand] = ()
 ) -> CommandSet:
-    """Return the commands of the core and of all features, each behind the checks it declares."""
+    """Return our commands, `more` and those of features, each behind the checks it declares."""
     memory, chat, features = services.memory, services.chat, services.features
     sentences, access = services.sentences, services.access
     ways = [way for feature in features for way in feature.ways]
@@ -273,7 +261,7 @@ def build_commands(
         edits.command,
         *erasing.commands,
         erasing.for_operators,
-        ReloadCommand(reload_all, sentences).command,
+        *more,
         *(command for feature in features for command in feature.commands),
     ]
     order = {key: place for place, key in enumerate((*sentences.keys(), "commands.help"))}
@@ -334,7 +322,9 @@ def turn_worker(
         memory.histories,
         Answerer(steps, give_up, sentences, observe),
         deliverer_of(services, observe),
-        AfterTurn(behaviors, services.learn, observe),
+        behaviors,
+        services.learn,
+        observe,
     )
     return TurnWorker(
         memory.ready_queue(),

@@ -139,11 +139,7 @@ class Work(Protocol):
 class Feature:
     """What one folder adds to the bot; built once, by its function `feature(services)`.
 
-    `tasks` run while the bot serves, in web processes and in workers. `learned` is called after the
-    bot has learned from a conversation; it returns False if the chat's send rate left something
-    unsent, and is then called again. `erasing` is called before a conversation is erased.
-
-    `sentences` are those of a feature of an operator, by language and key; English is required.
+    `learned` returns False if the chat's send rate left something unsent, and is then called again.
     Sentences of our own features stand in `bot/language`, because a translator wants one file.
     """
 
@@ -160,9 +156,9 @@ class Feature:
     notes: Sequence[Note] = ()  # lines and questions below an answer
     finishes: Sequence[Finish] = ()  # change an answer before it is stored
     work: Sequence[Work] = ()  # what it does when its work items are due
-    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # what runs all the time
-    learned: Sequence[Callable[[Scope], Awaitable[bool]]] = ()  # what follows learning
-    erasing: Sequence[Callable[[CallContext], Awaitable[None]]] = ()  # what precedes erasing
+    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # runs in each process
+    learned: Sequence[Callable[[Scope], Awaitable[bool]]] = ()  # called after learning
+    erasing: Sequence[Callable[[CallContext], Awaitable[None]]] = ()  # called before erasing
     forgets: Sequence[Callable[[Job], Awaitable[None]]] = ()  # erases what is outside of scopes
     watchers: Sequence[Watcher] = ()  # of steps and of calls to models
     routes: Sequence[BaseRoute] = ()  # web pages
@@ -172,5 +168,6 @@ class Feature:
     exports: Sequence[ExportPart] = ()  # what `/export` shows of what it stores
     shows_message: str = ""  # the verb of a button that shows a message, by its sequence
     says_unasked: bool = False  # sends what nobody asked for: then `/mute` is of use
+    # Of a feature of an operator, by language and key; English is required.
     sentences: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replaces: Replacements = Replacements()

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, iscoroutinefunction, signature
 from itertools import islice
@@ -62,6 +62,7 @@ class _WrongAction(TypeError):
     """Raised if an operator's `next_action` returns something else than an action."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class OwnSelector:
     """An operator's selector: it gets the messages that ours gets, and may return any of them.
 
@@ -69,50 +70,47 @@ class OwnSelector:
     exchanges are left out.
     """
 
-    def __init__(self, theirs: MessageSelector, ours: BlockWindowMessageSelector) -> None:
-        self._theirs = theirs
-        self._ours = ours
-        self._within = BlockWindowMessageSelector(ours.max_messages, ours.max_tokens, block=1)
+    theirs: MessageSelector
+    ours: BlockWindowMessageSelector
 
     def select(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return what theirs chose, or what ours chooses if theirs fails."""
         try:
-            chosen = {each.seq for each in islice(self._theirs.select(messages), len(messages))}
+            chosen = {each.seq for each in islice(self.theirs.select(messages), len(messages))}
         except Exception as error:  # noqa: BLE001 - the operator's code may raise anything
             _report("selector", error)
-            return self._ours.select(messages)
-        return self._within.select([each for each in messages if each.seq in chosen])
+            return self.ours.select(messages)
+        ours = self.ours
+        within = BlockWindowMessageSelector(ours.max_messages, ours.max_tokens, block=1)
+        return within.select([each for each in messages if each.seq in chosen])
 
 
+@dataclass(slots=True, eq=False)
 class OperatorAgent:
     """An operator's agent for one turn; ours decides after `max_steps` steps or a failure.
 
     Each decision gets `timeout_s`. After an error of the model's server ours decides, too.
     """
 
-    def __init__(
-        self, theirs: Agent, ours: FunctionsBasedAgent, max_steps: int, timeout_s: float
-    ) -> None:
-        self._theirs: Agent | None = theirs
-        self._ours = ours
-        self._max_steps = max_steps
-        self._timeout_s = timeout_s
+    theirs: Agent | None  # None after a failure
+    ours: FunctionsBasedAgent
+    timeout_s: float
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return what theirs decides; raise `ModelError`, `LeaseLost` or `StoreError`."""
-        if self._theirs is not None and len(context.completed_steps) < self._max_steps:
+        if self.theirs is not None and len(context.completed_steps) < self.ours.max_steps:
             try:
-                async with asyncio.timeout(self._timeout_s):
-                    return _action(await self._theirs.next_action(context))
+                async with asyncio.timeout(self.timeout_s):
+                    return _action(await self.theirs.next_action(context))
             except (LeaseLost, StoreError):
                 raise
             except ModelError:
-                self._theirs = None
+                self.theirs = None
                 raise
             except Exception as error:  # noqa: BLE001 - the operator's code may raise anything
                 _report("agent", error)
-                self._theirs = None
-        return await self._ours.next_action(context)
+                self.theirs = None
+        return await self.ours.next_action(context)
 
 
 def replaced_by(features: Iterable[Feature]) -> Replacements:
@@ -145,7 +143,7 @@ def agents_of(
     _check_class("agent", kind, "async def next_action(self, context)")
     theirs = built("FEATURES", kind, ours)
     timeout_s = settings.turn_timeout_s / _TIME_SHARE
-    return lambda: OperatorAgent(theirs, ours, settings.max_steps, timeout_s)
+    return lambda: OperatorAgent(theirs, ours, timeout_s)
 
 
 def domain_of(model: Any) -> type[BaseModel] | None:

@@ -1,9 +1,6 @@
 """Builds all services of this package for one bot. Done once, in the composition root."""
 
-import asyncio
 import sys
-from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
@@ -38,7 +35,7 @@ from memory.store.store import Scripts, Store
 from memory.text.tokens import TokenCounter
 from memory.work.items import WorkItems
 
-_PAGE, _AT_ONCE_S = 1_000, 0.1
+_AT_ONCE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +66,8 @@ class Memory:
         self.client = client
         self.keys = Keys(bot_id)
         self.scripts = Scripts(client)
-        self.erased = asyncio.Event()  # set when this process has erased something
-        # Called with a scope in which a process has erased something: other caches drop its words.
-        self.on_erased: list[Callable[[Scope], None]] = []
-        # One event for each kind of note, set when such a note arrives.
-        self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
         self.take_layout = partial(take_layout, client, self.keys)
-        self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
+        self.store = Store(client, self.keys, self.scripts, options.ttl_s)
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
         self.usage = UsageStore(self.store)
@@ -89,24 +81,21 @@ class Memory:
         self.quotas = Quotas(self.store)
         self.members = Members(self.store)
         self.send_rates = SendRates(self.store)
-        self._questions = QuestionVectors(embedder)
+        questions = QuestionVectors(embedder)
         self.scopes = Scopes(
             self.store,
-            self._questions,
+            questions,
             max_bytes=options.cache_bytes,
             conversation_bytes=options.conversation_bytes,
             zone=options.zone,
         )
         self.work = WorkItems(self.store)
-        self._erased_until = b"-"
         self.correcting = Correcting(self.scopes)
         self.forgetting = Forgetting(self.scopes, self.mailbox, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.scopes)
-        self.histories = HistoryParts(
-            self.store, self.scopes, tokens, self._questions, options.tail
-        )
+        self.histories = HistoryParts(self.store, self.scopes, tokens, questions, options.tail)
         self._vectors = VectorLearner(self.scopes, embedder) if embedder else None
         self.enable_learning(LearningConfig())
 
@@ -115,46 +104,9 @@ class Memory:
         self._learner = ConversationLearner(self.histories, self.correcting, self._vectors, config)
         self.consent = Consent(self.scopes, self.correcting, config.with_domain)
 
-    async def drop_erased(self) -> None:
-        """Drop the cached content of scopes in which any process has erased something.
-
-        Reads what was noted since the last call, and sets the events in `noted`. After an erasure,
-        also of another process, the embedded server rewrites its file. Raise `StoreError`.
-        """
-        stream = self.keys.erased
-        while noted := await self.client.call(
-            *("XRANGE", stream, self._erased_until, "+", "COUNT", _PAGE)
-        ):
-            for _, fields in noted:
-                scope = Scope(fields[b"c"].decode())
-                if ":" not in scope.tag:
-                    self.noted[scope.tag].set()
-                else:
-                    self.scopes.drop(scope)
-                    self._questions.forget()
-                    for forget in self.on_erased:
-                        forget(scope)
-                    self.store.erased.set()
-            self._erased_until = b"(" + noted[-1][0]
-
-    async def drop_removed(self) -> None:
-        """Drop the waiting messages of people whom an admin removed, and end their turns.
-
-        Each process reads the members for this, because each may have taken a message in before
-        it knew. Raise `StoreError`.
-        """
-        await self.members.refresh()
-        for person in tuple(self.members.removed):
-            await self.mailbox.drop_sender(person)
-            self.members.removed.discard(person)
-
     def ready_queue(self) -> ReadyQueue:
         """Return a new consumer of the wake-ups of conversations."""
         return ReadyQueue(self.client, self.scripts, self.keys.ready_queue)
-
-    def job_queue(self) -> ReadyQueue:
-        """Return a new consumer of the wake-ups of jobs."""
-        return ReadyQueue(self.client, self.scripts, self.keys.jobs)
 
     async def learn(self, conversation: Scope) -> LearningRound:
         """Learn what is due in a conversation.

@@ -1,8 +1,6 @@
 """The list of our features, and the loading of all features, ours and the operator's.
 
-A serving bot imports the features that are on, and `settings.py` of all. Other commands also import
-`command_line.py`, `check` imports `probes.py`, and a restore imports every feature. Nothing else in
-the bot imports one.
+Nothing else in the bot imports a feature. A restore imports every one.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +22,9 @@ from config.settings import Settings
 class Listed:
     """One of our features: the folder `bot/features/<name>`.
 
-    Its `feature.py` makes it, if `is_on` says so of the settings. A folder without that file is
-    never a part of a serving bot. It may have three more files: `settings.py` with the class
-    `SETTINGS`, `probes.py` with `PROBES`, and `command_line.py` with `add_commands`.
+    Its `feature.py` makes it, in a serving bot, if `is_on` says so of the settings. It may have
+    three more files: `settings.py` with the class `SETTINGS`, which is always read, `probes.py`
+    with `PROBES` for `check`, and `command_line.py` with `add_commands`.
     """
 
     name: str

@@ -139,23 +139,9 @@ def secret_of(value: SecretStr | None) -> str | None:
 
 def lacks_model_key(settings: Settings) -> bool:
     """Whether the model's server needs a key and none is set."""
-    return _lacks_key(settings.openai_base_url, settings.openai_api_key)
+    return lacks_key(settings.openai_base_url, settings.openai_api_key)
 
 
-def lacks_fallback_key(settings: Settings) -> bool:
-    """Whether the second model's server needs a key and none is set."""
-    return settings.fallback_model is not None and _lacks_key(
-        settings.fallback_base_url, settings.fallback_api_key
-    )
-
-
-def lacks_embedding_key(settings: Settings) -> bool:
-    """Whether the embedding model's server needs a key and none is set."""
-    return settings.openai_embedding_model is not None and _lacks_key(
-        settings.openai_embedding_base_url, settings.openai_embedding_api_key
-    )
-
-
-def _lacks_key(address: str, key: SecretStr | None) -> bool:
-    """Tell whether OpenAI itself is asked without a key; most servers of one's own need none."""
+def lacks_key(address: str, key: SecretStr | None) -> bool:
+    """Whether OpenAI itself is asked without a key; most servers of one's own need none."""
     return key is None and urlsplit(address).hostname == _OPENAI

@@ -15,10 +15,19 @@ from typing import TypeVar
 
 from bot.model.call import PromptMessage
 from bot.model.chat_model import NOT_SEEN
-from bot.prompt.fitting import fitting_pictures, messages_tokens, step_messages, tools_tokens
 from bot.prompt.memory_context import Offer, fit_memory_context
 from bot.prompt.recalled import RecallPacker
-from bot.prompt.sections import alternating, codes_of, memory_section, reply_lines, spoken
+from bot.prompt.sections import (
+    alternating,
+    codes_of,
+    fitting_pictures,
+    memory_section,
+    messages_tokens,
+    reply_lines,
+    spoken,
+    step_messages,
+    tools_tokens,
+)
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Picture
@@ -180,7 +189,9 @@ class PromptAssembler:
         steps_tokens = messages_tokens(self._counter, steps)
 
         room = self._room - memory_limit - message_tokens - steps_tokens
-        window = _within(room, dialogue)
+        selector = BlockWindowMessageSelector(len(dialogue), room, _WINDOW_BLOCK)
+        fitting = selector.select(dialogue)
+        window = tuple(dropwhile(lambda message: message.role == "assistant", fitting))
         memory, used = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
         memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
 
@@ -290,12 +301,6 @@ def _cost(messages: Sequence[Message]) -> int:
     return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
 
 
-def _within(limit: int, dialogue: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the end of the dialogue that fits into `limit` tokens and begins with a user."""
-    selector = BlockWindowMessageSelector(len(dialogue), limit, _WINDOW_BLOCK)
-    return tuple(dropwhile(lambda message: message.role == "assistant", selector.select(dialogue)))
-
-
 def _talk(
     window: Sequence[Message], memory: str, text: str, pictures: tuple[Picture, ...]
 ) -> list[PromptMessage]:
@@ -323,23 +328,18 @@ def load_system_prompt(path: Path | None) -> str:
     """
     if path is None:
         return resources.files(__package__).joinpath("system_prompt.md").read_text("utf-8").strip()
+    named = f"SYSTEM_PROMPT_FILE: {path}"
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_SYSTEM_BYTES + 1)
     except OSError as error:
-        raise UnusableSystemPrompt(
-            f"SYSTEM_PROMPT_FILE: {path} cannot be read ({error.strerror})"
-        ) from error
+        raise UnusableSystemPrompt(f"{named} cannot be read ({error.strerror})") from error
     if len(content) > _MAX_SYSTEM_BYTES:
-        raise UnusableSystemPrompt(
-            f"SYSTEM_PROMPT_FILE: {path} is larger than {_MAX_SYSTEM_BYTES // 1024} KiB"
-        )
+        raise UnusableSystemPrompt(f"{named} is larger than {_MAX_SYSTEM_BYTES // 1024} KiB")
     try:
         text = content.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
-        raise UnusableSystemPrompt(
-            f"SYSTEM_PROMPT_FILE: {path} is not UTF-8 (byte {error.start})"
-        ) from error
+        raise UnusableSystemPrompt(f"{named} is not UTF-8 (byte {error.start})") from error
     if not text:
-        raise UnusableSystemPrompt(f"SYSTEM_PROMPT_FILE: {path} is empty")
+        raise UnusableSystemPrompt(f"{named} is empty")
     return text

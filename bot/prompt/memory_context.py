@@ -79,7 +79,11 @@ def fit_memory_context(
     first = [each for each in entries if each.is_state or each.heading in leading]
     first.sort(key=lambda each: each.is_state)
     messages = [_Entry(0, line.date, line.text, seq) for seq, line in offer.recalled.items()]
-    kinds = [messages, *_by_heading([each for each in entries if each not in first])]
+    by_heading: dict[str, list[_Entry]] = {}
+    for each in entries:
+        if each not in first:
+            by_heading.setdefault(each.heading, []).append(each)
+    kinds = [messages, *by_heading.values()]
     costs = {each: counter.count(f"{each.text}\n") for each in (*messages, *entries)}
     dates = {each.heading for each in messages}
     recalled_tokens = sum(costs[each] for each in messages)
@@ -141,13 +145,6 @@ def _ranked(
             for rank, (each, weight) in enumerate(zip(best, weights, strict=True))
         ]
     return [each for _, each in sorted(ranked, key=lambda pair: pair[0])]
-
-
-def _by_heading(entries: Iterable[_Entry]) -> Iterable[list[_Entry]]:
-    kinds: dict[str, list[_Entry]] = {}
-    for entry in entries:
-        kinds.setdefault(entry.heading, []).append(entry)
-    return kinds.values()
 
 
 def _shortened(counter: TokenCounter, entry: _Entry, limit: int) -> str:

@@ -1,4 +1,4 @@
-"""Periodic work beside turns: sweeps, turns that are due, jobs, learning that was missed.
+"""Periodic work beside turns: checks of Redis, sweeps, due turns, jobs, learning that was missed.
 
 Every task has one owner, and stopping waits for it.
 """
@@ -10,19 +10,80 @@ from contextlib import suppress
 
 import structlog
 
+from bot.commands.notices import AdminNotices
 from bot.costs import NOTED_S
 from bot.runtime.background_learner import BackgroundLearner
-from bot.runtime.periodic import Step, repeat
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.context import CallContext, Person
 from memory.erasure.jobs import FinishedJob, JobBusy
+from memory.limits.capacity import CapacityMonitor, Level
 from memory.memory import Memory
-from memory.queue.ready_queue import WakeUp
+from memory.queue.ready_queue import ReadyQueue, WakeUp
+from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import JOBS
 
 log = structlog.get_logger(__name__)
+
+MAX_CLOCK_S = 30
+"""Beyond so many seconds what people are told about times is wrong."""
+_POSTPONED_S = 2.0
+"""When a step is tried again for which Redis was not available."""
+_CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
+
+Step = Callable[[], Awaitable[float | None]]
+"""Returns after how many seconds it has to run again at the latest, None if it does not matter."""
+
+
+async def repeat(
+    step: Step, name: str, every_s: float, sooner: asyncio.Event | None = None
+) -> None:
+    """Run a step every `every_s` seconds until cancelled, whether it fails or not.
+
+    It runs earlier if it returned a shorter time, or once `sooner` is set. `name` stands
+    for it in the log.
+    """
+    sooner = sooner or asyncio.Event()
+    while True:
+        wait_s = None
+        try:
+            wait_s = await step()
+        except StoreError as error:
+            log.warning("periodic step postponed", step=name, reason=type(error).__name__)
+            wait_s = _POSTPONED_S
+        except Exception:  # the outer fence: the next run may succeed
+            log.exception("periodic step failed", step=name)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(every_s if wait_s is None else min(every_s, wait_s)):
+                await sooner.wait()
+        sooner.clear()
+
+
+async def watch_clock(client: RedisClient) -> None:
+    """Warn if this machine and Redis differ in time; raise `StoreError`."""
+    ahead_s = await client.clock_ahead_s()
+    if abs(ahead_s) > MAX_CLOCK_S:
+        log.warning("clock differs from Redis", redis_ahead_s=round(ahead_s), look_at="NTP")
+
+
+class CapacityWatch:
+    """Has the capacity monitor make room in Redis; runs more often while memory is scarce."""
+
+    def __init__(self, monitor: CapacityMonitor, notices: AdminNotices) -> None:
+        self._monitor = monitor
+        self._notices = notices
+        self._level = Level.NORMAL
+
+    async def check(self) -> float | None:
+        """Check once; return when to check again if that is soon. Raise `StoreError`."""
+        level = await self._monitor.check(self._notices.tell)
+        if level is not self._level:
+            is_now, was = level.name.lower(), self._level.name.lower()
+            log.warning("capacity changed", capacity=is_now, was=was)
+        self._level = level
+        return _CAPACITY_WHEN_TIGHT_EVERY_S if level >= Level.FULL_SOON else None
+
 
 _DUE_EVERY_S = 5.0
 _DUE_AGAIN_S = 1.0
@@ -54,7 +115,7 @@ class Maintenance:
         self._deleting = deleting
         self._report = report
         self._ready_queue = memory.ready_queue()
-        self._job_queue = memory.job_queue()
+        self._job_queue = ReadyQueue(memory.client, memory.scripts, memory.keys.jobs)
         self._sweeper = memory.store.lease(memory.keys.sweeper, _SWEEPER_LEASE_MS)
         self._swept_everything = False
         self._people_due = 0.0
@@ -65,7 +126,7 @@ class Maintenance:
             (self._wake_due, _DUE_EVERY_S, None),
             (self._sweep, _SWEEP_EVERY_S, None),
             (self._learn_late, _LEARN_EVERY_S, None),
-            (self._serve_jobs, _JOBS_EVERY_S, self._memory.noted[JOBS]),
+            (self._serve_jobs, _JOBS_EVERY_S, self._memory.scopes.noted[JOBS]),
         )
         async with asyncio.TaskGroup() as group:
             for step, *times in steps:
@@ -127,7 +188,11 @@ class Maintenance:
         return _DUE_AGAIN_S if wake_ups else None
 
     async def _serve_job(self, wake_up: WakeUp) -> None:
-        finished = await self._memory.jobs.run_job(wake_up.tag, self._before_erasure)
+        async def before_erasure(conversation: Scope) -> None:
+            """Announce that the job erases a conversation; it acts for no person in it."""
+            await self._deleting(CallContext(conversation, Person(), time.time()))
+
+        finished = await self._memory.jobs.run_job(wake_up.tag, before_erasure)
         if finished is not None:
             log.info(
                 "job finished",
@@ -138,18 +203,11 @@ class Maintenance:
             try:
                 await self._report(finished)
             except TelegramError as error:
-                await self._report_later(wake_up, error)
+                # The wake-up is reclaimed: at the end of a ban, or in a minute.
+                log.warning("receipt postponed", reason=type(error).__name__)
+                if isinstance(error, FloodWait):
+                    wait_ms = int(error.retry_after_s * 1000)
+                    await self._job_queue.postpone(wake_up, wait_ms, _JOB_IDLE_MS)
                 return
             await self._memory.jobs.mark_reported(wake_up.tag)
         await self._job_queue.acknowledge(wake_up)
-
-    async def _report_later(self, wake_up: WakeUp, error: TelegramError) -> None:
-        """Leave the wake-up to be reclaimed: at the end of a ban, or in a minute."""
-        log.warning("receipt postponed", reason=type(error).__name__)
-        if isinstance(error, FloodWait):
-            wait_ms = int(error.retry_after_s * 1000)
-            await self._job_queue.postpone(wake_up, wait_ms, _JOB_IDLE_MS)
-
-    async def _before_erasure(self, conversation: Scope) -> None:
-        """Announce that a job erases a conversation; it acts for no person in it."""
-        await self._deleting(CallContext(conversation, Person(), time.time()))

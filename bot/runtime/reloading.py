@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import structlog
 from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.prompt.assemble import UnusableSystemPrompt
-from bot.runtime.periodic import repeat
+from bot.runtime.maintenance import repeat
 from bot.telegram.updates import IncomingMessage
 from config.loading import Reloaded, SettingsError, reload_settings
 from config.settings import Settings
@@ -27,22 +27,31 @@ _LOOK_EVERY_S = 15.0
 _PROMPT = "SYSTEM_PROMPT_FILE"
 
 UseSystemPrompt = Callable[[Path | None], bool]
-"""Uses another system prompt from now on; returns whether it differs, or raises
-`UnusableSystemPrompt` and changes nothing."""
+"""Uses the operator's file, or ours for None, from now on; returns whether the prompt differs.
+
+Raises `UnusableSystemPrompt` and changes nothing if the file cannot be used.
+"""
 
 
 class Reloading:
     """Reloads the settings of this process, and has the others reload theirs.
 
-    One counter in Redis says how often an admin asked. A note tells each process to look.
+    One counter in Redis says how often an operator asked. A note tells each process to look.
     """
 
     def __init__(
-        self, settings: Settings, memory: Memory, use_prompt: UseSystemPrompt, env_file: str
+        self,
+        settings: Settings,
+        memory: Memory,
+        sentences: Sentences,
+        use_prompt: UseSystemPrompt,
+        env_file: str,
     ) -> None:
+        self.command = BotCommand("reload", self._answer, "operators")
         self._settings = settings
+        self._sentences = sentences
         self._store, self._client = memory.store, memory.client
-        self._noted = memory.noted[RELOADS]
+        self._noted = memory.scopes.noted[RELOADS]
         self._key = memory.keys.reloads
         self._use_prompt = use_prompt
         self._env_file = env_file
@@ -62,11 +71,30 @@ class Reloading:
             loop.add_signal_handler(signal.SIGHUP, hung_up)
         await repeat(self._look, "reload", _LOOK_EVERY_S, self._noted)
 
-    async def reload_all(self) -> Reloaded:
-        """Reload here at once, and have the other processes do so; raise `StoreError`."""
+    async def _answer(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Reload here at once, and have the other processes do so within seconds.
+
+        Say what changed here; raise `StoreError`.
+        """
         self._seen = await self._client.call("INCR", self._key)
         await self._store.note(RELOADS)
-        return self._reload()
+        reloaded = self._reload()
+        keys = ["reload.done" if reloaded.changed else "reload.unchanged"]
+        if reloaded.nothing_to_read:
+            keys = ["reload.nothing"]
+        elif reloaded.refusal:
+            keys = ["reload.refused"]
+        elif reloaded.waiting:
+            keys.append("reload.waiting")
+        return Answer(
+            self._sentences.say(
+                asked.sender.language,
+                *keys,
+                changed=", ".join(reloaded.changed),
+                waiting=", ".join(reloaded.waiting),
+                reason=reloaded.refusal,
+            )
+        )
 
     async def _look(self) -> None:
         asked = int(await self._client.call("GET", self._key) or 0)
@@ -94,41 +122,3 @@ class Reloading:
         else:
             log.warning("reloaded", changed=reloaded.changed, need_restart=reloaded.waiting)
         return reloaded
-
-
-ReloadAll = Callable[[], Awaitable[Reloaded]]
-"""Reloads the settings in all processes; says what changed in this one. Raises `StoreError`."""
-
-
-async def cannot_reload() -> Reloaded:
-    """Change nothing; used if no settings can be read again."""
-    return Reloaded(nothing_to_read=True)
-
-
-class ReloadCommand:
-    """Says what changed in the process that answers; other processes reload within seconds."""
-
-    def __init__(self, reload_all: ReloadAll, sentences: Sentences) -> None:
-        self._reload_all = reload_all
-        self._sentences = sentences
-        self.command = BotCommand("reload", self.answer, "operators")
-
-    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Answer the command."""
-        reloaded = await self._reload_all()
-        keys = ["reload.done" if reloaded.changed else "reload.unchanged"]
-        if reloaded.nothing_to_read:
-            keys = ["reload.nothing"]
-        elif reloaded.refusal:
-            keys = ["reload.refused"]
-        elif reloaded.waiting:
-            keys.append("reload.waiting")
-        return Answer(
-            self._sentences.say(
-                asked.sender.language,
-                *keys,
-                changed=", ".join(reloaded.changed),
-                waiting=", ".join(reloaded.waiting),
-                reason=reloaded.refusal,
-            )
-        )

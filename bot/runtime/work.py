@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from bot.feature import Work
-from bot.runtime.periodic import repeat
+from bot.runtime.maintenance import repeat
 from bot.telegram.errors import OutcomeUnknown, TelegramError
 from bot.telegram.updates import IncomingMessage, to_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked

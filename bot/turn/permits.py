@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.telegram.updates import IncomingMessage, from_bytes
+from bot.telegram.updates import from_bytes
 from bot.turn.give_up import is_given_up
 from memory.queue.open_turn import OpenTurn, Run
 from memory.store.errors import StoreError
@@ -109,12 +109,8 @@ def _needed(opened: OpenTurn) -> list[_Permit]:
     if first.is_alone and sent[0].kind == "command":
         return []
     photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
-    if photos or any(map(_is_large, sent)):
+    has_document = any(each.kind == "document" for each in sent)
+    sounds = (each.file for each in sent if each.kind == "voice" and each.file)
+    if photos or has_document or not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds):
         needed += [("uploads", person), ("uploads", 0)]
     return needed + [("pictures", 0)] * len(photos)
-
-
-def _is_large(sent: IncomingMessage) -> bool:
-    if sent.kind == "voice" and sent.file:
-        return not 0 < sent.file.nbytes <= SHORT_SOUND_BYTES
-    return sent.kind == "document"

@@ -32,69 +32,6 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, eq=False)
-class AfterTurn:
-    """`learn` begins to learn from a conversation, in the background, and returns at once."""
-
-    behaviors: AIContextBehavior
-    learn: Callable[[Scope], None]
-    observe: Observer
-
-    @contextmanager
-    def observed(self, opened: OpenTurn) -> Iterator[None]:
-        """Tell observers that a turn begins, how long the block took and how it ended."""
-        self.observe(TurnBegan(opened))
-        began, outcome = time.monotonic(), "closed"
-        self.observe(StepBegan("answer"))
-        try:
-            yield
-        except BaseException as error:
-            outcome = type(error).__name__
-            raise
-        finally:
-            self.observe(TurnEnded(outcome, time.monotonic() - began))
-
-    @asynccontextmanager
-    async def suspended(self, request: Request, conversation: Scope) -> AsyncIterator[None]:
-        """Call `on_suspend` if the block fails or parks the turn; otherwise `closed` calls it.
-
-        It is not called if the lease is lost, because another process may run the turn already.
-        """
-        try:
-            yield
-        except LeaseLost:
-            raise
-        except Exception:
-            if not request.is_off_record and request.last.kind != "command":
-                await self.behaviors.on_suspend(call_context_of(request.last, conversation))
-            raise
-
-    async def closed(
-        self,
-        request: Request,
-        conversation: Scope,
-        outbox: Outbox,
-        messages: Sequence[Message],
-    ) -> None:
-        """Learn from a committed turn, and call the hooks of its reply and of its end.
-
-        A command that ends the session is a turn without messages: it resumes and ends here. With
-        words behind the command its messages belong to the next session.
-        """
-        if request.is_off_record or not (messages or outbox.ends_session):
-            return
-        self.learn(conversation)
-        call_context = call_context_of(request.last, conversation)
-        if outbox.ends_session:
-            if not messages:
-                await self.behaviors.on_resume(call_context)
-            await self.behaviors.on_conversation_checkpoint(call_context)
-        for message in messages:
-            if message.role == "assistant":
-                await self.behaviors.on_new_message(call_context, message)
-        await self.behaviors.on_suspend(call_context)
-
-
-@dataclass(slots=True, eq=False)
 class TurnRunner:
     """Runs turns: several at once, but never two of one conversation."""
 
@@ -102,20 +39,22 @@ class TurnRunner:
     histories: HistoryParts
     answerer: Answerer
     deliverer: Deliverer
-    after: AfterTurn
+    behaviors: AIContextBehavior
+    learn: Callable[[Scope], None]  # begins to learn in the background, and returns at once
+    observe: Observer
 
     async def run(self, opened: OpenTurn) -> Committed:
         """Answer, deliver and commit.
 
         Raise `LeaseLost`, `Interrupted`, `Parked` or `StoreError`.
         """
-        began, observe = time.monotonic(), self.after.observe
-        with self.after.observed(opened):
+        began, observe = time.monotonic(), self.observe
+        with self._observed(opened):
             if is_given_up(opened):
                 return await self._give_up(opened, began)
             request = unpack(opened, self.histories.tokens)
             history = await self._history(opened, request)
-            async with self.after.suspended(request, history.conversation):
+            async with self._suspended(request, history.conversation):
                 if opened.outbox:
                     outbox = Outbox.from_bytes(opened.outbox)
                 else:
@@ -138,9 +77,59 @@ class TurnRunner:
                 if messages and not request.is_off_record:
                     history.committed(messages, committed.exchange, committed.first_seq)
                 observe(StepBegan("after"))
-                await self.after.closed(request, history.conversation, outbox, messages)
+                await self._after(request, history.conversation, outbox, messages)
                 _log_closed(opened, outbox, delivery, began)
                 return committed
+
+    @contextmanager
+    def _observed(self, opened: OpenTurn) -> Iterator[None]:
+        """Tell observers that a turn begins, how long the block took and how it ended."""
+        self.observe(TurnBegan(opened))
+        began, outcome = time.monotonic(), "closed"
+        self.observe(StepBegan("answer"))
+        try:
+            yield
+        except BaseException as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self.observe(TurnEnded(outcome, time.monotonic() - began))
+
+    @asynccontextmanager
+    async def _suspended(self, request: Request, conversation: Scope) -> AsyncIterator[None]:
+        """Call `on_suspend` if the block fails or parks the turn; otherwise `_after` calls it.
+
+        It is not called if the lease is lost, because another process may run the turn already.
+        """
+        try:
+            yield
+        except LeaseLost:
+            raise
+        except Exception:
+            if not request.is_off_record and request.last.kind != "command":
+                await self.behaviors.on_suspend(call_context_of(request.last, conversation))
+            raise
+
+    async def _after(
+        self, request: Request, conversation: Scope, outbox: Outbox, messages: Sequence[Message]
+    ) -> None:
+        """Learn from a committed turn, and call the hooks of its reply and of its end.
+
+        A command that ends the session is a turn without messages: it resumes and ends here. With
+        words behind the command its messages belong to the next session.
+        """
+        if request.is_off_record or not (messages or outbox.ends_session):
+            return
+        self.learn(conversation)
+        call_context = call_context_of(request.last, conversation)
+        if outbox.ends_session:
+            if not messages:
+                await self.behaviors.on_resume(call_context)
+            await self.behaviors.on_conversation_checkpoint(call_context)
+        for message in messages:
+            if message.role == "assistant":
+                await self.behaviors.on_new_message(call_context, message)
+        await self.behaviors.on_suspend(call_context)
 
     async def _stored(self, opened: OpenTurn, outbox: Outbox) -> Outbox:
         """Store the reply; without the bytes of files if Redis has no room for them."""
@@ -157,10 +146,9 @@ class TurnRunner:
 
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
         conversation = opened.lease.conversation
-        if opened.off_record and request.is_off_record:
-            if request.last.begins_session:
-                return replace(opened.off_record, said=()).history(self.histories, conversation)
-            return opened.off_record.history(self.histories, conversation)
+        if (session := opened.off_record) and request.is_off_record:
+            session = replace(session, said=()) if request.last.begins_session else session
+            return session.history(self.histories, conversation)
         return await ChatHistory.of_turn(self.histories, conversation, opened.loaded, opened.facts)
 
     async def _give_up(self, opened: OpenTurn, began: float) -> Committed:

@@ -155,7 +155,10 @@ class TurnWorker:
                             _raise_cancelled()
                         step = await self._run(step, wake_up, signal)
                 except asyncio.CancelledError:
-                    await self._hand_over(conversation, wake_up, step)
+                    if not isinstance(step, NoTurn):  # another worker goes on with it
+                        await self.queue.hand_over(conversation, step.lease.token)
+                        await self.permits.wake(conversation)
+                        await self.ready_queue.acknowledge(wake_up)
                     raise
                 if step.why == "failed":
                     await asyncio.sleep(next(pauses_s))
@@ -165,14 +168,6 @@ class TurnWorker:
     async def _acquire(self, conversation: Scope, wake_up: WakeUp, token: str = "") -> Next:
         cursor = self.histories.cursor(conversation)
         return await self.queue.acquire(conversation, cursor, token, wake_up.delivery)
-
-    async def _hand_over(self, conversation: Scope, wake_up: WakeUp, step: Next) -> None:
-        """Give the lease back and wake another worker."""
-        if isinstance(step, NoTurn):
-            return
-        await self.queue.hand_over(conversation, step.lease.token)
-        await self.permits.wake(conversation)
-        await self.ready_queue.acknowledge(wake_up)
 
     async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
         """Run a turn, unless it has to be deferred; return what comes next.

@@ -5,7 +5,7 @@ Redis has the truth. What a process has read is valid only for the version that 
 
 import asyncio
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, tzinfo
@@ -79,6 +79,11 @@ class Scopes:
         self.reading_long = asyncio.Lock()
         self._max_bytes = max_bytes
         self._kept: OrderedDict[Scope, ScopeMemory] = OrderedDict()
+        # Called with a scope in which a process has erased something: other caches drop its words.
+        self.on_erased: list[Callable[[Scope], None]] = []
+        # One event for each kind of note (`Store.note`), set when such a note arrives.
+        self.noted = defaultdict[str, asyncio.Event](asyncio.Event)
+        self._erased_until = b"-"
         self._sizes: dict[Scope, int] = {}
         self._bytes = 0
 
@@ -91,6 +96,28 @@ class Scopes:
         """Remove a scope from the cache, if it is there."""
         self._kept.pop(scope, None)
         self._bytes -= self._sizes.pop(scope, 0)
+
+    async def drop_erased(self) -> None:
+        """Drop the cached content of scopes in which any process has erased something.
+
+        Reads what was noted since the last call, and sets the events in `noted`. After an erasure,
+        also of another process, the embedded server rewrites its file. Raise `StoreError`.
+        """
+        stream, store = self.store.keys.erased, self.store
+        while noted := await store.client.call(
+            *("XRANGE", stream, self._erased_until, "+", "COUNT", _PAGE)
+        ):
+            for _, fields in noted:
+                scope = Scope(fields[b"c"].decode())
+                if ":" not in scope.tag:
+                    self.noted[scope.tag].set()
+                else:
+                    self.drop(scope)
+                    self._questions.forget()
+                    for forget in self.on_erased:
+                        forget(scope)
+                    store.erased.set()
+            self._erased_until = b"(" + noted[-1][0]
 
     def held(self, scope: Scope) -> ScopeMemory | None:
         """Return the cached scope, or None; it does not become the most recently used one."""

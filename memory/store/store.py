@@ -9,7 +9,7 @@ other script says in a comment which keys it takes.
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -88,8 +88,8 @@ class Store:
     client: RedisClient
     keys: Keys
     scripts: Scripts
-    erased: asyncio.Event
     ttl_s: int
+    erased: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def journal(self) -> ErasureJournal:
@@ -108,7 +108,7 @@ class Store:
         return reply
 
     async def tell_erased(self, *scopes: Scope) -> None:
-        """Tell every process that something in these scopes was erased (`Memory.drop_erased`).
+        """Tell every process that something in these scopes was erased (`Scopes.drop_erased`).
 
         Processes never use cached content after an erasure. So if this fails, it is not an error:
         the content only stays in their memory longer.

@@ -1,6 +1,5 @@
 """Stores memories as learning would, for scenarios about their later life."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -46,6 +45,6 @@ def synopsis(text: str, seqs: tuple[int, int], here: Scope) -> Synopsis:
 @asynccontextmanager
 async def _scopes(rig: Rig) -> AsyncIterator[Scopes]:
     client = await RedisClient.open(rig.environment["REDIS_URL"])
-    store = Store(client, rig.keys, Scripts(client), asyncio.Event(), _TTL_S)
+    store = Store(client, rig.keys, Scripts(client), _TTL_S)
     yield Scopes(store, QuestionVectors(None), max_bytes=1_000_000)
     await client.close()

@@ -23,7 +23,7 @@ GARBAGE = f'["{WORDS}", not a message'.encode()
 async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> None:
     """Put an entry into a chat's mailbox that no version of the bot can read."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
-    rooms = Store(store, rig.keys, Scripts(store), asyncio.Event(), ttl_s=3600)
+    rooms = Store(store, rig.keys, Scripts(store), ttl_s=3600)
     entry = Entry(update_id, person.id, is_alone=False, body=GARBAGE)
     await Mailbox(rooms).put(Scope.of_chat(chat.id), entry)
     await store.close()

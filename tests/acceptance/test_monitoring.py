@@ -61,7 +61,7 @@ async def test_a_message_is_one_trace_over_two_processes_and_an_error_is_reporte
 
     [error] = server.errors
     [raised] = error["exception"]["values"]
-    assert (raised["type"], error["logger"]) == ("ValueError", "bot.agent.toolbox")
+    assert (raised["type"], error["logger"]) == ("ValueError", "bot.agent.agent")
     assert raised["stacktrace"]["frames"][-1]["filename"] == "tests/acceptance/operator_parts.py"
     for body in server.bodies:
         assert CANARY.encode() not in body

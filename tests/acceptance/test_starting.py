@@ -43,7 +43,7 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: 
         ),
         (
             {"behaviors": "tests.acceptance.operator_behaviors:Clashing"},
-            "ToolNameClash",
+            "FunctionNameClash",
             "BEHAVIORS",
         ),
     ],

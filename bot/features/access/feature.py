@@ -7,7 +7,7 @@ from bot.commands.bot_command import ANYTHING, BotCommand
 from bot.feature import Feature, Services
 from bot.features.access.commands import InviteCommand, PeopleList
 from bot.features.access.strangers import Strangers
-from bot.runtime.periodic import repeat
+from bot.runtime.maintenance import repeat
 from bot.telegram.updates import ChatMigration, Stranger
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope

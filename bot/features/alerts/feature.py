@@ -14,7 +14,7 @@ from bot.costs import Budget, shown
 from bot.feature import Feature, Services
 from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import account_fault, setting_to_check
-from bot.runtime.periodic import repeat
+from bot.runtime.maintenance import repeat
 from memory.memory import Memory
 
 _MODELS_EVERY_S = 15.0

@@ -115,7 +115,7 @@ async def _restore(
 
 def _store(client: RedisClient, bot_id: int, settings: BackupSettings) -> Store:
     ttl_s = memory_options(settings).ttl_s
-    return Store(client, Keys(bot_id), Scripts(client), asyncio.Event(), ttl_s)
+    return Store(client, Keys(bot_id), Scripts(client), ttl_s)
 
 
 def _bot_id(settings: BackupSettings) -> int:

@@ -28,7 +28,7 @@ def feature(services: Services) -> Feature:
     )
     permits = HalfRate(services.chat, services.settings.sends_per_second)
     announcing = Announcing(announcements, services.chat, permits, admission, sentences)
-    news = memory.noted[NEWS]
+    news = memory.scopes.noted[NEWS]
 
     async def mute(pressed: ButtonPress, _: Scope, __: str) -> tuple[Part, ...]:
         if not pressed.is_group:

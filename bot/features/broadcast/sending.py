@@ -20,7 +20,7 @@ from bot.features.broadcast.announcements import (
     Pause,
 )
 from bot.features.broadcast.commands import BroadcastStatus
-from bot.runtime.periodic import repeat
+from bot.runtime.maintenance import repeat
 from bot.telegram.admission import Admission
 from bot.telegram.chat import Chat, CopiedMessage
 from bot.telegram.errors import (

@@ -22,7 +22,7 @@ from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
 from bot.model.trouble import OTHER, KnownServer, recognize, trouble
 from bot.probe import Row, Rows
-from bot.prompt.fitting import messages_tokens
+from bot.prompt.sections import messages_tokens
 from config.settings import Settings
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition

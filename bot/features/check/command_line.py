@@ -22,11 +22,10 @@ from bot.features.check.chat_model import check_chat, check_second
 from bot.features.check.embeddings import COMPARISON, check_embeddings
 from bot.features.check.store import STORED_DATA, check_store, one_connection
 from bot.features.check.telegram import check_telegram, check_token
-from bot.model.models import lacks_embedding_key, lacks_fallback_key, lacks_model_key
+from bot.model.models import lacks_key, lacks_model_key
 from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Probe, Row, Rows, StoreProbe
-from bot.runtime.error_reports import REPORTS_NEED, how_to_install
-from bot.runtime.logs import configure_logs
+from bot.runtime.logs import REPORTS_NEED, configure_logs, how_to_install
 from bot.runtime.process import redis_address
 from config.loading import secrets_of, unknown_names
 from config.settings import Settings
@@ -122,12 +121,22 @@ def _groups(
         yield from ((each.name, _stored(each, settings, address, bot_id)) for each in stored)
     if not lacks_model_key(settings):
         yield "Model", check_chat(settings)
-    if settings.fallback_model is not None and not lacks_fallback_key(settings):
+    if settings.fallback_model is not None and not _lacks_fallback_key(settings):
         yield "Second model", check_second(settings)
-    if not lacks_embedding_key(settings):
+    if not _lacks_embedding_key(settings):
         yield "Embeddings", check_embeddings(settings)
     others = (each for each in probes if isinstance(each, Probe) and each.is_needed(settings))
     yield from ((each.name, each.run(settings)) for each in others)
+
+
+def _lacks_fallback_key(settings: Settings) -> bool:
+    address, key = settings.fallback_base_url, settings.fallback_api_key
+    return settings.fallback_model is not None and lacks_key(address, key)
+
+
+def _lacks_embedding_key(settings: Settings) -> bool:
+    address, key = settings.openai_embedding_base_url, settings.openai_embedding_api_key
+    return settings.openai_embedding_model is not None and lacks_key(address, key)
 
 
 def _bot_id(token: SecretStr) -> int:
@@ -210,10 +219,10 @@ async def check_settings(settings: Settings) -> Rows:
         yield row
     if lacks_model_key(settings):
         yield Row("Model key", "fail", "not set", "set OPENAI_API_KEY")
-    elif lacks_embedding_key(settings):
+    elif _lacks_embedding_key(settings):
         advice = "set OPENAI_EMBEDDING_API_KEY, or OPENAI_EMBEDDING_MODEL=off"
         yield Row("Embedding key", "fail", "not set", advice)
-    if lacks_fallback_key(settings):
+    if _lacks_fallback_key(settings):
         yield Row("Second model key", "fail", "not set", "set FALLBACK_API_KEY")
     if price := _price_row(settings):
         yield price

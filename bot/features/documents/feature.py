@@ -30,7 +30,7 @@ def feature(services: Services) -> Feature:
     scans = None
     if settings.shows_pictures:
         scans = ScanReader(partial(page_text, services.models.chats[0]))
-        memory.on_erased.append(scans.forget)
+        memory.scopes.on_erased.append(scans.forget)
     upload = UploadStep(services.files, memory, scans, sentences, services.learn)
     return Feature(
         name="documents",

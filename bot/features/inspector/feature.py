@@ -26,7 +26,7 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     settings, memory = services.own(InspectorSettings), services.memory
     turns, name_of = TurnLog(services.name_of), services.name_of
-    reports = ProcessReports(memory.store, memory.noted[WATCHED])
+    reports = ProcessReports(memory.store, memory.scopes.noted[WATCHED])
     duty = "everything" if services.takes_in and services.works else "web"
     report = partial(
         turns.report,

@@ -18,7 +18,7 @@ from pydantic import ConfigDict
 from bot.features.mcp.clear_json import clear_json
 from bot.features.mcp.mcp_servers import McpServer
 from bot.features.mcp.outside_server import OutsideServer, ServerAway
-from bot.prompt.fitting import tools_tokens
+from bot.prompt.sections import tools_tokens
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolQuestion
 from memory.behaviors.tool import Arguments, Tool, ToolError

@@ -9,7 +9,7 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.off_record.sessions import OffRecordSessions
-from bot.runtime.periodic import repeat
+from bot.runtime.maintenance import repeat
 from bot.telegram.updates import IncomingMessage, to_bytes
 from memory.queue.mailbox import Entry
 from memory.scopes.scopes import Scopes

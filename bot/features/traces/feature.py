@@ -7,7 +7,7 @@ from dotenv import dotenv_values
 
 from bot.feature import Feature, Services
 from bot.features.traces.settings import TraceSettings
-from bot.runtime.error_reports import how_to_install
+from bot.runtime.logs import how_to_install
 
 log = structlog.get_logger(__name__)
 

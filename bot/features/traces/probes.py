@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from bot.features.traces.feature import TRACES_NEED, share_variables
 from bot.features.traces.settings import TraceSettings
 from bot.probe import Probe, Row, Rows
-from bot.runtime.error_reports import how_to_install
+from bot.runtime.logs import how_to_install
 
 _WHAT = "Traces"
 _LIMIT_S = 15.0

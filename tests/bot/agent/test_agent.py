@@ -7,8 +7,7 @@ from typing import Literal
 
 import pytest
 
-from bot.agent.agent import CUT_OFF, FunctionsBasedAgent, run_agent
-from bot.agent.toolbox import Toolbox
+from bot.agent.agent import CUT_OFF, FunctionsBasedAgent, Toolbox, run_agent
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.model_errors import ModelUnavailable
 from memory.behaviors.context import AgentContext

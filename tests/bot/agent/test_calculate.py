@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bot.agent.tools.calculate import CalculateArguments, evaluate
+from bot.agent.own_tools import CalculateArguments, evaluate
 from memory.behaviors.tool import ToolError
 from tests.work import ratio
 

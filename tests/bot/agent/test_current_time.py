@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.agent.tools.current_time import CurrentTimeArguments, current_time_tool
+from bot.agent.own_tools import CurrentTimeArguments, current_time_tool
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolError
 

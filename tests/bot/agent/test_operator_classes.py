@@ -130,7 +130,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replace
 
 
 def own(theirs: Deciding, ours: FunctionsBasedAgent, timeout_s: float = 5) -> OperatorAgent:
-    return OperatorAgent(theirs, ours, MAX_STEPS, timeout_s)
+    return OperatorAgent(theirs, ours, timeout_s)
 
 
 # The example of the page

@@ -5,9 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from bot.agent.tools.calculate import CALCULATE
-from bot.agent.tools.current_time import current_time_tool
-from bot.agent.tools.search_memory import search_memory_tool
+from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
 from bot.features.drawing.feature import Drawer, draw_picture_tool
 from bot.features.links.page_fetch import PageFetcher
 from bot.features.links.read_page import read_page_tool

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from bot.agent.toolbox import ToolLimits, ToolNameClash
+from bot.agent.agent import ToolLimits
+from memory.behaviors.behavior import FunctionNameClash
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolResult
 from memory.behaviors.tool import ToolError
@@ -44,7 +45,7 @@ async def test_calls_of_one_action_run_concurrently(
 
 
 def test_two_tools_with_one_name_are_refused(tokens: TokenCounter) -> None:
-    with pytest.raises(ToolNameClash, match=r"two tools are named echo$"):
+    with pytest.raises(FunctionNameClash, match=r"two tools are named echo$"):
         toolbox_of(tokens, tool("echo", echo), tool("other", echo), tool("echo", echo))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from pydantic import Field
 
-from bot.agent.toolbox import Toolbox, ToolLimits
+from bot.agent.agent import Toolbox, ToolLimits
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, ToolCall
 from memory.behaviors.tool import Arguments, Tool

@@ -10,6 +10,7 @@ from bot.commands.bot_command import BotCommand
 from bot.commands.general import menus
 from bot.features import open_features
 from bot.language.catalogue import Catalogue
+from bot.runtime.reloading import Reloading
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
 from memory.behaviors.context import CallContext
@@ -40,7 +41,8 @@ async def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
     )
     services = replace(services_of(memory, settings), me=lambda: ME)
     await open_features(services)
-    return build_commands(services, _deleting)
+    reloading = Reloading(settings, memory, services.sentences, lambda _: False, "")
+    return build_commands(services, _deleting, [reloading.command])
 
 
 async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) -> str:

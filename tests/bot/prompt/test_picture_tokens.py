@@ -3,7 +3,7 @@
 import pytest
 
 from bot.prompt.assemble import PromptAssembler, PromptBudget
-from bot.prompt.fitting import picture_tokens
+from bot.prompt.sections import picture_tokens
 from memory.message import ImageDetail, Picture
 from memory.text.tokens import TokenCounter
 from tests.bot.prompt.test_assemble import context_of, last_user, message_of

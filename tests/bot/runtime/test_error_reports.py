@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.runtime.error_reports import reporting_errors
+from bot.runtime.logs import reporting_errors
 from bot.telegram.updates import from_bytes, to_bytes
 from tests.bot.telegram import raw
 from tests.servers.monitoring import MonitoringServer

@@ -6,7 +6,7 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from bot.runtime.periodic import repeat, watch_clock
+from bot.runtime.maintenance import repeat, watch_clock
 from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
@@ -36,7 +36,7 @@ async def test_a_failed_step_is_repeated() -> None:
 async def test_a_step_that_redis_failed_does_not_wait_for_its_next_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bot.runtime.periodic._POSTPONED_S", 0.01)
+    monkeypatch.setattr("bot.runtime.maintenance._POSTPONED_S", 0.01)
     seen = asyncio.Event()
     errors = [StoreUnavailable("gone")]
 

@@ -1,6 +1,5 @@
 """What the tests of rate limits share: limits kept on any client, and a chat without a limit."""
 
-import asyncio
 import time
 
 from bot.telegram.bot_api import TelegramClient
@@ -17,7 +16,7 @@ KEYS = Keys(42)
 
 def send_rates_on(client: RedisClient) -> SendRates:
     """Return the limits that a bot keeps there."""
-    return SendRates(Store(client, KEYS, Scripts(client), asyncio.Event(), ttl_s=3600))
+    return SendRates(Store(client, KEYS, Scripts(client), ttl_s=3600))
 
 
 def unlimited_chat(client: TelegramClient) -> TelegramChat:

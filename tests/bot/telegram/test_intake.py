@@ -79,7 +79,7 @@ def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int)
 
 
 def store_on(store: RedisClient) -> Store:
-    return Store(store, KEYS, Scripts(store), asyncio.Event(), ttl_s=3600)
+    return Store(store, KEYS, Scripts(store), ttl_s=3600)
 
 
 async def waiting(store: RedisClient, conversation: Scope = ANNAS) -> list[Entry]:

@@ -1,6 +1,5 @@
 """No sequence of calls exceeds the rate limit, and typing never delays an answer."""
 
-import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -251,7 +250,7 @@ async def test_the_rate_is_shared_equally_by_the_workers_that_read_the_ready_que
     ready_queues = [ReadyQueue(store, scripts, KEYS.ready_queue) for _ in range(workers)]
     if ready_queues:
         await ready_queues[0].read(1, 1)  # creates the group
-    mailbox = Mailbox(Store(store, KEYS, scripts, asyncio.Event(), ttl_s=3600))
+    mailbox = Mailbox(Store(store, KEYS, scripts, ttl_s=3600))
     for chat_id, ready_queue in enumerate(ready_queues):
         await mailbox.wake(Scope.of_chat(chat_id))
         await ready_queue.read(1, 100)

@@ -24,7 +24,7 @@ from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, 
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
-from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
@@ -378,7 +378,9 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_le
         rig.memory.histories,
         Answerer([say_yes], no_give_up, Sentences(Catalogue()), steps.append),
         Deliverer(QuietChat(), 10.0, no_export, steps.append),
-        AfterTurn(slow, learning.append, steps.append),
+        slow,
+        learning.append,
+        steps.append,
     )
     rig.runner.script = [turn.run]
     said = raw.inbound(raw.message("hello"))
@@ -698,7 +700,9 @@ def answering(
         memory.histories,
         Answerer([step], no_give_up, sentences, ignore),
         Deliverer(chat, 10.0, no_export, ignore),
-        AfterTurn(behavior or AIContextBehavior(), list[Scope]().append, ignore),
+        behavior or AIContextBehavior(),
+        list[Scope]().append,
+        ignore,
     )
 
 

@@ -26,7 +26,7 @@ from bot.turn.answer import CommandStep, QuotaStep
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
-from bot.turn.turn import AfterTurn, TurnRunner
+from bot.turn.turn import TurnRunner
 from bot.turn.typing_indicator import TypingIndicator
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehaviorManager
@@ -157,7 +157,9 @@ class SimulatedBot:
             memory.histories,
             NamingAnswerer(steps, give_up, connections.auditor, chance),
             NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records),
-            AfterTurn(behaviors, self._learner.learn, ignore),
+            behaviors,
+            self._learner.learn,
+            ignore,
         )
         named = NamingRunner(self._turn, connections.auditor.records, chance)
         # So low that turns are deferred in most schedules.

@@ -167,7 +167,7 @@ class NeverLearningBot(SimulatedBot):
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
         idle = _IdleLearner(self.memory.learn)
-        self._turn.after.learn = idle.learn
+        self._turn.learn = idle.learn
         self._maintenance._learner = idle
 
 

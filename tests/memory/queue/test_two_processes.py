@@ -192,7 +192,7 @@ async def test_every_process_drops_what_one_process_has_erased(
         await one.jobs.start_job(Job("job", kind, target, 2**60, 2000.0, b""))
         await one.jobs.run_job("job")
     for memory in two:
-        await memory.drop_erased()
+        await memory.scopes.drop_erased()
     assert [held(memory) for memory in two] == [Cursor()] * 2
 
 
@@ -201,14 +201,14 @@ async def test_an_erasure_drops_the_cache_once_and_later_reads_stay(
 ) -> None:
     one, other = two
     told: list[object] = []
-    other.on_erased.append(told.append)
+    other.scopes.on_erased.append(told.append)
     await one.store.tell_erased(GROUP)
-    await other.drop_erased()
+    await other.scopes.drop_erased()
     assert told == [GROUP]
-    assert other.erased.is_set()  # if it has the embedded server, that rewrites its file
+    assert other.store.erased.is_set()  # if it has the embedded server, that rewrites its file
     await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
     await turned(other)
-    await other.drop_erased()
+    await other.scopes.drop_erased()
     assert held(other).message == 1
 
 

@@ -489,7 +489,7 @@ async def test_a_cleared_history_is_empty_and_goes_on(memory: Memory) -> None:
     await talk(history, ("Hello", "Hi"))
     assert texts((await history_of(memory)).messages) == ["Hello", "Hi"]
     assert history.messages[0].seq == 3
-    assert memory.erased.is_set()
+    assert memory.store.erased.is_set()
 
 
 async def test_clearing_takes_what_waits_and_refuses_nothing_that_comes(memory: Memory) -> None:

@@ -84,7 +84,7 @@ async def test_a_turn_stores_what_its_tools_set_and_removes_what_they_cancel(
     closing = Closing(work=WorkChanges(cancelled=[later]).encode())
     await memory.turns.commit(turn, exchange_of(turn), Cursor(), closing=closing)
     assert await memory.work.list_open(HERE) == [sooner]
-    assert memory.erased.is_set()
+    assert memory.store.erased.is_set()
     [entry] = await memory.client.call("ZRANGE", memory.keys.erasures, 0, -1)
     assert entry.decode().endswith(later.id)
 

@@ -157,7 +157,7 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
         )
     turn = await take(memory, club) if is_open else None
     await access_of(memory).remove(ANNA, ADMIN)
-    await memory.drop_removed()
+    await memory.mailbox.drop_removed(memory.members)
     if turn:
         with pytest.raises(LeaseLost):
             await memory.turns.write_outbox(turn, b"[]")

@@ -19,7 +19,7 @@ def other(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 
 def reports_of(memory: Memory) -> ProcessReports:
-    return ProcessReports(memory.store, memory.noted[WATCHED])
+    return ProcessReports(memory.store, memory.scopes.noted[WATCHED])
 
 
 async def test_every_process_reports_once_somebody_watches(memory: Memory, other: Memory) -> None:
@@ -30,10 +30,10 @@ async def test_every_process_reports_once_somebody_watches(memory: Memory, other
         return b"of the other"
 
     writing = asyncio.create_task(reports_of(other).keep_writing(report))
-    await other.drop_erased()
+    await other.scopes.drop_erased()
     assert await reports_of(memory).read() == []
     await reports_of(memory).watch()
-    await other.drop_erased()
+    await other.scopes.drop_erased()
     await written.wait()
     while not (read := await reports_of(memory).read()):
         pass

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from bot.agent.toolbox import Toolbox, ToolLimits
-from bot.agent.tools.current_time import current_time_tool
+from bot.agent.agent import Toolbox, ToolLimits
+from bot.agent.own_tools import current_time_tool
 from bot.features.links.page_fetch import Address, Page, PageFetcher, PageRefused, is_public
 from bot.features.links.read_page import ReadPageArguments, read_page_tool
 from memory.behaviors.context import AgentContext

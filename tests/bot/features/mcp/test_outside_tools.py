@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from bot.agent.toolbox import Toolbox, ToolLimits
+from bot.agent.agent import Toolbox, ToolLimits
 from bot.commands.sentences import Sentences
 from bot.features.mcp.feature import OutsideTools
 from bot.features.mcp.mcp_servers import McpServer
@@ -28,7 +28,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, Sender
-from bot.turn.tool_questions import ToolButtons, question_text, with_question
+from bot.turn.agent_step import ToolButtons, question_text, with_question
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, ToolCall, ToolQuestion
@@ -404,7 +404,7 @@ async def test_two_large_answers_are_read_at_once(
 async def test_a_person_may_agree_for_ten_minutes(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.turn.tool_questions._VALID_S", 0)
+    monkeypatch.setattr("bot.turn.agent_step._VALID_S", 0)
     asked = ToolQuestion("shop__order", "shop", "order", "{}")
     [part] = with_question(SENTENCES, "en", (Part("?"),), 7, asked)
     assert part.question

@@ -1,1 +1,0 @@
-"""The tools that the model may use."""
