@@ -23,10 +23,9 @@ from bot.assistant import (
     learning_config,
     turn_worker,
 )
-from bot.commands.buttons import Buttons
 from bot.commands.erasing import Receipts, all_in_order
 from bot.commands.general import descriptions, menus
-from bot.commands.immediate import ImmediateActions
+from bot.commands.immediate import Buttons, ImmediateActions
 from bot.commands.sentences import Sentences
 from bot.costs import UsageRecorder
 from bot.feature import Services
@@ -50,17 +49,15 @@ from bot.runtime.process import (
 from bot.runtime.reloading import Reloading
 from bot.runtime.web import WebServer, health_routes
 from bot.runtime.work import WorkLoop
-from bot.telegram.bot_account import BotIdentity
-from bot.telegram.bot_api import TelegramClient
+from bot.telegram.bot_api import BotIdentity, TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
 from bot.telegram.polling import PollingLease
 from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
-from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of
+from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of, webhook_routes
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
-from bot.telegram.webhook import webhook_routes
 from bot.turn.observers import (
     BotServing,
     FieldsRefused,

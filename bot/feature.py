@@ -24,7 +24,7 @@ from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.model.models import Models
 from bot.telegram.admission import Admission
-from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import BotIdentity
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import AnswerStep, FileFetcher

@@ -93,7 +93,6 @@ def hide_secrets(settings: Settings) -> None:
 
 
 def _secrets_in(value: object) -> Iterator[SecretStr]:
-    """Yield the secrets in a value, also those within tuples and dataclasses."""
     if isinstance(value, SecretStr):
         yield value
     elif isinstance(value, tuple):

@@ -42,7 +42,6 @@ class Operators:
         return self._settings.admin_user_ids
 
     def __contains__(self, sender: Sender) -> bool:
-        """Say whether a sender is one of these people."""
         return sender.is_person and sender.id in self.ids
 
     async def note_language(self, sender: Sender) -> None:

@@ -86,16 +86,8 @@ IsUseful = Callable[[IncomingMessage, Scope], Awaitable[bool]]
 """Returns whether /help lists a command for the sender of a message in a conversation."""
 
 
-def when(holds: Callable[[], object]) -> IsUseful:
-    """Return that a command is useful to everybody while `holds` returns something true."""
-
-    async def is_useful(_: IncomingMessage, __: Scope) -> bool:
-        return bool(holds())
-
-    return is_useful
-
-
-_ALWAYS = when(lambda: True)
+async def _always(_: IncomingMessage, __: Scope) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +114,6 @@ class BotCommand:
     words: tuple[str, ...] = ()
     takes: re.Pattern[str] = NOTHING
     section: Section = "talk"
-    is_useful: IsUseful = _ALWAYS
+    is_useful: IsUseful = _always
     takes_file: bool = False
     uses_memory: bool = False

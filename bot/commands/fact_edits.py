@@ -1,24 +1,25 @@
-"""Answers about facts: a yes or a no to what waits for one, or another wording.
+"""Questions about facts, and what people answer: a yes, a no, or another wording.
+
+It says what tools remember and forget, and asks first if the rule wants it.
 
 A button asks for the new wording, and a reply to that question gives it.
 
-The reply is taken at once, without a turn. It does not enter the history. What a person really said
-in a voice message is asked for in the same way; the reply then counts as an edit of that message.
+The reply is taken at once, without a turn. It does not enter the history. A feature asks for other
+words of a message in the same way; the reply then counts as an edit of that message.
 """
 
 import asyncio
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import orjson
 import structlog
 
 from bot.commands.access import Access, asker_of
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler
-from bot.commands.consent import NO, REWORD, YES
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import may_change
@@ -31,7 +32,7 @@ from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import place_of, shown
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.writes import Remember
+from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 from memory.store.keys import Scope
 from memory.text.untrusted_text import one_line
 
@@ -50,14 +51,23 @@ _NONCE = "edit:"
 _CARD = "card:"
 """Before the nonce of a question about a learned fact; else a question is about a fact's id."""
 
-_HEARD = "heard:"
-"""Before the id and the time of a voice message."""
-
-_VOICE = re.compile(r"(\d{1,10})\.(-?\d{1,19})\.(\d{1,10})", re.ASCII)
+OF_MESSAGE = "heard:"
+"""Before the id and the time of a message: the reply counts as an edit of it."""
 
 _OUTCOMES: Mapping[str, str] = {
     each: f"memory.{each}" for each in ("edited", "edit_gone", "edit_unfit", "edit_not_yours")
 } | {"edit_off_record": "off.no_memory"}
+
+YES, NO, REWORD = "yes", "no", "reword"
+"""The verbs of the buttons; the last one asks for other words."""
+_MAX_DOMAIN_CHARS = 2_000
+"""More than `MAX_DOMAIN_BYTES`: a person sees all that they agree to."""
+
+
+_LABELS: Mapping[type[ToolWrite], tuple[str, str]] = {
+    ForgetRecord: ("forget", "dont_forget"),
+    StillTrue: ("still", "not_still"),
+}
 
 
 class FactEdits:
@@ -76,7 +86,6 @@ class FactEdits:
             YES: partial(self.answer_about, agrees=True),
             NO: partial(self.answer_about, agrees=False),
             REWORD: self.reword,
-            "misheard": self.misheard,
         }
         self.command = BotCommand(_COMMAND, self.answer, "unlisted", buttons, takes=ANYTHING)
 
@@ -102,7 +111,8 @@ class FactEdits:
         """
         await self._access.check_on_record(conversation)
         facts, fact = await self._found(conversation, fact_id)
-        await self._ask(pressed, conversation, fact.text, str(shown(facts.scope, fact).id))
+        about = str(shown(facts.scope, fact).id)
+        await self.ask_for_words(pressed, conversation, "memory.edit_ask", about, fact.text)
 
     async def reword(
         self, pressed: ButtonPress, conversation: Scope, nonce: str
@@ -115,24 +125,14 @@ class FactEdits:
             raise NotConfirmed("unknown")
         if asked.write.sender_id != pressed.sender.id:
             raise NotConfirmed("not_yours")
-        await self._ask(pressed, conversation, asked.write.text, _CARD + nonce)
+        card, text = _CARD + nonce, asked.write.text
+        await self.ask_for_words(pressed, conversation, "memory.edit_ask", card, text)
         return ()
 
-    async def misheard(
-        self, pressed: ButtonPress, conversation: Scope, voice: str
-    ) -> tuple[Part, ...]:
-        """Ask for what was really said; `voice` is the id of the message, its sender and time."""
-        named = _VOICE.fullmatch(voice)
-        if named is None:
-            raise NotConfirmed("unknown")
-        message_id, sender_id, sent_at = named.groups()
-        if int(sender_id) != pressed.sender.id:
-            raise NotConfirmed("not_yours")
-        await self._ask(pressed, conversation, "", f"{_HEARD}{message_id}.{sent_at}")
-        return ()
-
-    async def _ask(self, pressed: ButtonPress, conversation: Scope, text: str, about: str) -> None:
-        key = "memory.edit_ask" if text else "voice.ask"
+    async def ask_for_words(
+        self, pressed: ButtonPress, conversation: Scope, key: str, about: str, text: str = ""
+    ) -> None:
+        """Ask with the sentence `key`, which gets the `text` so far; `take` hears the reply."""
         [part] = self._sentences.say(pressed.sender.language, key, text=text)
         async for wait_s in self._chat.waits(pressed.chat_id):
             await asyncio.sleep(wait_s)
@@ -157,8 +157,8 @@ class FactEdits:
             about = await self._questions.check(conversation, nonce, "edit", said.sender.id)
         except NotConfirmed:
             return said
-        if about.startswith(_HEARD):
-            message_id, sent_at = map(int, about.removeprefix(_HEARD).split("."))
+        if about.startswith(OF_MESSAGE):
+            message_id, sent_at = map(int, about.removeprefix(OF_MESSAGE).split("."))
             edited = replace(said, kind="edit", message_id=message_id, sent_at=sent_at)
             return replace(edited, edited_at=said.sent_at, reply=None, replied_to=0)
         try:
@@ -198,3 +198,72 @@ class FactEdits:
         if fact is None:
             raise NotConfirmed("unknown")
         return facts, fact
+
+
+def questions(
+    sentences: Sentences, language: str, writes: Sequence[ToolWrite], *, are_cards: bool = False
+) -> tuple[Part, ...]:
+    """Return a question with two buttons for each write that needs an answer.
+
+    `are_cards`: the facts were learned, and a third button asks for other words.
+    """
+    edit = sentences.text(language, "buttons.edit")
+    return tuple(
+        replace(
+            _described(sentences, language, "ask", write),
+            buttons=(
+                _row(sentences, language, write),
+                *[(Button(edit, f"{REWORD}:{write.nonce}"),)] * are_cards,
+            ),
+        )
+        for write in writes
+        if write.nonce
+    )
+
+
+def confirmations(
+    sentences: Sentences, language: str, writes: Sequence[ToolWrite]
+) -> tuple[Part, ...]:
+    """Return a line for each fact that is remembered or forgotten without a question.
+
+    Domain fields are the operator's: their tools say themselves what they did.
+    """
+    return tuple(
+        _described(sentences, language, "did", write)
+        for write in writes
+        if not write.asks_first and not isinstance(write, SetDomain | Keep)
+    )
+
+
+def _described(sentences: Sentences, language: str, how: str, write: ToolWrite) -> Part:
+    """Say exactly what will change ("ask") or has changed ("did")."""
+    match write:
+        case ForgetRecord():
+            key, text = f"{how}_forget", write.old_text
+        case StillTrue():
+            key, text = "ask_still", write.old_text
+        case Remember():
+            key, text = f"{how}_replace" if write.old_text else how, write.text
+        case SetDomain():
+            key, text = how, _fields(write)
+        case Keep():
+            key, text = how, write.text
+    old = write.old_text if isinstance(write, Remember) else ""
+    return sentences.say(language, f"consent.{key}", text=text, old=old)[-1]
+
+
+def _fields(write: SetDomain) -> str:
+    """Return the fields as text. JSON that is no object sets nothing, and is shown unchanged."""
+    try:
+        fields = dict(orjson.loads(write.fields))
+    except (TypeError, ValueError):
+        return write.fields[:_MAX_DOMAIN_CHARS]
+    return "; ".join(f"{name}: {value}" for name, value in fields.items())[:_MAX_DOMAIN_CHARS]
+
+
+def _row(sentences: Sentences, language: str, write: ToolWrite) -> tuple[Button, ...]:
+    yes, no = _LABELS.get(type(write), ("remember", "dont_remember"))
+    return (
+        Button(sentences.text(language, f"buttons.{yes}"), f"{YES}:{write.nonce}"),
+        Button(sentences.text(language, f"buttons.{no}"), f"{NO}:{write.nonce}"),
+    )

@@ -6,12 +6,12 @@ from typing import get_args
 
 from bot.commands.access import Access
 from bot.commands.bot_command import ANYTHING, Answer, Audience, BotCommand, Section
-from bot.commands.buttons import message_of, put_press
+from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
-from bot.telegram.bot_account import BotIdentity, CommandMenu, Description, MenuScope
+from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, MenuScope
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory

@@ -1,18 +1,41 @@
-"""What acts at once, without a turn: buttons, `/stop`, and what features do at intake."""
+"""What acts at once, without a turn: buttons, `/stop`, and what features do at intake.
 
+Whatever was under way for what a button erases is refused later by the turn protocol.
+
+Edits that a ban on the chat held up are made when the ban is over. They are kept in memory only,
+the newest for each message, and not many. A lost edit does no harm, because pressing the button
+again shows it.
+"""
+
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
 
 from bot.commands.access import asker_of
-from bot.commands.bot_command import ANYTHING, Answer, BotCommand
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand, ButtonHandler, ShownOnTop
 from bot.commands.sentences import Sentences
+from bot.reply.parts import Part
 from bot.telegram.chat import Chat
-from bot.telegram.updates import ButtonPress, ImmediateUpdate, IncomingMessage, StoppedDraft
+from bot.telegram.connection import Pause
+from bot.telegram.errors import FloodWait, TelegramError
+from bot.telegram.updates import (
+    ButtonPress,
+    ImmediateUpdate,
+    IncomingMessage,
+    StoppedDraft,
+    to_bytes,
+)
+from memory.erasure.questions import NotConfirmed, Questions
+from memory.queue.mailbox import Entry, Mailbox, MailboxFull
 from memory.queue.signals import Stop, Stopping
+from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -23,6 +46,15 @@ Returns a message that still has to be answered in its turn. Raises `StoreError`
 """
 
 _NOT_YOURS = "not_yours"
+
+_MAX_WAITING = 200
+_MAX_TRIES = 5
+_MAX_WAIT_S = 300.0
+
+Edit = Callable[[int, int, Part], Awaitable[None]]
+"""Replaces a message of ours by chat and message id; raises `TelegramError`."""
+
+_MessageKey = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +113,188 @@ def stop_command(sentences: Sentences) -> BotCommand:
         return Answer(sentences.say(asked.sender.language, key))
 
     return BotCommand("stop", answer, takes=ANYTHING)
+
+
+class LateEdits:
+    """Edits at once if the chat is open, otherwise in the background."""
+
+    def __init__(self, edit: Edit, pause: Pause = asyncio.sleep) -> None:
+        self._edit = edit
+        self._pause = pause
+        self._waiting: dict[_MessageKey, asyncio.Task[None]] = {}
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Replace a message of ours, now or after the ban; drop an older edit that still waits.
+
+        Raise `TelegramError`, but `FloodWait` only if too many edits wait already.
+        """
+        key = (chat_id, message_id)
+        self._drop(key)
+        try:
+            await self._edit(chat_id, message_id, part)
+        except FloodWait as ban:
+            if len(self._waiting) >= _MAX_WAITING:
+                raise
+            self._drop(key)
+            task = asyncio.create_task(self._edit_later(key, part, ban))
+            task.add_done_callback(partial(self._forget, key))
+            self._waiting[key] = task
+
+    async def stop(self) -> None:
+        """Drop the edits that wait."""
+        await end_tasks(self._waiting.values())
+
+    def _drop(self, key: _MessageKey) -> None:
+        if key in self._waiting:
+            self._waiting.pop(key).cancel()
+
+    def _forget(self, key: _MessageKey, task: asyncio.Task[None]) -> None:
+        if self._waiting.get(key) is task:
+            del self._waiting[key]
+
+    async def _edit_later(self, key: _MessageKey, part: Part, ban: FloodWait) -> None:
+        """Try again after each ban, until `_MAX_TRIES` or `_MAX_WAIT_S` is reached."""
+        error: TelegramError = ban
+        waited_s = 0.0
+        for _ in range(_MAX_TRIES):
+            waited_s += ban.retry_after_s
+            if waited_s > _MAX_WAIT_S:
+                break
+            await self._pause(ban.retry_after_s)
+            try:
+                await self._edit(*key, part)
+            except FloodWait as another:
+                error = ban = another
+            except TelegramError as refusal:
+                error = refusal
+                break
+            else:
+                return
+        log.warning("late edit dropped", reason=type(error).__name__)
+
+
+def message_of(pressed: ButtonPress) -> IncomingMessage:
+    """Return a command without name and text; the caller sets what its turn needs."""
+    return IncomingMessage(
+        update_id=pressed.update_id,
+        chat_id=pressed.chat_id,
+        topic_id=pressed.topic_id,
+        is_group=pressed.is_group,
+        message_id=pressed.message_id,
+        sent_at=int(time.time()),
+        sender=pressed.sender,
+        kind="command",
+        text="",
+    )
+
+
+async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> bool:
+    """Put the message of a press into the mailbox; return whether there was room."""
+    body = to_bytes(message)
+    entry = Entry(message.update_id, message.sender.id, is_alone=True, body=body)
+    try:
+        await mailbox.put(here, entry)
+    except MailboxFull:
+        log.warning("mailbox full", conversation=here.tag, sender=message.sender.id)
+        return False
+    return True
+
+
+_TRIES = 20
+_PAUSE_S = 0.25
+_CANCEL = "cancel"
+_ALERTS: Mapping[str, str] = {"not_yours": "clear.not_yours"}
+"""What is shown on top of the chat for a press that changes nothing; the message stays."""
+
+Resolve = Callable[[Scope], Awaitable[Scope]]
+"""Returns where a conversation is stored: a group may have become a supergroup."""
+
+
+class Buttons:
+    """Finds the handler of a pressed button and shows what it returns in the button's place."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, ButtonHandler],
+        questions: Questions,
+        resolve: Resolve,
+        chat: Chat,
+        sentences: Sentences,
+    ) -> None:
+        self._handlers = {**handlers, _CANCEL: self._cancel}
+        self._questions = questions
+        self._resolve = resolve
+        self._chat = chat
+        self._sentences = sentences
+        self._late_edits = LateEdits(chat.edit)
+
+    async def press(self, pressed: ButtonPress) -> None:
+        """Act on a button.
+
+        Raise `StoreError` or `TelegramError` with nothing shown, so that Telegram asks again.
+        """
+        here = await self._resolve(Scope.of_chat(pressed.chat_id, pressed.topic_id))
+        verb, _, rest = pressed.callback_data.partition(":")
+        try:
+            shown = await self._act_when_stored(pressed, here, verb, rest)
+        except ShownOnTop as answer:
+            await self._quietly(self._alert(pressed, answer.key))
+            return
+        except NotConfirmed as refusal:
+            # An unknown verb may be any text of the person's; it stays out of the log.
+            known = verb if verb in self._handlers else "unknown"
+            log.info("button refused", verb=known, why=str(refusal))
+            if alert := _ALERTS.get(str(refusal)):
+                await self._quietly(self._alert(pressed, alert))
+                return
+            shown = self._sentences.say(pressed.sender.language, "clear.expired")
+        await self._quietly(self._chat.answer_button(pressed.callback_id))
+        for part in shown[:1]:
+            await self._quietly(self._late_edits.edit(pressed.chat_id, pressed.message_id, part))
+
+    async def stop(self) -> None:
+        """Give up what is still to be shown; pressing again shows it."""
+        await self._late_edits.stop()
+
+    async def _act_when_stored(
+        self, pressed: ButtonPress, here: Scope, verb: str, rest: str
+    ) -> tuple[Part, ...]:
+        """Act. If what the button needs is not stored yet, wait for the turn that stores it."""
+        is_last = False
+        for _ in range(_TRIES):
+            try:
+                return await self._act(pressed, here, verb, rest)
+            except NotConfirmed as refusal:
+                if is_last or str(refusal) != "unknown":
+                    raise
+            # If the turn was closed since, it is stored now.
+            is_last = not await self._questions.is_on_its_way(here, pressed.callback_data)
+            await asyncio.sleep(0 if is_last else _PAUSE_S)
+        raise StoreUnavailable("what a button is about is not stored yet")
+
+    async def _act(
+        self, pressed: ButtonPress, here: Scope, verb: str, rest: str
+    ) -> tuple[Part, ...]:
+        if verb not in self._handlers:
+            raise NotConfirmed("unknown")
+        return await self._handlers[verb](pressed, here, rest)
+
+    async def _cancel(self, pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
+        """Withdraw a question; one that was confirmed is confirmed again, which finishes it."""
+        nonce, _, action = rest.partition(":")
+        if await self._questions.withdraw(here, nonce, pressed.sender.id):
+            return self._sentences.say(pressed.sender.language, "clear.cancelled")
+        verb, _, detail = action.partition(":")
+        if verb == _CANCEL:
+            raise NotConfirmed("unknown")
+        return await self._act(pressed, here, verb, f"{nonce}:{detail}" if detail else nonce)
+
+    async def _alert(self, pressed: ButtonPress, key: str) -> None:
+        part, *_ = self._sentences.say(pressed.sender.language, key)
+        await self._chat.answer_button(pressed.callback_id, part.text)
+
+    async def _quietly(self, call: Awaitable[None]) -> None:
+        try:
+            await call
+        except TelegramError as error:
+            log.warning("button not answered", reason=type(error).__name__)

@@ -1,10 +1,13 @@
-"""What operators are told without asking: Redis fills up, and the news of features.
+"""What is told without asking: news for operators, and whether a person wants any.
 
-In private, in the language in which an operator last used a command.
+Operators are told that Redis fills up, and the news of features: in private, in the language in
+which an operator last used a command. People get news of the operator, and tips.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import structlog
 
@@ -14,8 +17,16 @@ from bot.reply.parts import Button, Part, with_buttons
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.limits.capacity import CapacityAlert, FillLevel
+from memory.scopes.changes import Write
+from memory.scopes.fields import Field
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
+from memory.scopes.sources import stays
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
+
+_MUTED = "1"
 
 
 class AdminNotices:
@@ -69,3 +80,43 @@ def figures(fill_level: FillLevel) -> dict[str, float]:
         "limit_mb": round(fill_level.limit / 2**20, 1),
         "percent": round(100 * fill_level.share),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Mute(Field):
+    """In a person's scope: whether they want nothing unasked, and which update said so last."""
+
+    PREFIX = "mute"
+    is_muted: bool
+    by_update: int
+
+    without = stays
+
+    def _stored(self) -> str:
+        return f"{_MUTED if self.is_muted else ''}|{self.by_update}"
+
+    @classmethod
+    def _read(cls, _: str, stored: str) -> Self:
+        muted, _, update = stored.partition("|")
+        return cls(muted == _MUTED, int(update))
+
+
+def mutes(person: ScopeMemory) -> bool:
+    """Return whether a person wants nothing unasked."""
+    found = person.get(Mute)
+    return found is not None and found.is_muted
+
+
+async def set_mute(scopes: Scopes, person: int, update_id: int, *, is_muted: bool) -> None:
+    """Store what a person wants; a repeat for the same update changes nothing.
+
+    Raise `StoreError`.
+    """
+
+    async def decide(here: ScopeMemory) -> Write | None:
+        known = here.get(Mute)
+        if known and known.by_update == update_id:
+            return None
+        return Write(fields=[Mute(is_muted, update_id)])
+
+    await scopes.update(Scope.of_person(person), decide)

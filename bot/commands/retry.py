@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer, BotCommand, ShownOnTop
-from bot.commands.buttons import message_of, put_press
+from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage

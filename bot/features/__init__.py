@@ -96,7 +96,6 @@ def import_all(paths: Sequence[str] = ()) -> None:
 
 
 def _modules(name: str) -> list[Any]:
-    """Import the modules of this name that our features have."""
     paths = (f"{__name__}.{each.name}.{name}" for each in OUR_FEATURES)
     return [import_module(path) for path in paths if find_spec(path)]
 

@@ -66,7 +66,6 @@ class Catalogue:
         return tuple(self._sentences[_DEFAULT])
 
     def __contains__(self, key: str) -> bool:
-        """Say whether a sentence `table.name` exists."""
         return key in self._sentences[_DEFAULT]
 
     def add(self, sentences: Added) -> None:

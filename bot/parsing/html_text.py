@@ -46,8 +46,6 @@ def encoding_of(content: bytes) -> str | None:
 
 
 class _Reader:
-    """Walks over the elements in their order and collects lines."""
-
     def __init__(self, sections: Sections) -> None:
         self._sections = sections
         self._words: list[str] = []
@@ -56,7 +54,6 @@ class _Reader:
         """More than one if a table stands in a cell; its text then belongs to the outer cell."""
 
     def read(self, root: etree._Element) -> None:
-        """Add all text below an element."""
         walk = etree.iterwalk(root, events=("start", "end"))
         for event, element in walk:
             tag = element.tag if isinstance(element.tag, str) else ""
@@ -66,14 +63,11 @@ class _Reader:
             elif tag in _SKIPPED or not tag:
                 walk.skip_subtree()
             else:
-                self._start(tag)
+                if tag in _BLOCKS or tag in _CELLS:
+                    self._break()
+                self._open_cells += tag in _CELLS
                 self._words.append(element.text or "")
         self._end("tr")
-
-    def _start(self, tag: str) -> None:
-        if tag in _BLOCKS or tag in _CELLS:
-            self._break()
-        self._open_cells += tag in _CELLS
 
     def _end(self, tag: str) -> None:
         if tag in _CELLS:

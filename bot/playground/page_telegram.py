@@ -28,7 +28,7 @@ from bot.playground.scene import (
 )
 from bot.reply.parts import Part
 from bot.reply.utf16 import well_formed
-from bot.telegram.bot_account import BotIdentity, MenuScope
+from bot.telegram.bot_api import BotIdentity, MenuScope
 from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, RefusedByStore

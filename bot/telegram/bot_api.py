@@ -12,13 +12,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx2
 
 from bot.http_client import HttpClient, trusted
-from bot.telegram.bot_account import BotIdentity, CommandMenu, Description, MenuScope, WebhookState
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, error_of, lost
 from memory.behaviors.tool_output import OutgoingFile
 
@@ -39,6 +39,45 @@ Telegram keeps the previous list if it is left out."""
 
 _SCOPES = {"default": "default", "private": "all_private_chats", "groups": "all_group_chats"}
 _Result = TypeVar("_Result")
+
+MenuScope = Literal["default", "private", "groups"] | int
+
+
+@dataclass(frozen=True, slots=True)
+class BotIdentity:
+    """The bot's own user."""
+
+    id: int
+    username: str  # without "@"
+    name: str
+    can_read_all_group_messages: bool  # else privacy mode hides most of them, even plain mentions
+
+
+@dataclass(frozen=True, slots=True)
+class CommandMenu:
+    """What "/" offers in one scope and language."""
+
+    scope: MenuScope  # an integer is one chat
+    language: str  # "" is every other one
+    commands: tuple[tuple[str, str], ...]  # without slash; descriptions have up to 256 characters
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an empty chat with us shows, at most 512 characters; language "" is every other one."""
+
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookState:
+    """Where Telegram delivers updates, how many wait there, and the last failed delivery."""
+
+    url: str  # "" if no webhook is set
+    pending_updates: int
+    last_error_at: int  # in Unix seconds, 0 if no delivery failed
+    last_error: str
 
 
 class TelegramClient:
@@ -136,7 +175,10 @@ class TelegramClient:
     async def set_commands(self, menu: CommandMenu) -> None:
         """Set what "/" offers in one scope and language."""
         named = [{"command": name, "description": does} for name, does in menu.commands]
-        where = {"scope": _scope(menu.scope), "language_code": menu.language or None}
+        scope: dict[str, object] = {"type": "chat", "chat_id": menu.scope}
+        if not isinstance(menu.scope, int):
+            scope = {"type": _SCOPES[menu.scope]}
+        where = {"scope": scope, "language_code": menu.language or None}
         await self.call("setMyCommands", {"commands": named, **where}, bool)
 
     async def set_description(self, description: Description) -> None:
@@ -193,8 +235,3 @@ def _updates(updates: list[dict[str, object]]) -> list[dict[str, object]]:
 def _webhook_state(state: dict[str, Any]) -> WebhookState:
     error_at, error = state.get("last_error_date") or 0, state.get("last_error_message") or ""
     return WebhookState(state["url"], state["pending_update_count"], error_at, error)
-
-
-def _scope(scope: MenuScope) -> dict[str, object]:
-    of_chat: dict[str, object] = {"type": "chat", "chat_id": scope}
-    return of_chat if isinstance(scope, int) else {"type": _SCOPES[scope]}

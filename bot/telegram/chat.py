@@ -1,6 +1,6 @@
 """The one port for everything that the bot sends to a chat or asks about one.
 
-The turn, the commands and the documents know Telegram only by this port, which `telegram_chat`
+The turn, the commands and the features know Telegram only by this port, which `telegram_chat`
 implements. Every method raises `TelegramError`, and none repeats a call: the caller decides by the
 kind of error whether to try again.
 """

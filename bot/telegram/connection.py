@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import structlog
 
-from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import BotIdentity
 from bot.telegram.errors import DeliveryError, FloodWait, Refused, TelegramError
 
 Pause = Callable[[float], Awaitable[object]]

@@ -94,7 +94,6 @@ class _Walk:
         yield from self.blocks(node.get("blocks"), "", depth + 1)
 
     def _inline(self, node: object, depth: int = 0) -> str:
-        """Return formatted text without its format."""
         self._nodes -= 1
         if self._chars <= 0 or self._nodes <= 0 or depth > 2 * _MAX_DEPTH:
             return ""

@@ -58,7 +58,9 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
     replaced, edited = waiting.replaced, waiting
     if replaced is None and waiting.message_id == edit.message_id:
         edited = replace(waiting, text=edit.text)
-    elif replaced and waiting.kind == "text" and _is_about(edit, replaced.question):
+    elif replaced and waiting.kind == "text":
+        if not any(edit.message_id in message.message_ids for message in replaced.question):
+            return None
         question = tuple(with_edit(message, edit) for message in replaced.question)
         edited = replace(waiting, replaced=replace(replaced, question=question))
     else:
@@ -124,10 +126,6 @@ def texts_of(message: Message) -> list[str | None]:
             texts.append(message.text[start : start + length] if length >= 0 else None)
             start += length + 1
     return texts
-
-
-def _is_about(edit: IncomingMessage, question: Sequence[Message]) -> bool:
-    return any(edit.message_id in message.message_ids for message in question)
 
 
 def joined(texts: Sequence[str | None]) -> tuple[str, tuple[int, ...]]:

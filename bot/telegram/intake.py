@@ -205,7 +205,6 @@ class Intake:
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
 
     async def _check_open(self, message: IncomingMessage) -> None:
-        """Raise `StoreFull` or `Overloaded` if a message is to be refused now."""
         if self._ballast.is_released and _is_message(message):
             raise StoreFull("intake is closed")
         if await self._backpressure.is_high():
@@ -312,7 +311,6 @@ class Albums:
         self._held.setdefault(key, {})[part.update_id] = part
 
     async def _release(self, key: _Key, message: IncomingMessage) -> None:
-        """Store a message and what waits for it."""
         held = self._held.get(key, {})
         for each in ({message.update_id: message} | held).values():
             await self._store(each)

@@ -1,6 +1,7 @@
 """The port `Telegram`: our account and what arrives. `HttpTelegram` implements it over HTTP.
 
-The playground passes `PageTelegram` in its place.
+The playground passes `PageTelegram` in its place. The page of the webhook checks the secret, and
+answers 200 when the update is stored; it does not read the update itself.
 
 `HttpTelegram` prepares our account: identity, webhook or polling, menus and descriptions. Telegram
 may be away for a long time, so every step is retried and `health` shows how it goes. Nothing is
@@ -8,27 +9,38 @@ undone at shutdown, and no update that waits at Telegram is ever dropped.
 """
 
 import asyncio
+import hmac
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from bot.telegram.bot_account import BotIdentity, CommandMenu, Description
-from bot.telegram.bot_api import TelegramClient
+from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, TelegramClient
 from bot.telegram.chat import Chat
 from bot.telegram.connection import Backoff, Pause, TelegramHealth
-from bot.telegram.errors import DECLINED, BadToken, TelegramError, WebhookTaken
-from bot.telegram.intake import Accept
+from bot.telegram.errors import DECLINED, BadToken, NotAccepted, TelegramError, WebhookTaken
+from bot.telegram.intake import Accept, deliver
 from bot.telegram.polling import Poller, PollingLease, make_way_for_polling
-from bot.telegram.webhook import WEBHOOK_PATH
 from config.settings import Settings
 
 _WEBHOOK_CHECK_S = 60
 
 log = structlog.get_logger(__name__)
+
+WEBHOOK_PATH = "/telegram"
+
+_MAX_BODY_BYTES = 1_000_000
+_BODY_S = 8.0
+"""Less than a connection may take for a whole request, so that a slow caller gets an answer."""
+_RETRY_AFTER_S = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +187,49 @@ def webhook_of(settings: Settings) -> Webhook | None:
         return None
     address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH
     return Webhook(address, settings.webhook_secret.get_secret_value())
+
+
+def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[Route]:
+    """Return the one route. Telegram delivers again whatever is not answered with 200."""
+
+    async def receive(request: Request) -> Response:
+        given = request.headers.get("X-Telegram-Bot-Api-Secret-Token", "")
+        if not hmac.compare_digest(given.encode(), secret.encode()):
+            return Response(status_code=HTTPStatus.FORBIDDEN)
+        try:
+            async with asyncio.timeout(_BODY_S):
+                body = await _body(request)
+        except (ClientDisconnect, TimeoutError):
+            return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
+        if body is None:
+            return Response(status_code=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        raw = _json_object(body)
+        if raw is None:
+            return Response(status_code=HTTPStatus.BAD_REQUEST)
+        try:
+            await deliver(raw, accept, health)
+        except NotAccepted:
+            retry_after = {"Retry-After": str(_RETRY_AFTER_S)}
+            return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE, headers=retry_after)
+        return Response(status_code=HTTPStatus.OK)
+
+    return [Route(WEBHOOK_PATH, receive, methods=["POST"])]
+
+
+async def _body(request: Request) -> bytes | None:
+    """Read the body; return None if it is too large. The announced length is not trusted."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            return None
+    return bytes(body)
+
+
+def _json_object(body: bytes) -> dict[str, object] | None:
+    # Faster readers refuse a lone surrogate. Telegram would deliver such an update again for ever.
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):  # the latter if it is nested too deep
+        return None
+    return value if isinstance(value, dict) else None

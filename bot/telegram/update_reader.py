@@ -12,8 +12,7 @@ from telegram.constants import ChatType, ReactionEmoji
 
 from bot.reply.utf16 import well_formed
 from bot.telegram.admission import is_own_button
-from bot.telegram.bot_account import BotIdentity
-from bot.telegram.bot_api import ALLOWED_UPDATES
+from bot.telegram.bot_api import ALLOWED_UPDATES, BotIdentity
 from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.message_content import (
@@ -263,7 +262,6 @@ class UpdateReader:
 
 
 def _as_unsupported(update: Update) -> Update:
-    """Return a message as one of a kind that cannot be read."""
     match update:
         case Stranger():
             unread = replace(update.message, kind="unsupported", text="other")

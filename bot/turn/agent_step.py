@@ -15,15 +15,15 @@ import structlog
 
 from bot.agent.agent import RunAgent
 from bot.commands.bot_command import ButtonHandler
-from bot.commands.buttons import message_of, put_press
-from bot.commands.consent import confirmations, questions
+from bot.commands.fact_edits import confirmations, questions
+from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
 from bot.reply.long_reply import MAX_CHARS, is_worth_rich, reply_parts
-from bot.reply.parts import Button, Part, with_buttons
+from bot.reply.parts import Part, with_buttons
 from bot.reply.render import render
 from bot.reply.split import said_with, with_attached, with_line
-from bot.telegram.updates import ButtonPress
+from bot.telegram.updates import MEDIA, ButtonPress
 from bot.turn.load import ContextLoader
 from bot.turn.notes import QUESTION_ALONE, Finish, Note
 from bot.turn.observers import AgentRan, Observer, StepBegan
@@ -222,8 +222,9 @@ class AgentStep:
         rich_parts = len(parts) if is_rich else 0
         for line in lines:
             parts = with_line(parts, line)
-        if request.run.heard and not request.is_off_record:
-            parts = with_buttons(parts, self._misheard(request))
+        row = [button for each in below for button in each.buttons]
+        if row and not request.is_off_record:
+            parts = with_buttons(parts, *row)
         asked = questions(self.sentences, language, writes) + asked
         # The person may decline: then what the tools did must not teach anything either.
         is_asking = bool(asked) or any(each.questions for each in below)
@@ -247,21 +248,12 @@ class AgentStep:
 
     def _not_seen(self, request: Request) -> list[Part]:
         """Return notes on what came with the message and was not seen or heard."""
-        # The steps for photos and voice messages say themselves what they could not read.
-        is_unknown = any(
-            each.unseen and each.kind not in ("photo", "voice") for each in request.updates
-        )
+        # The steps that read files say themselves what they could not read.
+        is_unknown = any(each.unseen and each.kind not in MEDIA for each in request.updates)
         known = [part for note in request.run.notes for part in render(note)]
         if request.message.unseen and is_unknown:
             known += self.sentences.say(request.language, "unsupported.attached")
         return known
-
-    def _misheard(self, request: Request) -> Button:
-        """Return the button by which a person says what they really said."""
-        heard_id, _ = request.run.heard[-1]
-        said = next(each for each in request.updates if each.message_id == heard_id)
-        about = f"misheard:{heard_id}.{said.sender.id}.{said.sent_at}"
-        return Button(self.sentences.text(request.language, "buttons.misheard"), about)
 
 
 async def _wanted(context: AgentContext) -> tuple[list[ToolWrite], list[Remember]]:

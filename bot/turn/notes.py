@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
@@ -27,6 +27,7 @@ class Below:
     questions: tuple[Part, ...] = ()  # messages of their own, behind it
     correction: Part | None = None  # says that a claim of the answer is not so; the last is shown
     codes: tuple[str, ...] = ()  # kept beside the answer (`Message.used`) if none was corrected
+    buttons: tuple[Button, ...] = ()  # below its last part; not off the record
 
 
 Note = Callable[[Request, AgentContext, str], Awaitable[Below]]

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from bot.telegram.chat import Destination
 from bot.telegram.edits import joined
-from bot.telegram.updates import STICKER_FILE, WITH_WORDS, IncomingMessage, from_bytes
+from bot.telegram.updates import MEDIA, STICKER_FILE, WITH_WORDS, IncomingMessage, from_bytes
 from memory.message import Message, Picture
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn, Run
@@ -105,7 +105,7 @@ def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: Token
 
 def _in_words(update: IncomingMessage, words: Mapping[int, str]) -> Iterator[IncomingMessage]:
     said = words.get(update.message_id)
-    if said is None or update.kind not in ("voice", "photo"):
+    if said is None or update.kind not in MEDIA:
         yield update
         return
     plain = replace(update, kind="text", file=None, unseen="")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from bot.telegram.webhook import WEBHOOK_PATH
+from bot.telegram.telegram import WEBHOOK_PATH
 from memory.store.client import RedisClient
 from tests.lab.bots import ROOT, Running
 from tests.lab.lean_http import HOST

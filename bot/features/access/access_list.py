@@ -26,6 +26,17 @@ _ASKING_S = 7 * 86_400
 _MAX_REFUSED = 10_000
 _MAX_LANGUAGE_CHARS = 16
 
+INVITATION = "i_"
+"""The payload of an invitation begins with it: `t.me/<bot>?start=i_<code>`."""
+
+MAX_USES = 1_000
+MAX_DAYS = 365
+MAX_OPEN = 50
+_CODE_BYTES = 16
+_CODE_CHARS = 22
+_ID_CHARS = 16
+_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
 AskOutcome = Literal["asked", "waiting", "refused", "full"]
 """What became of a request: noted now, noted before, refused before, or too many wait."""
 Way = Literal["asked", "link", "group"]
@@ -63,8 +74,22 @@ class Decision:
     language: str = "en"  # of the request, if the decision counts
 
 
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """An open invitation. Times are in Unix seconds."""
+
+    id: str  # the beginning of its hash
+    made_at: float
+    ends_at: float
+    left: int  # how often it can be used
+    by: int  # the admin
+
+
 class AccessList:
-    """The list in Redis; `members` has the ids of it that this process has read."""
+    """The list and the invitations in Redis; `members` has the ids that this process has read.
+
+    Every method raises `StoreError`.
+    """
 
     def __init__(self, store: Store, members: Members) -> None:
         self.members = members
@@ -215,60 +240,16 @@ class AccessList:
             ]
         )
 
-    def _name(self, id_: int) -> str:
-        return self._keys.access(f"name:{id_}")
-
-    async def _names(self, ids: dict[bytes, bytes]) -> dict[bytes, str]:
-        """Return the names of ids, "" for a name that is gone."""
-        if not ids:
-            return {}
-        names = await self._client.call("MGET", *(self._name(int(id_)) for id_ in ids))
-        return {id_: (name or b"").decode() for id_, name in zip(ids, names, strict=True)}
-
-
-INVITATION = "i_"
-"""The payload of an invitation begins with it: `t.me/<bot>?start=i_<code>`."""
-
-MAX_USES = 1_000
-MAX_DAYS = 365
-MAX_OPEN = 50
-_CODE_BYTES = 16
-_CODE_CHARS = 22
-_ID_CHARS = 16
-_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-
-
-@dataclass(frozen=True, slots=True)
-class Invitation:
-    """An open invitation. Times are in Unix seconds."""
-
-    id: str  # the beginning of its hash
-    made_at: float
-    ends_at: float
-    left: int  # how often it can be used
-    by: int  # the admin
-
-
-class Invitations:
-    """Makes invitations, uses them up and withdraws them. Every method raises `StoreError`."""
-
-    def __init__(self, store: Store, members: Members) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._scripts = Scripts(store.client, LUA)
-        self._ttl_s = store.ttl_s
-        self._members = members
-
-    async def make(self, uses: int, days: int, by: int) -> str:
+    async def make_invitation(self, uses: int, days: int, by: int) -> str:
         """Return the code of a new invitation, "" if `MAX_OPEN` are open."""
-        if len(await self.list_open()) >= MAX_OPEN:
+        if len(await self.list_invitations()) >= MAX_OPEN:
             return ""
         code, now_ms = token_urlsafe(_CODE_BYTES), int(time() * 1000)
         stored = f"{now_ms}|{now_ms + days * 86_400_000}|{uses}|{by}"
         await self._client.call("HSET", self._keys.access("links"), _hash(code), stored)
         return code
 
-    async def use(self, code: str, person: int, name: str) -> bool:
+    async def use_invitation(self, code: str, person: int, name: str) -> bool:
         """Let a person in by a code; return false if the code is not valid for them."""
         if len(code) != _CODE_CHARS or not _LETTERS.issuperset(code):
             return False
@@ -276,10 +257,10 @@ class Invitations:
         keys = [self._keys.access(part) for part in parts]
         request = {"link": _hash(code), "id": str(person), "ttl_s": self._ttl_s}
         is_in: bool = await self._scripts["use_link"](keys, request, name) == b"in"
-        await self._members.refresh()
+        await self.members.refresh()
         return is_in
 
-    async def list_open(self) -> list[Invitation]:
+    async def list_invitations(self) -> list[Invitation]:
         """Return the open invitations, the newest first; drop those that have ended."""
         key = self._keys.access("links")
         found = [
@@ -297,7 +278,7 @@ class Invitations:
         ]
         return sorted(listed, key=lambda each: (-each.made_at, each.id))
 
-    async def withdraw(self, id_: str) -> bool:
+    async def withdraw_invitation(self, id_: str) -> bool:
         """End an invitation; return false if it is not open."""
         key = self._keys.access("links")
         if len(id_) != _ID_CHARS:
@@ -305,6 +286,16 @@ class Invitations:
         found = await self._client.call("HKEYS", key)
         links = [link for link in found if link.startswith(id_.encode())]
         return bool(links and await self._client.call("HDEL", key, *links))
+
+    def _name(self, id_: int) -> str:
+        return self._keys.access(f"name:{id_}")
+
+    async def _names(self, ids: dict[bytes, bytes]) -> dict[bytes, str]:
+        """Return the names of ids, "" for a name that is gone."""
+        if not ids:
+            return {}
+        names = await self._client.call("MGET", *(self._name(int(id_)) for id_ in ids))
+        return {id_: (name or b"").decode() for id_, name in zip(ids, names, strict=True)}
 
 
 def _hash(code: str) -> str:

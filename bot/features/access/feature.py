@@ -1,18 +1,281 @@
-"""What access adds to the bot."""
+"""What access adds to the bot: `/people` and `/invite`, for its operators.
 
-from collections.abc import Mapping
+`/people` lists who may use the bot and who asks to, with buttons to let in, refuse and remove.
+`/invite` makes a link that lets people in, and lists the open links with buttons.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from time import time
 
-from bot.commands.bot_command import ANYTHING, BotCommand
+import structlog
+
+from bot.commands.bot_command import ANYTHING, Answer, BotCommand
+from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, ListEntry, PagedList
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.access.commands import InviteCommand, PeopleList
+from bot.features.access.access_list import (
+    INVITATION,
+    MAX_DAYS,
+    MAX_OPEN,
+    MAX_USES,
+    AccessList,
+    Admitted,
+)
 from bot.features.access.strangers import Strangers
+from bot.reply.parts import Part
+from bot.reply.split import with_line
 from bot.runtime.maintenance import repeat
-from bot.telegram.updates import ChatMigration, Stranger
+from bot.telegram.bot_api import BotIdentity
+from bot.telegram.updates import ButtonPress, ChatMigration, IncomingMessage, Stranger
+from memory.erasure.questions import NotConfirmed
+from memory.limits.quotas import DAY_S
+from memory.memory import Memory
+from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
 _TELL_EVERY_S = 2.0
+
+log = structlog.get_logger(__name__)
+
+_ID = re.compile(r"-?\d{1,19}", re.ASCII)
+_LET_IN, _REFUSE = "i", "f"
+_LAST_WORDS = 4
+"""Messages that are looked through for a person's name."""
+
+_ARGUMENTS = re.compile(r"(\d{1,4})(?:\s+(\d{1,3}))?", re.ASCII)
+_LINK_ID = re.compile(r"[0-9a-f]{16}")
+_DAYS = 7
+_WITHDRAW = "w"
+
+
+class PeopleList:
+    """Lists people and groups; `by` is the admin who pressed a button of the list."""
+
+    verb = "people"
+    actions: Mapping[str, str] = {
+        _LET_IN: "buttons.let_in",
+        _REFUSE: "buttons.refuse",
+        ASK: "buttons.remove",
+    }
+
+    def __init__(
+        self, memory: Memory, strangers: Strangers, sentences: Sentences, by: int = 0
+    ) -> None:
+        self._memory = memory
+        self._strangers = strangers
+        self._sentences = sentences
+        self._by = by
+
+    async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer the command with the first page."""
+        return await self._list(asked.sender.id).show(asked, conversation)
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+        """Turn the page or act on an entry."""
+        return await self._list(pressed.sender.id).press(pressed, conversation, rest)
+
+    async def let_in(self, pressed: ButtonPress, _: Scope, rest: str) -> tuple[Part, ...]:
+        """Let in the person or group that a notice names."""
+        return await self._decided(pressed, rest, lets_in=True)
+
+    async def refuse(self, pressed: ButtonPress, _: Scope, rest: str) -> tuple[Part, ...]:
+        """Refuse the person or group that a notice names."""
+        return await self._decided(pressed, rest, lets_in=False)
+
+    async def content(self, language: str, _: Scope) -> ListContent:
+        """Return the requests, then those who were let in, then those named in the settings."""
+        admission, text = self._strangers.admission, self._sentences.text
+        entries = [
+            ListEntry(
+                str(each.id),
+                "people.asking",
+                {**_who(each.id, each.name), "when": self._sentences.moment(language, each.at)},
+                without=ASK,
+            )
+            for each in await self._strangers.access.list_asking()
+        ]
+        admitted = await self._strangers.access.list_admitted() if admission.limits_groups else []
+        settings = admission.settings
+        named = settings.admin_user_ids | settings.allowed_user_ids
+        people = [each.id for each in admitted if each.id > 0] + sorted(named)
+        sums = await self._memory.usage.totals(people, time())
+        tokens = dict(zip(people, sums, strict=True))
+        entries += [self._admitted(language, each, tokens.get(each.id, 0)) for each in admitted]
+        who = await self._names(language, sorted(named))
+        for id_ in (*sorted(named), *sorted(settings.allowed_group_ids)):
+            key = "people.named" if id_ > 0 else "people.named_group"
+            setting = "ADMIN_USER_IDS" if id_ in settings.admin_user_ids else "ALLOWED_USER_IDS"
+            values: dict[str, object] = {"who": who.get(id_), "setting": setting}
+            values = {**values, "tokens": tokens.get(id_, 0)} if id_ > 0 else {"id": id_}
+            entries.append(ListEntry(str(id_), key, values, without=_LET_IN + _REFUSE + ASK))
+        is_open = settings.access == "open" and not settings.allowed_user_ids
+        above = (text(language, "people.open"),) if is_open else ()
+        if not entries and not above:
+            above = (text(language, "people.none"),)
+        below = (text(language, "people.settings"),) if named or settings.allowed_group_ids else ()
+        return ListContent(
+            "people.operators" if is_open and not admitted else "people.listed",
+            entries,
+            above=above,
+            below=below,
+            ask="people.remove_ask",
+            confirm="buttons.remove",
+        )
+
+    async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
+        """Raise `NotConfirmed` for an unknown code, and for people whom the settings name."""
+        del pressed, conversation  # only admins come here, and all of it is theirs
+        if not _ID.fullmatch(code) or self._strangers.admission.is_named(int(code)):
+            raise NotConfirmed("unknown")
+
+    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+        """Let in, refuse or remove."""
+        del conversation
+        id_ = int(code)
+        if action == CONFIRMED:
+            await self._remove(id_)
+        elif action in (_LET_IN, _REFUSE):
+            await self._decide(id_, self._by, lets_in=action == _LET_IN)
+        else:
+            raise NotConfirmed("unknown")
+        return ListChange()
+
+    def _list(self, by: int) -> PagedList:
+        source = PeopleList(self._memory, self._strangers, self._sentences, by)
+        return PagedList(source, self._sentences)
+
+    async def _remove(self, id_: int) -> None:
+        removed = await self._strangers.access.remove(id_, self._by)
+        # Also if it was removed before: the process that removed it may have died here.
+        await self._memory.mailbox.drop_sender(id_)
+        await self._memory.mailbox.drop_removed(self._memory.members)
+        if removed.is_new:
+            log.warning("person removed", user=id_, by=self._by)
+            self._strangers.say_goodbye(id_, "en")
+
+    async def _decided(self, pressed: ButtonPress, rest: str, *, lets_in: bool) -> tuple[Part, ...]:
+        if not _ID.fullmatch(rest):
+            raise NotConfirmed("unknown")
+        language, by = pressed.sender.language, pressed.sender.id
+        key, who = await self._decide(int(rest), by, lets_in=lets_in)
+        return self._sentences.say(language, key, id=rest, by=who)
+
+    async def _decide(self, id_: int, by: int, *, lets_in: bool) -> tuple[str, int]:
+        """Let in or refuse somebody who asks; return the sentence about it, and who decided."""
+        decision = await self._strangers.access.decide(id_, by, lets_in=lets_in)
+        if not decision.by:
+            return "access.nobody", 0
+        if decision.is_new:
+            log.info("access decided", user=id_, by=by, lets_in=lets_in)
+            tell = self._strangers.welcome if lets_in else self._strangers.say_goodbye
+            tell(id_, decision.language)
+        return ("access.let_in" if decision.is_in else "access.turned_away"), decision.by
+
+    async def _names(self, language: str, people: Sequence[int]) -> dict[int, str]:
+        """Return how to call each of these people: by the name in their last message, if known."""
+        logs = [self._memory.keys.scope(Scope.of_chat(each)).log for each in people]
+        newest = [("XREVRANGE", log, "+", "-", "COUNT", _LAST_WORDS) for log in logs]
+        replies = await self._memory.client.pipeline(newest) if newest else []
+        found = {}
+        for id_, reply in zip(people, replies, strict=True):
+            messages = (message_of(seq_of(entry), fields) for entry, fields in reply)
+            name = next((each.sender_name for each in messages if each.sender_id == id_), "")
+            name = self._sentences.text(language, "people.you") if id_ == self._by else name
+            found[id_] = f"{name} ({id_})" if name else str(id_)
+        return found
+
+    def _admitted(self, language: str, each: Admitted, tokens: int) -> ListEntry:
+        values = {
+            **_who(each.id, each.name),
+            "when": self._sentences.moment(language, each.at),
+            "by": each.by,
+            "tokens": tokens,
+        }
+        key = f"people.by_{each.way}" if each.id > 0 else "people.group"
+        if each.id < 0:
+            del values["tokens"]
+        return ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE)
+
+
+def _who(id_: int, name: str) -> dict[str, object]:
+    return {"name": name or "–", "id": id_}
+
+
+class InviteCommand:
+    """Makes links to the bot; `mode` is the setting `ACCESS`."""
+
+    verb = "invites"
+    actions: Mapping[str, str] = {_WITHDRAW: "buttons.withdraw"}
+
+    def __init__(
+        self,
+        access: AccessList,
+        me: Callable[[], BotIdentity],
+        mode: str,
+        sentences: Sentences,
+    ) -> None:
+        self._access = access
+        self._me = me
+        self._mode = mode
+        self._sentences = sentences
+        self.list = PagedList(self, sentences)
+
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer `/invite [uses] [days]` with a link to pass on, and the list of open links."""
+        language, say = asked.sender.language, self._sentences.say
+        if self._mode == "open":
+            return Answer(say(language, "invite.off"))
+        found = _ARGUMENTS.fullmatch(asked.text.strip() or "1")
+        uses, days = (int(found[1]), int(found[2] or _DAYS)) if found else (0, 0)
+        if not (0 < uses <= MAX_USES and 0 < days <= MAX_DAYS):
+            return Answer(say(language, "invite.usage", max_uses=MAX_USES, max_days=MAX_DAYS))
+        code = await self._access.make_invitation(uses, days, asked.sender.id)
+        if code:
+            log.info("invitation made", by=asked.sender.id, uses=uses, days=days)
+            link = f"https://t.me/{self._me().username}?start={INVITATION}{code}"
+            until = self._sentences.day(language, time() + days * DAY_S)
+            made = say(language, "invite.made", link=link, uses=uses, until=until)
+        else:
+            made = say(language, "invite.too_many", max_open=MAX_OPEN)
+        (listed,) = (await self.list.show(asked, conversation)).parts
+        *before, last = with_line(made, listed)
+        return Answer((*before, replace(last, buttons=listed.buttons)))
+
+    async def content(self, language: str, _: Scope) -> ListContent:
+        """Return the open invitations."""
+        entries = [
+            ListEntry(
+                each.id,
+                "invite.line",
+                {
+                    "left": each.left,
+                    "until": self._sentences.moment(language, each.ends_at),
+                    "by": each.by,
+                    "made": self._sentences.moment(language, each.made_at),
+                },
+            )
+            for each in await self._access.list_invitations()
+        ]
+        empty = () if entries else (self._sentences.text(language, "invite.none"),)
+        return ListContent("invite.listed", entries, above=empty)
+
+    async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
+        """Raise `NotConfirmed` for an unknown code."""
+        del pressed, conversation  # only admins come here
+        if not _LINK_ID.fullmatch(code):
+            raise NotConfirmed("unknown")
+
+    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+        """Withdraw an invitation."""
+        del conversation
+        if action != _WITHDRAW:
+            raise NotConfirmed("unknown")
+        await self._access.withdraw_invitation(code)
+        return ListChange()
 
 
 def feature(services: Services) -> Feature:
@@ -20,7 +283,7 @@ def feature(services: Services) -> Feature:
     memory, sentences, admission = services.memory, services.sentences, services.admission
     strangers = Strangers(memory.store, admission, services.chat, sentences, services.notices)
     people = PeopleList(memory, strangers, sentences)
-    invite = InviteCommand(strangers.invitations, services.me, admission.settings.access, sentences)
+    invite = InviteCommand(strangers.access, services.me, admission.settings.access, sentences)
 
     async def exported(conversation: Scope, _: ScopeMemory) -> Mapping[str, object]:
         person = conversation.chat_id if conversation.is_private else 0

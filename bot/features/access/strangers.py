@@ -13,7 +13,7 @@ import structlog
 from bot.commands.general import LET_IN
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
-from bot.features.access.access_list import INVITATION, AccessList, Asking, Invitations
+from bot.features.access.access_list import INVITATION, AccessList, Asking
 from bot.reply.parts import Button, with_buttons
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat, Destination
@@ -57,7 +57,6 @@ class Strangers:
     ) -> None:
         self.admission = admission
         self.access = AccessList(store, admission.members)
-        self.invitations = Invitations(store, admission.members)
         self._chat = chat
         self._sentences = sentences
         self._notices = notices
@@ -113,7 +112,9 @@ class Strangers:
         try:
             for asking in await self.access.list_asking(untold=True):
                 if await self.access.count_this_hour("notices") > _MAX_NOTICES_AN_HOUR:
-                    await self._tell_how_many()
+                    if await self.access.may_tell("how_many", _HOUR_S):
+                        count = len(await self.access.list_asking())
+                        await self._notices.say("access.more_want_in", {"count": count})
                     return
                 await self._telling.hold()
                 if await self._tell_of(asking):
@@ -151,10 +152,9 @@ class Strangers:
         return None
 
     async def _invited(self, message: IncomingMessage) -> IncomingMessage | None:
-        """Let a person in by the code in their link, or say that it is not valid any more."""
         sender, mode = message.sender, self.admission.settings.access
         code = message.text.removeprefix(INVITATION)
-        if mode != "open" and await self.invitations.use(code, sender.id, sender.name):
+        if mode != "open" and await self.access.use_invitation(code, sender.id, sender.name):
             log.info("person let in", user=sender.id, way="link")
             return replace(message, text=LET_IN)
         key = _GIVES_NUMBER if mode == "open" else "access.bad_link"
@@ -171,7 +171,6 @@ class Strangers:
         return f"access.{'asked' if outcome == 'waiting' else outcome}"
 
     async def _say_once(self, message: IncomingMessage, key: str, about: str = "") -> None:
-        """Say a sentence, at most once a day in a chat."""
         if await self.access.may_tell(f"{message.chat_id}{about}", _DAY_S):
             self._plan(_Saying(message.chat_id, message.sender.language, key))
 
@@ -211,8 +210,3 @@ class Strangers:
         key = "access.wants_in" if asking.id > 0 else "access.group_wants_in"
         buttons = {"buttons.let_in": f"let_in:{asking.id}", "buttons.refuse": f"refuse:{asking.id}"}
         return await self._notices.say(key, {"name": asking.name, "id": asking.id}, buttons)
-
-    async def _tell_how_many(self) -> None:
-        if await self.access.may_tell("how_many", _HOUR_S):
-            count = len(await self.access.list_asking())
-            await self._notices.say("access.more_want_in", {"count": count})

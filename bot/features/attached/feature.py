@@ -1,11 +1,98 @@
-"""What behaviors that people attach add to the bot."""
+"""`/behaviors`: what runs in this conversation, with a button to turn each on or off."""
 
-from bot.commands.bot_command import BotCommand
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bot.commands.access import Access
+from bot.commands.bot_command import Answer, BotCommand
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.attached.commands import VERB, BehaviorsCommand
 from bot.features.attached.settings import AttachedSettings
-from bot.features.attached.where import Attachments, WhereAttached
 from bot.operator_classes import built_behavior, check_behavior_names
+from bot.reply.parts import Button, Part
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.behaviors.behavior import AIContextBehavior, Reach
+from memory.behaviors.learning_behavior import LearningBehavior
+from memory.erasure.questions import NotConfirmed
+from memory.learning.progress import watermark_place
+from memory.memory import Memory
+from memory.scopes.changes import Write
+from memory.scopes.fields import Field, Watermark
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
+from memory.scopes.sources import stays
+from memory.store.keys import Scope
+
+_VERB = "behaviors"
+_ON, _OFF = "on", "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached(Field):
+    """A behavior runs in this conversation. The field holds the behavior's name and no words."""
+
+    PREFIX = "attached"
+    KEY = "behavior"
+    behavior: str
+    is_on: bool = True
+
+    without = stays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhereAttached(Reach):
+    """The conversations to which a behavior is attached.
+
+    Turns and learning ask for this after they have read the conversation. So the cache has what is
+    stored now, and an attached behavior begins with the next message in every process.
+    """
+
+    scopes: Scopes
+    behavior: str
+
+    def covers(self, conversation: Scope) -> bool:
+        """Return whether the behavior is attached to a conversation."""
+        here = self.scopes.held(conversation)
+        return here is not None and here.get(Attached, self.behavior) is not None
+
+
+class Attachments:
+    """Attaches `behaviors` to conversations, and detaches them."""
+
+    def __init__(self, memory: Memory, behaviors: Iterable[AIContextBehavior]) -> None:
+        self._scopes = memory.scopes
+        self._store = memory.store
+        self._learning = {
+            each.name: each for each in behaviors if isinstance(each, LearningBehavior)
+        }
+
+    async def attached(self, conversation: Scope) -> set[str]:
+        """Return the names of the attached behaviors; raise `StoreError`."""
+        here = await self._scopes.read(conversation)
+        return {each.behavior for each in here.all(Attached)}
+
+    async def attach(self, conversation: Scope, behavior: str, *, is_on: bool = True) -> None:
+        """Attach a behavior or, if not `is_on`, detach it; raise `StoreError`.
+
+        It learns nothing of what was said before.
+        """
+        here = await self._scopes.read(conversation)
+        learning = self._learning.get(behavior)
+        if is_on and learning and here.get(Attached, behavior) is None:
+            meta = self._store.keys.scope(conversation).meta
+            newest = int(await self._store.client.call("HGET", meta, "next_seq") or 0)
+            scope, learner = watermark_place(learning, conversation, here.generation)
+
+            async def skip(_: ScopeMemory) -> Write:
+                return Write(fields=[Watermark(learner, newest)])
+
+            await self._scopes.update(scope, skip)
+
+        async def decide(here: ScopeMemory) -> Write | None:
+            is_known = here.get(Attached, behavior) is not None
+            return None if is_known == is_on else Write(fields=[Attached(behavior, is_on)])
+
+        await self._scopes.update(conversation, decide)
 
 
 def feature(services: Services) -> Feature:
@@ -22,6 +109,54 @@ def feature(services: Services) -> Feature:
     command = BehaviorsCommand(names, attachments, services.access, services.sentences)
     return Feature(
         name="attached",
-        commands=[BotCommand("behaviors", command.answer, buttons={VERB: command.press})],
+        commands=[BotCommand("behaviors", command.answer, buttons={_VERB: command.press})],
         behaviors=behaviors,
     )
+
+
+class BehaviorsCommand:
+    """Everybody may look; in a group only administrators turn something on or off."""
+
+    def __init__(
+        self, names: Sequence[str], attachments: Attachments, access: Access, sentences: Sentences
+    ) -> None:
+        self._names = names
+        self._attachments = attachments
+        self._access = access
+        self._sentences = sentences
+
+    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer the command."""
+        return Answer(await self._shown(asked.sender.language, conversation))
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, code: str) -> tuple[Part, ...]:
+        """Turn a behavior on or off; a repeat changes nothing."""
+        way, _, name = code.partition(":")
+        if name not in self._names or way not in (_ON, _OFF):
+            raise NotConfirmed("unknown")
+        await self._access.check(pressed)
+        await self._attachments.attach(conversation, name, is_on=way == _ON)
+        return await self._shown(pressed.sender.language, conversation)
+
+    async def _shown(self, language: str, conversation: Scope) -> tuple[Part, ...]:
+        attached = await self._attachments.attached(conversation)
+        on = [name for name in self._names if name in attached]
+        off = [name for name in self._names if name not in attached]
+        *before, last = self._sentences.say(
+            language, "attached.shown", on=_listed(on), off=_listed(off)
+        )
+        rows = [(self._button(language, name, _OFF),) for name in on]
+        rows += [(self._button(language, name, _ON),) for name in off]
+        return (*before, replace(last, buttons=tuple(rows)))
+
+    def _button(self, language: str, name: str, way: str) -> Button:
+        label = self._sentences.text(language, f"attached.turn_{way}", name=_spoken(name))
+        return Button(label, f"{_VERB}:{way}:{name}")
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(_spoken, names)) or "–"

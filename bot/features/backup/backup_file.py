@@ -50,7 +50,7 @@ class BackupHeader:
     layout: int  # of names in the store (`memory.store.layout`)
     created_at: float  # in Unix seconds
     is_journal_only: bool = False
-    salt: str = ""  # "" if the file is not encrypted
+    salt: str = ""  # "" if the file is not encrypted; else `unlock` is needed before `records`
     passphrase_check: str = ""
     format: int = FORMAT
     id: str = field(default_factory=lambda: token_hex(16))
@@ -58,8 +58,6 @@ class BackupHeader:
 
 
 class _Seal:
-    """Seals and opens the chunks of one file."""
-
     def __init__(self, line: bytes, prefix: str, key: bytes) -> None:
         self._line = line
         self._prefix = bytes.fromhex(prefix)
@@ -157,11 +155,6 @@ class BackupReader:
                 self.header, self._line = _header_of(file)
         except OSError as error:
             raise BackupRefused(f"{path}: {error.strerror}") from None
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Whether `unlock` is needed before `records`."""
-        return bool(self.header.salt)
 
     def unlock(self, passphrase: str) -> None:
         """Use a passphrase; raise `BackupRefused` if it is not the right one."""

@@ -1,22 +1,50 @@
-"""`python -m bot backup` and `restore`."""
+"""`python -m bot backup` and `restore`: the memory of one bot as a file, while the bot may run."""
 
 import argparse
+import asyncio
+import getpass
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from bot.feature import Subcommands
+from bot.features import import_all
+from bot.features.backup.backup_file import BackupReader, BackupRefused, BackupWriter
+from bot.features.backup.restoring import Outcome, Restoring, check_files
+from bot.features.backup.saving import SavedCounts, Saving
 from bot.features.backup.settings import BackupSettings
+from bot.operator_classes import UnusableClass
+from bot.runtime.process import memory_options, open_store, redis_address
+from memory.store.client import RedisClient
+from memory.store.embedded import EmbeddedBusy
+from memory.store.keys import Keys, Scope
+from memory.store.layout import take_layout
+from memory.store.store import Scripts, Store
+
+_SENTENCES: dict[Outcome, str] = {
+    "restored": "restored",
+    "done": "restored already by an earlier run",
+    "kept": "left as they are: they have content of their own, or were cleared since",
+    "forgotten": "not restored: all of it was erased since",
+    "expired": "not restored: older than MEMORY_TTL_DAYS",
+}
+_PROGRESS_S = 1.0
+NOTHING_THERE = 3
+"""The exit status of restoring files without memory; 1 is a refusal, and 2 a wrong command."""
 
 
 def add_commands(commands: Subcommands) -> None:
     """Add both commands."""
     backup = commands.add_parser("backup", help="write the memory of this bot into a file")
-    backup.set_defaults(command=_backup)
+    backup.set_defaults(command=run_backup)
     backup.add_argument("file", type=Path, help="where to; an older file is replaced")
     backup.add_argument(
         "--journal", action="store_true", help="only what must stay erased, small and quick"
     )
     restore = commands.add_parser("restore", help="restore backups, without what was erased since")
-    restore.set_defaults(command=_restore)
+    restore.set_defaults(command=run_restore)
     restore.add_argument(
         "files", type=Path, nargs="+", help="backups, and journals that were saved later"
     )
@@ -25,13 +53,128 @@ def add_commands(commands: Subcommands) -> None:
     )
 
 
-def _backup(settings: BackupSettings, options: argparse.Namespace) -> int:
-    from bot.features.backup.running import run_backup  # noqa: PLC0415
+def run_backup(settings: BackupSettings, options: argparse.Namespace) -> int:
+    """Write a backup, or the journal of erasures alone; return the exit status."""
+    bot_id = _bot_id(settings)
+    try:
+        passphrase = _new_passphrase(settings)
+        with redis_address(settings) as redis:
+            counts = asyncio.run(_save(settings, redis, bot_id, options, passphrase))
+    except (BackupRefused, EmbeddedBusy, OSError) as error:
+        return _refused(settings, error)
+    sealed = "encrypted" if passphrase else "not encrypted: set BACKUP_PASSPHRASE to encrypt it"
+    sys.stdout.write(
+        f"{options.file}: {counts.scopes} conversations, people and namespaces, "
+        f"{counts.messages} messages, {counts.erasures} erasures; {sealed}\n"
+    )
+    return 0
 
-    return run_backup(settings, options)
+
+def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
+    """Restore files; return the exit status, `NOTHING_THERE` if they hold no memory.
+
+    Nothing is written before all of them were checked.
+    """
+    bot_id = _bot_id(settings)
+    try:
+        import_all(
+            settings.features
+        )  # what is left of a scope is decided by the rules of its fields
+        readers = [BackupReader(path) for path in options.files]
+        _unlock([reader for reader in readers if reader.header.salt], settings)
+        total = check_files(readers, bot_id, is_other_bot=options.other_bot)
+        with redis_address(settings) as redis:
+            counts = asyncio.run(_restore(settings, redis, bot_id, readers, total))
+    except (BackupRefused, EmbeddedBusy, OSError, UnusableClass) as error:
+        return _refused(settings, error)
+    if not total:
+        sys.stdout.write("nothing to restore: no conversation, person or namespace is in there\n")
+        return NOTHING_THERE
+    for outcome, sentence in _SENTENCES.items():
+        if counts[outcome]:
+            sys.stdout.write(f"{counts[outcome]} {sentence}\n")
+    return 0
 
 
-def _restore(settings: BackupSettings, options: argparse.Namespace) -> int:
-    from bot.features.backup.running import run_restore  # noqa: PLC0415
+class _Progress:
+    """Says at most once a second how far the work is."""
 
-    return run_restore(settings, options)
+    def __init__(self) -> None:
+        self._said_at = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self._said_at >= _PROGRESS_S or done == total:
+            self._said_at = time.monotonic()
+            sys.stderr.write(f"{done} of {total}\n")
+
+
+async def _save(
+    settings: BackupSettings, redis: str, bot_id: int, options: argparse.Namespace, passphrase: str
+) -> SavedCounts:
+    is_journal = options.journal
+    async with open_store(redis, settings) as client:
+        shared = [Scope.of_namespace(each) for each in settings.namespaces]
+        saving = Saving(_store(client, bot_id, settings), bot_id, shared)
+        header = await saving.header(is_journal_only=is_journal)
+        with BackupWriter(options.file, header, passphrase) as writer:
+            counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
+        if not is_journal:
+            await saving.note_done(counts)
+    return counts
+
+
+async def _restore(
+    settings: BackupSettings, redis: str, bot_id: int, readers: Sequence[BackupReader], total: int
+) -> Counter[Outcome]:
+    async with open_store(redis, settings) as client:
+        store = _store(client, bot_id, settings)
+        await take_layout(client, store.keys)
+        restoring = Restoring(store, memory_options(settings).tail)
+        return await restoring.restore(readers, total, _Progress())
+
+
+def _store(client: RedisClient, bot_id: int, settings: BackupSettings) -> Store:
+    ttl_s = memory_options(settings).ttl_s
+    return Store(client, Keys(bot_id), Scripts(client), ttl_s)
+
+
+def _bot_id(settings: BackupSettings) -> int:
+    if settings.telegram_bot_token is None:
+        sys.exit("TELEGRAM_BOT_TOKEN is not set: it names the bot that the memory belongs to")
+    return int(settings.telegram_bot_token.get_secret_value().partition(":")[0])
+
+
+def _is_asked(settings: BackupSettings) -> bool:
+    return settings.backup_passphrase is None and sys.stdin.isatty()
+
+
+def _passphrase(settings: BackupSettings, question: str) -> str:
+    """Return the passphrase, "" for none; ask for it only at a terminal."""
+    if settings.backup_passphrase is not None:
+        return settings.backup_passphrase.get_secret_value()
+    return getpass.getpass(question) if _is_asked(settings) else ""
+
+
+def _new_passphrase(settings: BackupSettings) -> str:
+    passphrase = _passphrase(settings, "Passphrase for the backup (empty: not encrypted): ")
+    if passphrase and _is_asked(settings) and getpass.getpass("Once more: ") != passphrase:
+        raise BackupRefused("the two passphrases differ")
+    return passphrase
+
+
+def _unlock(readers: Sequence[BackupReader], settings: BackupSettings) -> None:
+    passphrase = _passphrase(settings, "Passphrase of the backup: ") if readers else ""
+    for reader in readers:
+        if not passphrase:
+            raise BackupRefused("the backup is encrypted, and BACKUP_PASSPHRASE is not set")
+        reader.unlock(passphrase)
+
+
+def _refused(settings: BackupSettings, error: Exception) -> int:
+    text = str(error)
+    if isinstance(error, EmbeddedBusy):
+        text = f"a running bot uses the embedded Valkey in {settings.data_dir}: stop it first"
+    elif isinstance(error, OSError) and error.filename:
+        text = f"{str(error.filename).removesuffix('.partial')}: {error.strerror}"
+    sys.stderr.write(f"{text}\n")
+    return 1

@@ -10,13 +10,13 @@ from dataclasses import replace
 from bot.features.backup.erasures import ErasedParts, Erasures, Version
 from bot.features.backup.saving import Row, StoredScope
 from memory.scopes.changes import Revision, new_values
-from memory.scopes.entries import Fact, written
+from memory.scopes.entries import written
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.scopes.log import Delta, StreamDelta
 from memory.scopes.passages import Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.sources import Erased, Source
+from memory.scopes.sources import Erased
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 
@@ -81,17 +81,13 @@ def _erasures_of(
                 oldest = stored.log[0][0] if stored.log else float("inf")
                 yield Erased(stored.tag, seqs, oldest, sender_id=person, until=until)
     elsewhere = Version(_ANY_VERSION, _ANY_VERSION, stored.version.read_at)
-    sources = {source.tag for fact in _read(stored).facts for source in _sources(fact)}
+    facts = _read(stored).facts
+    sources = {source.tag for fact in facts for source in fact.sources}
+    sources |= {source.tag for fact in facts for old in fact.replaced for source in old.sources}
     for tag in sorted(sources - {stored.tag}):
         there = erasures.of_scope(Scope(tag), elsewhere)
         if there.messages or there.epoch:
             yield Erased(tag, there.messages, epoch=there.epoch)
-
-
-def _sources(fact: Fact) -> Iterator[Source]:
-    yield from fact.sources
-    for wording in fact.replaced:
-        yield from wording.sources
 
 
 def _said_by(stored: StoredScope, person: int, until: float) -> set[int]:
@@ -117,7 +113,6 @@ def _read(stored: StoredScope) -> ScopeMemory:
 
 
 def _apply(stored: StoredScope, revision: Revision) -> StoredScope:
-    """Return a scope after a revision of its fields and records."""
     learned = dict(stored.learned)
     for name, value in new_values(revision).items():
         learned.pop(name.encode(), None)
@@ -126,14 +121,9 @@ def _apply(stored: StoredScope, revision: Revision) -> StoredScope:
     instead = {record.id: written(record) for record in revision.instead}
     stored = replace(stored, learned=learned)
     stored = _without_records(stored, set(revision.records) - instead.keys())
-    changed: list[Row] = []
-    for number, row in stored.records:
-        if number in instead:
-            kind, content = instead[number]
-            changed.append((number, {b"k": kind.encode(), b"j": content}))
-        else:
-            changed.append((number, row))
-    return replace(stored, records=changed)
+    new = {id_: {b"k": kind.encode(), b"j": content} for id_, (kind, content) in instead.items()}
+    records = [(number, new.get(number, row)) for number, row in stored.records]
+    return replace(stored, records=records)
 
 
 def _without_messages(stored: StoredScope, seqs: set[int]) -> StoredScope:

@@ -18,7 +18,6 @@ from bot.features.backup.saving import (
     LUA,
     STREAMS,
     Progress,
-    Row,
     StoredScope,
     from_file,
 )
@@ -37,14 +36,6 @@ Outcome = Literal["restored", "done", "kept", "forgotten", "expired"]
 """What became of a scope. `done`: an earlier run has restored it from this file. `kept`: it has
 content of its own, or was cleared since. `forgotten`: all of it was erased since. `expired`: nobody
 has written there for so long that it would have been forgotten by now."""
-
-
-_OUTCOMES: Mapping[bytes, Outcome | Literal["changed"]] = {
-    b"restored": "restored",
-    b"done": "done",
-    b"kept": "kept",
-    b"changed": "changed",
-}
 
 
 class Restoring:
@@ -75,7 +66,9 @@ class Restoring:
                 await self._let_in(record)
         await merge_journals(self._store, journals)
         for reader in readers:
-            for stored in _scopes_of(reader.records()):
+            records = reader.records()
+            for head in (each for each in records if each["kind"] == "scope"):
+                stored = from_file(head, records)
                 counts[await self._restore(stored, reader.header.id)] += 1
                 progress(counts.total(), total)
         return counts
@@ -144,16 +137,16 @@ class Restoring:
         # Erasures find a scope by these indexes. So they are written first, and then the journal is
         # looked at: it has every erasure that began before, and a later one finds the scope.
         await client.pipeline(self._indexed(scope, left))
-        answer = b"changed"
+        outcome: Outcome | Literal["changed"] = "changed"
         if await journal_mark(self._store) == self._mark:
             names_of_all = (*names, *staged.values())
-            answer = await self._scripts["restore_scope"](names_of_all, request)
-        if answer in (b"kept", b"changed"):
+            outcome = (await self._scripts["restore_scope"](names_of_all, request)).decode()
+        if outcome in ("kept", "changed"):
             await client.call("UNLINK", *staged.values())
         else:
             # A worker that looked too early may have removed an item from the index.
             await client.pipeline([*self._indexed(scope, left), *self._afterwards(scope, left)])
-        return _OUTCOMES[answer]
+        return outcome
 
     def _indexed(self, scope: Scope, left: StoredScope) -> list[Command]:
         """Return the commands by which erasures, sweeps and workers find a scope."""
@@ -227,26 +220,13 @@ def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: b
     return scopes
 
 
-def _scopes_of(records: Iterator[FileRecord]) -> Iterator[StoredScope]:
-    for record in records:
-        if record["kind"] == "scope":
-            yield from_file(record, records)
-
-
 def _pages(left: StoredScope, staged: Mapping[str, str]) -> Iterator[list[Command]]:
-    """Yield the commands that stage a scope, in pages."""
-    hashes = {"meta": left.meta, "learned": left.learned, "work": left.work}
     commands: list[Command] = []
-    for name, fields in hashes.items():
-        commands += [("HSET", staged[name], field, value) for field, value in fields.items()]
-    streams: dict[str, Sequence[Row]] = {
-        "log": left.log,
-        "vectors": left.vectors,
-        "records": left.records,
-        "record_vectors": left.record_vectors,
-    }
-    for name, rows in streams.items():
-        for number, row in rows:
+    for name in HASHES:
+        fields = getattr(left, name).items()
+        commands += [("HSET", staged[name], field, value) for field, value in fields]
+    for name in STREAMS:
+        for number, row in getattr(left, name):
             pairs = (part for pair in row.items() for part in pair)
             commands.append(("XADD", staged[name], f"{number}-0", *pairs))
     for first in range(0, len(commands), _PAGE):

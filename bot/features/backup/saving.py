@@ -4,14 +4,13 @@ Each scope is read as it was at one moment: first, in one step, its fields and h
 go, then the streams up to there. Streams only grow at their end. If something was erased meanwhile,
 or vectors of another model came, the scope is read again.
 
-Keys are read as fields and entries, not with DUMP: Redis ties a DUMP to its own version, so that
-it cannot be restored into an older server or from Redis into Valkey. And what was erased since the
-backup can be left out only if the scope can be read.
+Keys are read as fields and entries, not with DUMP; the README says why.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -51,19 +50,13 @@ BOT_KEYS_LEFT_OUT = (
 
 META_LEFT_OUT = (
     *("wake_up", "committed", "committed_exchange", "committed_first", "closed", "stopped_by"),
-    *(
-        "off_record",
-        "off_record_said",
-        "off_record_ended",
-        "met:",
-        "sent:",
-        "newest:",
-        "lexical_only",
-        "look",
-    ),
+    *("off_record", "off_record_said", "off_record_ended", "lexical_only", "look"),
+    *("met:", "sent:", "newest:"),
 )
 """Fields of `meta` about turns that run, or prefixes of such fields."""
 
+_PLAIN = ("tag", "ttl_s", "active_at", "is_due", "topic_named_by")
+"""Fields of a scope that a file holds as they are."""
 _ROWS = 200
 
 Row = tuple[int, dict[bytes, bytes]]
@@ -100,14 +93,8 @@ class StoredScope:
         """Yield the records of a file; `from_file` puts them together again."""
         yield {
             "kind": "scope",
-            "tag": self.tag,
-            "epoch": self.version.epoch,
-            "erasure": self.version.erasure,
-            "read_at": self.version.read_at,
-            "ttl_s": self.ttl_s,
-            "active_at": self.active_at,
-            "is_due": self.is_due,
-            "topic_named_by": self.topic_named_by,
+            **asdict(self.version),
+            **{name: getattr(self, name) for name in _PLAIN},
             "meta": _texts(self.meta),
             "learned": _texts(self.learned),
             "reminders": _texts(self.work),
@@ -122,25 +109,18 @@ class StoredScope:
 
 def from_file(head: FileRecord, rest: Iterator[FileRecord]) -> StoredScope:
     """Return the scope that begins with `head`; take its other records from `rest`."""
-    streams: dict[str, list[Row]] = {name: [] for name in STREAMS}
+    streams: dict[str, Any] = {name: [] for name in STREAMS}
     for record in rest:
         if record["kind"] == "scope_end":
             break
         streams[record["kind"]] += [(number, _bytes(row)) for number, row in record["rows"]]
     return StoredScope(
-        tag=head["tag"],
+        **{name: head[name] for name in _PLAIN},
         version=Version(head["epoch"], head["erasure"], head["read_at"]),
-        ttl_s=head["ttl_s"],
-        active_at=head["active_at"],
-        is_due=head["is_due"],
-        topic_named_by=head["topic_named_by"],
         meta=_bytes(head["meta"]),
         learned=_bytes(head["learned"]),
         work=_bytes(head["reminders"]),
-        log=streams["log"],
-        vectors=streams["vectors"],
-        records=streams["records"],
-        record_vectors=streams["record_vectors"],
+        **streams,
     )
 
 
@@ -235,7 +215,6 @@ class Saving:
                     yield scope
 
     async def _read(self, scope: Scope) -> StoredScope:
-        """Return a scope as it was at one moment."""
         keys = self._store.keys
         names = keys.scope(scope)
         while True:
@@ -279,7 +258,6 @@ class Saving:
 
 
 def _kept(meta: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """Return the fields of `meta` that a backup holds."""
     left_out = tuple(each.encode() for each in META_LEFT_OUT)
     exact = {each for each in left_out if not each.endswith(b":")}
     prefixes = tuple(each for each in left_out if each.endswith(b":"))

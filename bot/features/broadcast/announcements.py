@@ -1,9 +1,6 @@
 """One announcement to many chats, and who gets it. Each chat gets it at most once.
 
-One announcement is sent at a time, by one worker with a lease. The chats that are left are in a
-sorted set. A chat stays there while it is given to the worker. One script takes it out and marks it
-as open, right before the request. So a crash leaves at most this one chat in doubt: it counts as
-unknown, and nothing is sent to it again.
+One announcement is sent at a time, by one worker with a lease; the README says what a crash leaves.
 """
 
 import time
@@ -14,7 +11,7 @@ from typing import Literal
 
 import orjson
 
-from bot.commands.mute import Mute
+from bot.commands.notices import Mute
 from memory.erasure.jobs import Job
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost

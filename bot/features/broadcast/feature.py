@@ -1,31 +1,39 @@
-"""What broadcast adds to the bot."""
+"""`/broadcast`: an operator sends a message to all private chats."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
-from bot.commands.bot_command import ShownOnTop
-from bot.commands.mute import mutes, set_mute
+from bot.commands.bot_command import Answer, BotCommand, ShownOnTop
+from bot.commands.notices import mutes, set_mute
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.broadcast.announcements import NEWS, Announcements
-from bot.features.broadcast.commands import MUTE, BroadcastCommand, BroadcastStatus
-from bot.features.broadcast.sending import Announcing, HalfRate
+from bot.features.broadcast.announcements import (
+    ACTIVE_DAYS,
+    NEWS,
+    Announcement,
+    AnnouncementProgress,
+    Announcements,
+)
+from bot.features.broadcast.sending import MUTE, STOP, Announcing, BroadcastStatus, HalfRate
 from bot.reply.parts import Part
-from bot.telegram.updates import ButtonPress
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.erasure.questions import Question, Questions
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
+
+_SEND, _DONT_SEND = "broadcast", "dont_broadcast"
+
+IsMember = Callable[[int], bool]
+"""Returns whether a person may use the bot now, as far as this process knows."""
 
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
     memory, sentences, admission = services.memory, services.sentences, services.admission
     announcements = Announcements(memory.store)
-    broadcast = BroadcastCommand(
-        announcements,
-        memory.questions,
-        BroadcastStatus(services.chat, sentences),
-        sentences,
-        admission.serves_person,
-    )
+    status = BroadcastStatus(services.chat, sentences)
+    serves = admission.serves_person
+    broadcast = BroadcastCommand(announcements, memory.questions, status, sentences, serves)
     permits = HalfRate(services.chat, services.settings.sends_per_second)
     announcing = Announcing(announcements, services.chat, permits, admission, sentences)
     news = memory.scopes.noted[NEWS]
@@ -47,3 +55,72 @@ def feature(services: Services) -> Feature:
         forgets=(announcements.forget,),
         exports=(exported,),
     )
+
+
+class BroadcastCommand:
+    """Asks first; a worker sends the message when the question is confirmed.
+
+    `is_member` says who may use the bot: nobody else gets announcements.
+    """
+
+    def __init__(
+        self,
+        announcements: Announcements,
+        questions: Questions,
+        status: BroadcastStatus,
+        sentences: Sentences,
+        is_member: IsMember,
+    ) -> None:
+        self._announcements = announcements
+        self._audience = announcements.audience
+        self._questions = questions
+        self._status = status
+        self._sentences = sentences
+        self._is_member = is_member
+        buttons = {_SEND: self.send, _DONT_SEND: self.refuse, STOP: self.stop}
+        self.command = BotCommand("broadcast", self.answer, "operators", buttons)
+
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Say to how many chats the replied message would go, and ask."""
+        language = asked.sender.language
+        if not asked.replied_to:
+            return self._say(language, "usage")
+        if await self._announcements.is_open():
+            return self._say(language, "busy")
+        chats = await self._audience.count(self._is_member, besides=asked.chat_id)
+        if not chats:
+            return self._say(language, "nobody", days=ACTIVE_DAYS)
+        said = self._say(language, "ask", chats=chats, days=ACTIVE_DAYS)
+        question = Question("broadcast", asked.sender.id, str(asked.replied_to))
+        return Answer(self._sentences.ask(language, said.parts, question, _SEND, _DONT_SEND))
+
+    async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Store the announcement for the workers, who show its progress here."""
+        if await self._announcements.knows(nonce):
+            return ()
+        language = pressed.sender.language
+        about = await self._questions.check(here, nonce, "broadcast", pressed.sender.id)
+        announcement = Announcement(
+            nonce, pressed.chat_id, int(about), pressed.message_id, language
+        )
+        if await self._announcements.is_open():
+            return self._say(language, "busy").parts
+        # Shown before it is stored: later it could overwrite what a worker shows.
+        await self._status.show(AnnouncementProgress(announcement, None, {}))
+        if not await self._announcements.start(announcement):
+            return self._say(language, "busy").parts
+        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        return ()
+
+    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Forget the question."""
+        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        return self._say(pressed.sender.language, "refused").parts
+
+    async def stop(self, _: ButtonPress, __: Scope, nonce: str) -> tuple[Part, ...]:
+        """Send to no further chat; the worker shows the receipt."""
+        await self._announcements.stop(nonce)
+        return ()
+
+    def _say(self, language: str, key: str, **values: object) -> Answer:
+        return Answer(self._sentences.say(language, f"broadcast.{key}", **values))

@@ -8,22 +8,25 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import structlog
 
 from bot.commands.sentences import Sentences
 from bot.features.broadcast.announcements import (
     Announcement,
+    AnnouncementProgress,
     AnnouncementRun,
     Announcements,
     Outcome,
     Pause,
 )
-from bot.features.broadcast.commands import BroadcastStatus
+from bot.reply.parts import Button
 from bot.runtime.maintenance import repeat
 from bot.telegram.admission import Admission
-from bot.telegram.chat import Chat, CopiedMessage
+from bot.telegram.chat import Chat, CopiedMessage, Destination
 from bot.telegram.errors import (
+    DECLINED,
     Blocked,
     ChatMigrated,
     FloodWait,
@@ -35,6 +38,8 @@ from memory.store.errors import LeaseLost, StoreError
 
 log = structlog.get_logger(__name__)
 
+STOP, MUTE = "stop_broadcast", "mute"
+"""Buttons: below the progress, and below each copy."""
 _EVERY_S = 15.0
 _OPEN_EVERY_S = 2.0
 _SHOW_EVERY_S = 3.0
@@ -47,6 +52,45 @@ _SOURCE_GONE = ("message_gone", "not_copied")
 
 _Sent = tuple[Outcome, Pause | None]
 """How the sending to a chat ended; and for "later", who waits for how long."""
+
+
+class BroadcastStatus:
+    """The operator's message that shows the question, then the progress, then the receipt."""
+
+    def __init__(self, chat: Chat, sentences: Sentences) -> None:
+        self._chat = chat
+        self._sentences = sentences
+
+    def mute_button(self, language: str) -> Button:
+        """Return the button below each copy; its label is in the operator's language."""
+        return Button(self._sentences.text(language, "buttons.mute"), f"{MUTE}:")
+
+    async def show(self, progress: AnnouncementProgress) -> None:
+        """Show how many chats are done, with a button that stops the rest."""
+        about = progress.announcement
+        key = "broadcast.progress" if progress.total else "broadcast.begins"
+        counts = {"done": progress.done, "total": progress.total}
+        part, *_ = self._sentences.say(about.language, key, **counts)
+        label = self._sentences.text(about.language, "buttons.stop_broadcast")
+        part = replace(part, buttons=((Button(label, f"{STOP}:{about.id}"),),))
+        try:
+            await self._chat.edit(about.chat_id, about.status_id, part)
+        except TelegramError as error:
+            log.info("progress not shown", reason=type(error).__name__)
+
+    async def report(self, progress: AnnouncementProgress) -> None:
+        """Show the receipt, in a new message if the old one is gone; raise `TelegramError`."""
+        about, total = progress.announcement, progress.total or 0
+        key = f"broadcast.{progress.why_ended or 'done'}"
+        counts = {"total": total, "left": total - progress.done, **progress.counts}
+        part, *_ = self._sentences.say(about.language, key, "broadcast.counts", **counts)
+        try:
+            await self._chat.edit(about.chat_id, about.status_id, part)
+        except DECLINED:
+            try:
+                await self._chat.send(Destination(about.chat_id), part)
+            except DECLINED as error:
+                log.warning("receipt not shown", reason=type(error).__name__)
 
 
 class HalfRate:
@@ -174,7 +218,6 @@ class Announcing:
         return "sent", None
 
     async def _end(self, run: AnnouncementRun) -> None:
-        """Show the receipt, now or when Telegram takes it."""
         progress = await run.read()
         try:
             await self._status.report(progress)

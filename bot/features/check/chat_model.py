@@ -226,7 +226,6 @@ def _advice(known: KnownServer) -> str:
 
 
 def _long_prompt(tokens: TokenCounter, max_tokens: int) -> list[PromptMessage]:
-    """Return a prompt in the form of the bot's, with user and assistant in turns."""
     front = [PromptMessage("system", _SYSTEM), PromptMessage("user", _OPENING)]
     end = [_NOTED, PromptMessage("user", _QUESTION)]
     tokens_left = max_tokens - messages_tokens(tokens, [*front, *end])

@@ -249,7 +249,6 @@ def _bot_rows(settings: Settings) -> Iterator[Row]:
 
 
 def _price_row(settings: Settings) -> Row | None:
-    """Name the models that the budget cannot count."""
     if not settings.budget_per_month:
         return None
     units = {price.model: price.unit for price in settings.prices}
@@ -262,7 +261,6 @@ def _price_row(settings: Settings) -> Row | None:
 
 
 def _reports_row(dsn: SecretStr) -> Row:
-    """Say where error reports go, and whether the package for them is here."""
     what, host = "Error reports", urlsplit(dsn.get_secret_value()).hostname
     if find_spec("sentry_sdk") is None:
         return Row(what, "warn", "package missing", how_to_install(REPORTS_NEED))
@@ -270,7 +268,6 @@ def _reports_row(dsn: SecretStr) -> Row:
 
 
 def _own_class_rows(settings: Settings) -> Iterator[Row]:
-    """Say whether the operator's behaviors and features are found."""
     try:
         if paths := reaches_of(settings.behaviors):
             names = [class_at("BEHAVIORS", path).__name__ for path in paths]

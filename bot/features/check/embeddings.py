@@ -106,7 +106,6 @@ async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
 
 
 async def _compare(settings: Settings, client: RedisClient, keys: Keys) -> Rows:
-    """Yield one row."""
     name = settings.openai_embedding_model
     if name is None:
         yield Row(_COMPARED, "ok", "OPENAI_EMBEDDING_MODEL=off: recall uses words alone")

@@ -22,12 +22,8 @@ _MAX_CLOCK_S = 30
 async def check_store(address: str | None, settings: Settings) -> Rows:
     """Yield rows about the server at `address`; None if the embedded one did not start."""
     if address is None:
-        yield Row(
-            "Redis",
-            "warn",
-            "the embedded Valkey did not start: a bot uses DATA_DIR, or it is not writable",
-            "stop that bot to check its data, or set REDIS_URL",
-        )
+        seen = "the embedded Valkey did not start: a bot uses DATA_DIR, or it is not writable"
+        yield Row("Redis", "warn", seen, "stop that bot to check its data, or set REDIS_URL")
         return
     try:
         async with one_connection(address, settings) as client:
@@ -56,12 +52,8 @@ def persistence(state: ServerState) -> Row:
         case None, _:
             return Row(what, "unknown", "not reported", "ask your provider what a restart keeps")
         case _, None:
-            return Row(
-                what,
-                "unknown",
-                "no append-only file; snapshots are not reported",
-                "ask your provider what a restart keeps",
-            )
+            seen = "no append-only file; snapshots are not reported"
+            return Row(what, "unknown", seen, "ask your provider what a restart keeps")
         case _, "":
             return Row(what, "warn", "none: a restart of the server loses everything", advice)
         case _, snapshots:
@@ -152,7 +144,6 @@ def _mb(count: int) -> str:
 
 
 async def _stored_data(_: Settings, client: RedisClient, keys: Keys) -> Rows:
-    """Yield whether this version can read what is stored."""
     what = "Stored data"
     try:
         await check_layout(client, keys)

@@ -4,8 +4,7 @@ import time
 from urllib.parse import urlsplit
 
 from bot.probe import Row, Rows, Verdict
-from bot.telegram.bot_account import BotIdentity, WebhookState
-from bot.telegram.bot_api import TelegramClient
+from bot.telegram.bot_api import BotIdentity, TelegramClient, WebhookState
 from bot.telegram.errors import (
     BadToken,
     Conflict,
@@ -14,7 +13,7 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
-from bot.telegram.webhook import WEBHOOK_PATH
+from bot.telegram.telegram import WEBHOOK_PATH
 from config.settings import Settings
 
 _LISTEN_S = 3
@@ -68,12 +67,9 @@ def privacy(me: BotIdentity) -> Row:
     """Return what groups show the bot; both ways are right."""
     if me.can_read_all_group_messages:
         return Row("Telegram groups", "ok", "privacy mode is off: mentions reach the bot")
-    return Row(
-        "Telegram groups",
-        "ok",
-        "privacy mode is on: commands and replies reach the bot, plain mentions may not",
-        "for all mentions: @BotFather, /setprivacy, Disable; then add the bot to its groups again",
-    )
+    seen = "privacy mode is on: commands and replies reach the bot, plain mentions may not"
+    advice = "for all mentions: @BotFather, /setprivacy, Disable; then add the bot to groups again"
+    return Row("Telegram groups", "ok", seen, advice)
 
 
 def webhook(

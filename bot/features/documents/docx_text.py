@@ -20,7 +20,8 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     headings = _headings(document)
     for block in document.iter_inner_content():
         if isinstance(block, Table):
-            _add_table(sections, block)
+            for row in block.rows:
+                sections.add_row(" ".join(_texts(cell)) for cell in _once(row.cells))
             continue
         text = block.text
         if block.paragraph_format.element.style in headings and text.strip():
@@ -40,11 +41,6 @@ def _headings(document: Document) -> set[str]:
     return {
         style.style_id for style in styles if (style.name or "").startswith(("Heading", "Title"))
     }
-
-
-def _add_table(sections: Sections, table: Table) -> None:
-    for row in table.rows:
-        sections.add_row(" ".join(_texts(cell)) for cell in _once(row.cells))
 
 
 def _once(cells: tuple[_Cell, ...]) -> Iterator[_Cell]:

@@ -15,36 +15,21 @@ from bot.parsing.processes import HERE, Parser, parse_known
 from memory.documents.chunking import Section, by_heading
 
 Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
-_BY_SUFFIX: dict[str, Format] = {
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".pptx": "pptx",
-    ".xlsx": "xlsx",
-    ".csv": "csv",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".epub": "epub",
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_NAMED: dict[Format, tuple[str, ...]] = {
+    "text": (".txt", ".text", "text/plain"),
+    "markdown": (".md", ".markdown", "text/markdown", "text/x-markdown"),
+    "pdf": (".pdf", "application/pdf"),
+    "docx": (".docx", f"{_OFFICE}.wordprocessingml.document"),
+    "pptx": (".pptx", f"{_OFFICE}.presentationml.presentation"),
+    "xlsx": (".xlsx", f"{_OFFICE}.spreadsheetml.sheet"),
+    "csv": (".csv", "text/csv", "text/comma-separated-values"),
+    "html": (".html", ".htm", ".xhtml", "text/html", "application/xhtml+xml"),
+    "epub": (".epub", "application/epub+zip"),
 }
-_BY_TYPE: dict[str, Format] = {
-    "text/plain": "text",
-    "text/markdown": "markdown",
-    "text/x-markdown": "markdown",
-    "application/pdf": "pdf",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
-    "text/csv": "csv",
-    "text/comma-separated-values": "csv",
-    "text/html": "html",
-    "application/xhtml+xml": "html",
-    "application/epub+zip": "epub",
-}
-SUFFIXES = frozenset(_BY_SUFFIX)
+_FORMATS = {name: format_ for format_, names in _NAMED.items() for name in names}
+"""By the suffix of a file's name, and by its type."""
+SUFFIXES = frozenset(name for name in _FORMATS if name.startswith("."))
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
@@ -88,8 +73,8 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
 
 def format_of(name: str, mime_type: str) -> Format:
     """Return the format that a file claims to have; raise `NotRead`."""
-    declared = _BY_TYPE.get(mime_type.partition(";")[0].strip().lower())
-    by_name = _BY_SUFFIX.get(PurePath(name).suffix.lower())
+    declared = _FORMATS.get(mime_type.partition(";")[0].strip().lower())
+    by_name = _FORMATS.get(PurePath(name).suffix.lower())
     # Markdown is often declared as plain text, or with no type at all.
     found = by_name if declared in (None, "text") and by_name else declared
     if found is None:

@@ -1,9 +1,7 @@
 """Reads the text of a PDF, in a process of its own: `pdf_text.py PAGES CHARACTERS MB SECONDS`.
 
-Anybody may send a PDF, and some PDFs are made to fill the memory or to take forever. So this
-process has none of the bot's secrets, runs under limits that the system enforces, and is killed if
-it takes too long; pypdf has limits of its own besides. It reads the file from standard input and
-writes `{"pages": [text, ...]}`. It imports nothing of the bot but what the parsers share.
+Anybody may send a PDF, and some are made to fill the memory or to take forever; pypdf has limits of
+its own besides those of the process. It writes `{"pages": [text, ...]}`.
 """
 
 import io

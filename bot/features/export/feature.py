@@ -7,32 +7,22 @@ that its delivery has the same guarantees as any part.
 from dataclasses import replace
 
 from bot.commands.bot_command import Answer, BotCommand
-from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.telegram.updates import IncomingMessage
-from memory.erasure.export import Exporter
 from memory.store.keys import Scope
 
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    export = ExportCommand(services.memory.exporter, services.sentences)
-    command = BotCommand("export", export.answer, group_admins_only=True, section="data")
-    return Feature(name="export", commands=(command,))
 
-
-class ExportCommand:
-    """Answers with a part that stands for the file."""
-
-    def __init__(self, exporter: Exporter, sentences: Sentences) -> None:
-        self._exporter = exporter
-        self._sentences = sentences
-
-    async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+    async def export(asked: IncomingMessage, conversation: Scope) -> Answer:
         """Say what the file holds; the text goes with the file."""
         # Made here only to know what it leaves out; it is made again when it is sent.
-        left_out = (await self._exporter.export(conversation)).left_out
+        left_out = (await services.memory.exporter.export(conversation)).left_out
         keys = ["export.group" if asked.is_group else "export.private"]
         keys += ["export.left_out"] if left_out else []
-        (part,) = self._sentences.say(asked.sender.language, *keys, left_out=left_out)
+        (part,) = services.sentences.say(asked.sender.language, *keys, left_out=left_out)
         return Answer((replace(part, export_of=conversation.tag),))
+
+    command = BotCommand("export", export, group_admins_only=True, section="data")
+    return Feature(name="export", commands=(command,))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from bot.commands.mute import mutes
+from bot.commands.notices import mutes
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.turn.notes import Below

@@ -1,11 +1,69 @@
-"""What imports add to the bot."""
+"""Talks that a person brings along from another assistant: counted, asked about, and stored.
 
-from collections.abc import Mapping
+They become one untrusted document of the conversation. Nothing is stored before the button. Then
+the file is fetched and read once more, in a turn; a repeated turn changes nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
+from html import unescape
+from itertools import chain, count, islice
 
-from bot.commands.bot_command import BotCommand, ButtonHandler
+import orjson
+import structlog
+
+from bot.commands.bot_command import Answer, BotCommand, ButtonHandler
+from bot.commands.immediate import message_of, put_press
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.imports.importing import DOCUMENT, Importing, ImportProgress
+from bot.features.imports.selection import (
+    LIST,
+    Report,
+    Selection,
+    list_in,
+    read_export,
+    read_list,
+    select,
+)
+from bot.parsing.answers import NotRead
+from bot.reply.parts import Part
+from bot.telegram.chat import Chat
+from bot.telegram.errors import TelegramError
+from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
+from bot.turn.answer import FileFetcher
+from bot.turn.outbox import Outbox
+from bot.turn.request import Fetched, Request
+from memory.documents.library import Library, Origin, documents, room_of
+from memory.erasure.questions import NotConfirmed, Question
+from memory.memory import Memory
+from memory.scopes.changes import NotWritten
+from memory.scopes.history import ChatHistory
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.errors import LeaseLost, StoreError
+from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
+from memory.text.untrusted_text import shown
+
+log = structlog.get_logger(__name__)
+
+DOCUMENT = "document"
+"""What a button says of a file that looks like a list."""
+_MAX_PASSAGES = 3_000
+"""Of one import: some 6 MB of Redis, written at once."""
+_EXPORT_TYPES = frozenset({"application/json", "application/zip", "application/x-zip-compressed"})
+_EXPORT_SUFFIXES = (".json", ".zip")
+_LIST_SUFFIXES = (".txt", ".md")
+_DOCUMENT_SUFFIXES = (
+    *(".docx", ".pptx", ".xlsx", ".epub", ".pdf", ".csv", ".html", ".htm", ".xhtml"),
+    *(".text", ".markdown", *_LIST_SUFFIXES),
+)
+"""Documents, whatever type the sender gives them."""
+_EXAMPLES, _MAX_EXAMPLE_CHARS = 3, 80
+_SHOW_EVERY_S = 2.0
+"""An import that takes less shows nothing; Telegram limits how often a message is edited."""
 
 
 def feature(services: Services) -> Feature:
@@ -22,3 +80,252 @@ def feature(services: Services) -> Feature:
         "import", imports.say_how, "private", buttons, takes_file=True, section="memory"
     )
     return Feature(name="imports", commands=[command], steps=[imports.answer])
+
+
+class Importing:
+    """Asks about exports and lists, hears the answers, and stores what a person agreed to."""
+
+    def __init__(
+        self,
+        files: FileFetcher,
+        memory: Memory,
+        progress: "ImportProgress",
+        sentences: Sentences,
+        learn: Callable[[Scope], None],
+    ) -> None:
+        self._files = files
+        self._library = Library(memory.store, memory.scopes)
+        self._questions = memory.questions
+        self._mailbox = memory.mailbox
+        self._tokens = memory.tokens
+        self._progress = progress
+        self._sentences = sentences
+        self._learn = learn
+
+    async def say_how(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Say what can be sent; a list behind the command never comes here."""
+        key = "import.only_private" if asked.is_group else "import.how"
+        return Answer(self._sentences.say(asked.sender.language, key))
+
+    async def agree(
+        self, pressed: ButtonPress, here: Scope, nonce: str, *, read_as: str = ""
+    ) -> tuple[Part, ...]:
+        """Put the file into the mailbox again, now with the agreement; its turn stores it.
+
+        With `read_as` its turn reads it as a document, although it looks like a list.
+        """
+        about = await self._questions.check(here, nonce, "import", pressed.sender.id)
+        if not about:
+            return ()
+        file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
+        agreed_by = "" if read_as else nonce
+        file = SentFile(file_id, name, mime_type, nbytes, agreed_by, pasted, read_as)
+        agreed = replace(message_of(pressed), kind="document", file=file)
+        if not await put_press(self._mailbox, here, agreed):
+            return ()
+        return self._sentences.say(pressed.sender.language, "import.storing")
+
+    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Forget the question; nothing was stored but that."""
+        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        return self._sentences.say(pressed.sender.language, "import.refused")
+
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
+        """Return the question or the confirmation; None for a file that holds no talks.
+
+        Exports are taken in private only: they hold all that a person has told an assistant. Raise
+        `NotRead`, `TelegramError`, `StoreError`, or `LeaseLost` if something was erased meanwhile.
+        """
+        sent, file = request.last, request.last.file
+        if sent.kind != "document" or file is None:
+            return None
+        is_talk = bool(file.pasted) or _may_be_export(file)
+        if is_talk and sent.is_group:
+            raise NotRead("in_group")
+        may_be_list = file.name.lower().endswith(_LIST_SUFFIXES) and not sent.is_group
+        if file.read_as == DOCUMENT or not (is_talk or may_be_list):
+            return None
+        fetched = await self._files.fetch(request, file, history.conversation)
+        try:
+            if not file.nonce:
+                return Outbox(request.to, await self._preview(sent, file, fetched))
+            async with self._progress.shown(sent) as report:
+                stored = await self._store(sent, file, fetched, report)
+            log.info("export imported")
+            self._learn(history.conversation)
+            return Outbox(request.to, stored)
+        except NotConfirmed:
+            return Outbox(request.to, self._sentences.say(request.language, "clear.expired"))
+        except NotWritten:
+            raise LeaseLost(history.conversation.tag) from None
+        except NotRead as refusal:
+            if refusal.reason != "type" or file.nonce or file.pasted:
+                raise
+            return None
+
+    async def _preview(
+        self, sent: IncomingMessage, file: SentFile, fetched: Fetched
+    ) -> tuple[Part, ...]:
+        """Return what an export holds, with a button that imports it.
+
+        Raise `NotRead`, with the reason "type" for a content that is no export.
+        """
+        found = await self._selected(sent, file, fetched, lambda _: None)
+        language, is_list = sent.sender.language, found.source == LIST
+        if not found.passages:
+            key = "import.list_known" if is_list else "import.known"
+            return self._sentences.say(language, key, source=found.source)
+        described = [file.file_id, file.name, file.mime_type, file.nbytes, file.pasted]
+        about = orjson.dumps(described).decode()
+        verbs = ["import", "dont_import"]
+        if is_list and not file.pasted:
+            verbs.insert(1, "read_document")
+        counts = self._counts(language, found)
+        keys = _keys(found, is_list=is_list, is_one_day=counts["first"] == counts["last"])
+        preview = self._sentences.say(language, *keys, **counts)
+        question = Question("import", sent.sender.id, about)
+        return self._sentences.ask(language, preview, question, *verbs)
+
+    async def _store(
+        self, sent: IncomingMessage, file: SentFile, fetched: Fetched, report: Report
+    ) -> tuple[Part, ...]:
+        """Store an export that its sender has agreed to import, and say so.
+
+        Raise `NotConfirmed`, `NotRead`, and `NotWritten` if something was erased meanwhile.
+        """
+        language, sender_id, here = sent.sender.language, sent.sender.id, fetched.here
+        await self._questions.check(here.scope, file.nonce, "import", sender_id)
+        found = await self._selected(sent, file, fetched, report)
+        is_list = found.source == LIST
+        if found.passages:
+            day = self._sentences.day(language, sent.sent_at)
+            key = "import.list_title" if is_list else "import.title"
+            title = unescape(self._sentences.text(language, key, source=found.source, date=day))
+            origin = Origin(
+                _free_title(here, title),
+                nbytes=file.nbytes,
+                sender_id=sender_id,
+                imported_from=found.source,
+            )
+            await self._library.put(here, origin, found.passages)
+        keys = ["import.list_done" if is_list else "import.done"]
+        keys += ["import.example"] * bool(found.passages)
+        examples = " · ".join(_examples(found))
+        return self._sentences.say(language, *keys, source=found.source, examples=examples)
+
+    async def _selected(
+        self, sent: IncomingMessage, file: SentFile, fetched: Fetched, report: Report
+    ) -> Selection:
+        here, content = fetched.here, fetched.content
+        listed = file.pasted or _list_in(file, content)
+        answer = read_list(listed, sent.sent_at) if listed else await read_export(content)
+        if not answer["talks"]:
+            raise NotRead("nothing_to_import")
+        stored = documents(here)
+        room = room_of(here)
+        known = {
+            key
+            for chunk in here.chunks
+            if (document := stored.get(chunk.document)) and document.imported_from
+            for key in ((chunk.place, chunk.said_at, chunk.text), (chunk.place, 0, chunk.text))
+        }
+        offered = (answer, known, min(room, _MAX_PASSAGES), self._tokens, report)
+        found = await asyncio.to_thread(select, *offered)
+        if found.beyond and not found.passages:
+            raise NotRead("full")
+        return found
+
+    def _counts(self, language: str, found: Selection) -> dict[str, object]:
+        names = ("source", "talks", "messages", "facts", "known", "beyond")
+        days = {"first": found.first_at, "last": found.last_at}
+        return {
+            **{name: getattr(found, name) for name in names},
+            **{name: self._sentences.day(language, at) for name, at in days.items()},
+        }
+
+
+def _may_be_export(file: SentFile) -> bool:
+    """Say whether a file is named like an export; its content decides later."""
+    name = file.name.lower()
+    if name.endswith(_DOCUMENT_SUFFIXES):
+        return False
+    mime_type = file.mime_type.partition(";")[0].strip().lower()
+    return name.endswith(_EXPORT_SUFFIXES) or mime_type in _EXPORT_TYPES
+
+
+def _list_in(file: SentFile, content: bytes) -> str:
+    """Return the text of a file that is a list, "" for an export; raise `NotRead`."""
+    is_text = file.name.lower().endswith(_LIST_SUFFIXES)
+    if is_text and (listed := list_in(content, is_asked=False)):
+        return listed
+    # An export may have any name: it is a zip or JSON.
+    head = content[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith((b"PK\x03\x04", b"[", b"{")):
+        return ""
+    is_asked = bool(file.nonce or file.read_as)
+    if is_text and is_asked and (listed := list_in(content, is_asked=True)):
+        return listed
+    raise NotRead("type")
+
+
+def _examples(found: Selection) -> list[str]:
+    """Return the beginnings of three different passages, newest first, as far as one sees them."""
+    lines = (shown(each.text.partition("\n")[0]) for each in reversed(found.passages))
+    said = (" ".join(line.split()) for line in lines)
+    examples = dict.fromkeys(text[:_MAX_EXAMPLE_CHARS] for text in said if text)
+    return list(islice(examples, _EXAMPLES))
+
+
+def _keys(found: Selection, *, is_list: bool, is_one_day: bool) -> list[str]:
+    keys = ["import.list_preview" if is_list else "import.preview"]
+    dates = "import.one_day" if is_one_day else "import.dates"
+    keys += [dates] * (bool(found.first_at) and not is_list)
+    keys += ["import.some_known"] * bool(found.known) + ["import.beyond"] * bool(found.beyond)
+    return [*keys, "import.list_ask" if is_list else "import.ask"]
+
+
+def _free_title(here: ScopeMemory, title: str) -> str:
+    """Return the title, with a number if an earlier import of the day has it."""
+    taken = {each.title for each in documents(here).values()}
+    numbered = (f"{title} ({number})" for number in count(2))
+    return next(each for each in chain([title], numbered) if each not in taken)
+
+
+class ImportProgress:
+    """Edits the message every few seconds while an import is prepared and stored."""
+
+    def __init__(self, chat: Chat, sentences: Sentences, every_s: float = _SHOW_EVERY_S) -> None:
+        self._chat = chat
+        self._sentences = sentences
+        self._every_s = every_s
+
+    @asynccontextmanager
+    async def shown(self, agreed: IncomingMessage) -> AsyncIterator[Report]:
+        """Yield a function that takes the percent, from any thread.
+
+        The message whose button was pressed shows it, and 100 at the end if it has shown any.
+        """
+        reported, shown = [0], [0]
+        showing = asyncio.create_task(self._show(agreed, reported, shown))
+        try:
+            yield reported.append
+        finally:
+            await end_tasks([showing])
+        if shown[-1]:
+            await self._edit(agreed, 100)
+
+    async def _show(self, agreed: IncomingMessage, reported: list[int], shown: list[int]) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            if reported[-1] > shown[-1]:
+                shown.append(reported[-1])
+                await self._edit(agreed, shown[-1])
+
+    async def _edit(self, agreed: IncomingMessage, percent: int) -> None:
+        """Show the percent; the import does not depend on it."""
+        language = agreed.sender.language
+        *_, part = self._sentences.say(language, "import.progress", percent=percent)
+        try:
+            await self._chat.edit(agreed.chat_id, agreed.message_id, part)
+        except (TelegramError, StoreError) as error:
+            log.info("progress not shown", reason=type(error).__name__)

@@ -78,7 +78,6 @@ def read_list(pasted: str, at: float) -> dict[str, Any]:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines that are no headings."""
     return [line for line in text.splitlines() if line.strip() and not _HEADING.match(line)]
 
 

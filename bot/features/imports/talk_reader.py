@@ -6,10 +6,8 @@ text, at], ...]}`, "at" in Unix seconds, 0 if unknown. A talk with the role "fac
 
 Known are `conversations.json` of ChatGPT and of Claude, alone or in their zip, Claude's
 `memories.json` or folder `memories`, the activity of Gemini from Google Takeout as JSON, and the
-file of our own `/export`. Content decides, never a
-name. Nothing is unpacked to a disk, and what a zip says about its size counts for nothing: reading
-ends at a bound, and only one talk is in memory as JSON. It imports nothing of the bot but what the
-parsers share.
+file of our own `/export`. Content decides, never a name. Nothing is unpacked to a disk; reading
+ends at a bound, and only one talk is in memory as JSON.
 """
 
 import codecs
@@ -295,7 +293,6 @@ def _own(export: Any) -> Iterator[tuple[str, dict[str, Any] | None]]:
 
 
 def _message(role: str, text: object, at: float) -> Messages:
-    """Return a message in a list, none if it has no words."""
     words = _well_formed(text).strip() if isinstance(text, str) else ""
     bound = _MAX_ANSWER if role == "assistant" else _MAX_WORDS
     shown = words if len(words) <= bound else f"{words[:bound].rstrip()}…"

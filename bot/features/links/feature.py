@@ -1,14 +1,31 @@
-"""What links add to the bot."""
+"""What links add to the bot: `read_page` reads a page of the web. What a page says is untrusted."""
 
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
 
 from bot.feature import Feature, Services
-from bot.features.links.page_fetch import PageFetcher
-from bot.features.links.read_page import read_page_tool
+from bot.features.links.page_fetch import Page, PageFetcher, PageRefused
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.links.settings import LinksSettings
 from bot.model.models import secret_of
-from memory.behaviors.tool import Tool
+from bot.parsing.answers import NotRead
+from bot.parsing.processes import Parser, parse
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool, ToolError
+from memory.behaviors.trust import DOCUMENTS_HEADING, holds_untrusted
+
+_PARSER = Parser(Path(__file__).with_name("page_text.py"), 2 * 2**20, 2**19, cpu_s=5)
+_MAX_CHARS = 40_000
+_ADDRESS = re.compile(r"""https?://[^\s"<>`“”„«»\[\]{}|\\^]+""", re.IGNORECASE)
+_MARKS = ".,;:!?'*_~…。、，；：！？"
+_READER, _SEARCH = "read_page", "search_web"
 
 
 def feature(services: Services) -> Feature:
@@ -19,3 +36,116 @@ def feature(services: Services) -> Feature:
         key = secret_of(settings.search_api_key)
         tools.append(search_web_tool(SearchService(settings.search_url, key)))
     return Feature(name="links", tools=tools, ways=["way_link"])
+
+
+class ReadPageArguments(Arguments):
+    """The address of the page."""
+
+    url: str = Field(min_length=1, max_length=2_000)
+
+
+def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
+    """Return the tool."""
+
+    async def run(arguments: ReadPageArguments, context: AgentContext) -> str:
+        _check_source(arguments.url, context)
+        try:
+            page = await fetcher.fetch(arguments.url)
+        except PageRefused as refusal:
+            raise ToolError(str(refusal)) from refusal
+        title, text = await _text(page)
+        if not text.strip():
+            raise ToolError("the page has no text")
+        return "\n".join(filter(None, (f"Page {page.address}", title, "", text)))
+
+    return Tool(
+        _READER,
+        "Read a public web page whose address you know or were given.",
+        ReadPageArguments,
+        run,
+        is_reader=True,
+        uses_memory=False,
+    )
+
+
+def _check_source(url: str, context: AgentContext) -> None:
+    """Raise `ToolError` for an address that untrusted text may have told the model to make up.
+
+    Such an address could carry words of the conversation away. So if the prompt holds untrusted
+    text, the whole address must stand in what people wrote, in a page or in results of a search; no
+    words of the model count. A list of addresses could still serve as a code. So only one address
+    may be read in a turn, and one of each site that a search found, except those that the person
+    wrote in this message.
+    """
+    if not holds_untrusted(context):
+        return
+    own = (part for part in context.user_messages or (context.user_message,) if part.is_first_party)
+    if any(url in _addresses(part.text) for part in own):
+        return
+    if any(url in _addresses(text) for text in _results(_SEARCH, context)):
+        of = _site(url)
+    elif any(url in _addresses(text) for text in (*_written(context), *_results(_READER, context))):
+        of = ""
+    else:
+        raise ToolError(
+            "text of others was read, so only an address can be read that stands unchanged in the "
+            "person's messages, in a page or in results of search_web; ask the person for the "
+            "address"
+        )
+    if context.sites_read.setdefault(of, url) != url:
+        raise ToolError(
+            "text of others was read, so one page can be read for an answer, and one of each site "
+            "that search_web found; answer with what you have, or ask the person for the address"
+        )
+
+
+def _written(context: AgentContext) -> Iterator[str]:
+    """Yield what people wrote: their messages in the prompt, and passages of their documents."""
+    recalled = (message for found in context.recalled for message in found.messages)
+    replied = (each for reply in context.replies for each in (reply.message, reply.question))
+    for message in (context.user_message, *context.window, *recalled, *replied):
+        if message and message.role == "user":
+            yield message.text
+    *_, documents = context.memory_context.partition(f"{DOCUMENTS_HEADING}\n")
+    yield from takewhile(lambda line: line.startswith(("[", "  ")), documents.splitlines())
+
+
+def _results(tool: str, context: AgentContext) -> Iterator[str]:
+    for step in context.completed_steps:
+        for call, result in zip(step.action.calls, step.results, strict=True):
+            if call.name == tool and not result.failed:
+                yield result.text.replace("\\/", "/")  # as JSON has it
+
+
+def _addresses(text: str) -> set[str]:
+    """Return the addresses in a text, each with and without the marks that follow it.
+
+    They are whole: a part of an address is none, or each length of one would be a code.
+    """
+    found: set[str] = set()
+    for address in _ADDRESS.findall(text):
+        plain = bare = address.rstrip(_MARKS)
+        while bare.endswith(")") and bare.count(")") > bare.count("("):
+            bare = bare[:-1].rstrip(_MARKS)
+        found |= {address, plain, bare}
+    return found
+
+
+def _site(url: str) -> str:
+    """Return the domain that somebody has registered, roughly; all IP addresses are one site."""
+    host = unicodedata.normalize("NFKC", urlsplit(url).hostname or "").replace("。", ".")
+    labels = host.rstrip(".").split(".")
+    if not labels[-1][:1].isalpha():
+        return "an IP address"
+    is_by_country = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
+    return ".".join(labels[-3 if is_by_country else -2 :])
+
+
+async def _text(page: Page) -> tuple[str, str]:
+    if "html" not in page.mime_type:
+        return "", page.content.decode("utf-8", "replace")[:_MAX_CHARS]
+    try:
+        answer = await parse(_PARSER, page.content, _MAX_CHARS)
+    except NotRead:
+        raise ToolError("the page cannot be read") from None
+    return answer["title"], answer["text"]

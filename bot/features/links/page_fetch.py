@@ -1,8 +1,7 @@
 """Fetches a page of the web: no cookies, few bytes, little time, public addresses only.
 
-Each host is resolved once. The connection goes to the address that was checked, so an answer of a
-name server that changes in between changes nothing. Every redirect is checked in the same way. An
-address inside the operator's network would open what is closed to everybody else: other services,
+The connection goes to the address that was checked, and every redirect is checked, too. An address
+inside the operator's network would open what is closed to everybody else: other services,
 routers, or the metadata of a cloud machine, which holds its credentials.
 """
 

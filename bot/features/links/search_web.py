@@ -158,7 +158,6 @@ def _results(answer: object) -> list[FoundPage]:
 
 
 def _plain(text: object, max_chars: int) -> str:
-    """Return a text on one line, without tags."""
     if not isinstance(text, str):
         return ""
     words = html.unescape(_TAG.sub("", text[: max_chars * _READ_FACTOR])).split()

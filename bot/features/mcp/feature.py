@@ -1,16 +1,215 @@
-"""What tools from outside add to the bot. The library takes a second to import."""
+"""The tools of all MCP servers, as the model gets them: named, bounded, and listed once.
 
-from collections.abc import Sequence
+The list stays the same as long as the process runs, so that the front of the prompt does too. The
+library takes a second to import.
+"""
+
+import asyncio
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import mcp_types as types
+import orjson
+import structlog
+from pydantic import ConfigDict
+
 from bot.feature import Feature, Services
-from bot.features.mcp.outside_tools import list_outside_tools
-from bot.features.mcp.settings import McpSettings
+from bot.features.mcp.clear_json import clear_json
+from bot.features.mcp.outside_server import OutsideServer, ServerAway
+from bot.features.mcp.settings import McpServer, McpSettings
+from bot.prompt.sections import tools_tokens
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.tool import Tool
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import ToolQuestion
+from memory.behaviors.tool import Arguments, Tool, ToolError
+from memory.text.tokens import TokenCounter
+from memory.text.untrusted_text import escaped, escaped_json, one_line, shown, visible
 
 _SHARE = 0.4
 """The definitions of these tools take at most this share of the prompt."""
+
+log = structlog.get_logger(__name__)
+
+MAX_PER_SERVER = 32
+_MAX_LISTED = 1_000
+"""An operator may choose among so many tools of a server."""
+_MAX_TOOLS = 64
+_MAX_DESCRIPTION_CHARS = 1_000
+_MAX_SCHEMA_CHARS = 4_000
+_LIST_TIMEOUT_S = 20.0
+"""A command may have to import a lot; it takes several seconds on a busy machine."""
+_MAX_NAME_CHARS = 64
+_INVALID = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_SHOWN_CHARS = 1_000
+
+
+class OutsideArguments(Arguments):
+    """Arguments that only the server knows, and checks."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+async def list_outside_tools(
+    servers: Sequence[McpServer],
+    tokens: TokenCounter,
+    max_tokens: int,
+    timeout_s: float,
+) -> list[Tool[Any]]:
+    """Return the tools of all servers in the order of their names.
+
+    A server that is away has none. A tool with the name of an earlier one is left out. At most
+    `max_tokens` of definitions are returned; `timeout_s` bounds each later call.
+    """
+    listed = await asyncio.gather(*(_listed(server, timeout_s) for server in servers))
+    found = sorted((tool for tools in listed for tool in tools), key=lambda tool: tool.name)
+    kept: list[Tool[Any]] = []
+    names: set[str] = set()
+    for tool in found:
+        if tool.name in names:
+            log.warning("tool of MCP server has the name of another tool", tool=tool.name)
+            continue
+        names.add(tool.name)
+        max_tokens -= tools_tokens(tokens, [tool.definition])
+        if len(kept) == _MAX_TOOLS or max_tokens < 0:
+            log.warning("tools of MCP servers left out", kept=len(kept), found=len(found))
+            break
+        kept.append(tool)
+    return kept
+
+
+async def _listed(server: McpServer, timeout_s: float) -> list[Tool[Any]]:
+    try:
+        tools = await usable_tools(server, timeout_s)
+    except ServerAway as away:
+        log.warning("MCP server away, its tools are missing", server=server.name, reason=str(away))
+        return []
+    log.info("tools of MCP server", server=server.name, tools=len(tools))
+    return tools
+
+
+async def usable_tools(server: McpServer, timeout_s: float) -> list[Tool[Any]]:
+    """Return the tools of one server; raise `ServerAway`."""
+    # A connection gives up before the toolbox does, so that its end is an orderly one.
+    limit_s = timeout_s * 0.9
+    listing = OutsideServer(server, min(_LIST_TIMEOUT_S, limit_s))
+    listed = await listing.list_tools(MAX_PER_SERVER if server.tools is None else _MAX_LISTED)
+    wanted = [each for each in listed if server.tools is None or each.name in server.tools]
+    if len(wanted) > MAX_PER_SERVER:
+        log.warning("MCP server with too many tools", server=server.name, max=MAX_PER_SERVER)
+    return list(_tools(OutsideServer(server, limit_s), wanted[:MAX_PER_SERVER]))
+
+
+def _tools(server: OutsideServer, listed: Sequence[types.Tool]) -> Iterator[Tool[Any]]:
+    for each in listed:
+        name = _valid_name(server.name, each.name)
+        parameters = _parameters(each.input_schema)
+        if parameters is None:
+            log.warning("tool of MCP server has an unusable schema", tool=name)
+            continue
+        description = " ".join((each.description or each.title or each.name).split())
+        asks = asks_first(each.annotations)
+        yield Tool(
+            name,
+            escaped(description)[:_MAX_DESCRIPTION_CHARS],
+            OutsideArguments,
+            partial(_asked, server, each.name, name)
+            if asks
+            else partial(_called, server, each.name),
+            # Off the record nothing is stored, so no question could wait either.
+            uses_memory=asks,
+            parameters=parameters,
+        )
+
+
+def _valid_name(server: str, tool: str) -> str:
+    """Return a name that every model server takes.
+
+    If it differs from the tool's own name, it ends with a checksum of that name. So it is the same
+    at each start, and two such tools have two names.
+    """
+    name = _INVALID.sub("_", f"{server}__{tool}")
+    if name == f"{server}__{tool}" and tool and len(name) <= _MAX_NAME_CHARS:
+        return name
+    mark = f"_{zlib.crc32(tool.encode('utf-8', 'replace')):08x}"
+    return name[: _MAX_NAME_CHARS - len(mark)] + mark
+
+
+def asks_first(hints: types.ToolAnnotations | None) -> bool:
+    """Return whether a tool may destroy something or reach others; then it asks before it runs.
+
+    What a server does not say counts as in the specification: destructive and open.
+    """
+    if hints is None or hints.open_world_hint is not False:
+        return True
+    return not (hints.read_only_hint or hints.destructive_hint is False)
+
+
+def _parameters(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a schema that model servers take; None if it is too large or describes no object.
+
+    All its texts are escaped, the names of fields too. If a server hides words in a name, the
+    model calls it with another name, and the server may refuse the call.
+    """
+    try:
+        text = orjson.dumps(schema).decode()
+    except (TypeError, ValueError, RecursionError):
+        return None
+    fakes_section = escaped_json(text) != visible(text)
+    cleaned = _cleaned(schema, escaped if fakes_section else visible)
+    properties = cleaned.get("properties", {})
+    if len(text.encode()) > _MAX_SCHEMA_CHARS or cleaned.get("type") != "object":
+        return None
+    if not isinstance(properties, dict):
+        return None
+    kept = {key: value for key, value in cleaned.items() if key not in ("$schema", "title")}
+    return {**kept, "properties": properties}
+
+
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(key): _cleaned(each, clean) for key, each in value.items()}
+    return [_cleaned(each, clean) for each in value] if isinstance(value, list) else value
+
+
+async def _called(
+    server: OutsideServer, tool: str, arguments: OutsideArguments, _: AgentContext
+) -> str:
+    return await server.call(tool, arguments.model_extra or {})
+
+
+async def _asked(
+    server: OutsideServer,
+    tool: str,
+    name: str,
+    arguments: OutsideArguments,
+    context: AgentContext,
+) -> str:
+    """Run the tool if its person has agreed, else have them asked; raise `ToolError`."""
+    if context.is_agreed:
+        return await _called(server, tool, arguments, context)
+    try:
+        asked = orjson.dumps(arguments.model_extra or {}).decode()
+    except (TypeError, ValueError, RecursionError):
+        raise ToolError("the arguments hold a value that cannot be shown to the person") from None
+    asked = clear_json(asked) if len(asked) <= _MAX_SHOWN_CHARS else asked
+    if len(asked) > _MAX_SHOWN_CHARS or shown(asked) != asked:
+        raise ToolError(
+            "the person has to see all arguments before this tool runs, so they may have at most "
+            f"{_MAX_SHOWN_CHARS} characters, and none that shows nothing (such as zero-width "
+            "characters, direction marks and unusual blanks)"
+        )
+    if context.user_message.sender_id <= 0:
+        raise ToolError("this tool needs the consent of a person, and nobody here can give it")
+    if context.tool_question is not None:
+        raise ToolError("the person is asked about one call at a time")
+    own = tool if shown(one_line(tool)) == tool else name
+    context.tool_question = ToolQuestion(name, server.name, own, asked)
+    return "The person is being asked."
 
 
 class OutsideTools(AIContextBehavior):

@@ -35,7 +35,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from bot.features.mcp.mcp_servers import McpServer
+from bot.features.mcp.settings import McpServer
 from bot.http_client import HttpClient, trusted
 from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
@@ -80,20 +80,16 @@ class _Connection:
         return await _Answer(self).take(whole)
 
     async def wait(self) -> None:
-        """Wait until a large answer may be read."""
         if not self._has_slot:
             await self._slots.acquire()
             self._has_slot = True
 
     def end(self) -> None:
-        """Let another connection read a large answer."""
         if self._has_slot:
             self._slots.release()
 
 
 class _Answer:
-    """How much one answer holds so far."""
-
     def __init__(self, connection: _Connection) -> None:
         self._connection = connection
         self._nbytes = self._values = 0

@@ -2,20 +2,19 @@
 
 import asyncio
 
-from bot.features.mcp.mcp_servers import McpServer
-from bot.features.mcp.settings import McpSettings
+from bot.features.mcp.settings import McpServer, McpSettings
 from bot.probe import Probe, Row, Rows
 
 
 async def _servers(settings: McpSettings) -> Rows:
-    servers, limit_s = settings.mcp_servers, settings.tool_timeout_s
-    for row in await asyncio.gather(*(_row(server, limit_s) for server in servers)):
+    limit_s = settings.tool_timeout_s
+    for row in await asyncio.gather(*(_row(each, limit_s) for each in settings.mcp_servers)):
         yield row
 
 
 async def _row(server: McpServer, timeout_s: float) -> Row:
+    from bot.features.mcp.feature import usable_tools  # noqa: PLC0415 - as above
     from bot.features.mcp.outside_server import ServerAway  # noqa: PLC0415 - it takes a second
-    from bot.features.mcp.outside_tools import usable_tools  # noqa: PLC0415 - as above
 
     what = f"MCP server {server.name}"
     try:

@@ -1,7 +1,7 @@
 """`/mute`: whether a person gets what they did not ask for."""
 
-from bot.commands.bot_command import Answer, BotCommand, when
-from bot.commands.mute import mutes, set_mute
+from bot.commands.bot_command import Answer, BotCommand
+from bot.commands.notices import mutes, set_mute
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.reply.parts import Button, Part, with_buttons
@@ -15,13 +15,17 @@ _SET = "set_mute"
 def feature(services: Services) -> Feature:
     """Return the feature; the command is of use if some feature sends what nobody asked for."""
     mute = MuteCommand(services.memory.scopes, services.sentences)
+
+    async def is_useful(_: IncomingMessage, __: Scope) -> bool:
+        return any(each.says_unasked for each in services.features)
+
     command = BotCommand(
         "mute",
         mute.answer,
         "private",
         {_SET: mute.press},
         words=("on", "off"),
-        is_useful=when(lambda: any(each.says_unasked for each in services.features)),
+        is_useful=is_useful,
     )
     return Feature(name="mute", commands=(command,))
 

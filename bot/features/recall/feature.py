@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
-from bot.commands.buttons import message_of, put_press
+from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.reply.parts import Button, Entity, Part, Quote
@@ -129,12 +129,14 @@ class RecallCommand:
     async def _shown(self, asked: IncomingMessage, message: Message, query: str) -> Part:
         """Return a part that replies to a message and quotes what the query is about."""
         language = asked.sender.language
+        author = "by_you" if message.sender_id == asked.sender.id else "by_other"
+        author = "by_me" if message.role == "assistant" else author
         message_id, part = _best(query, await _as_sent(message))
         passage = relevant_excerpt(part.text, query, _PASSAGE_CHARS)
         passage = passage.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}")
         [title] = self._sentences.say(
             language,
-            f"recall.{_author(message, asked)}",
+            f"recall.{author}",
             name=message.sender_name,
             date=self._sentences.day(language, message.sent_at),
         )
@@ -169,12 +171,6 @@ def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> P
             buttons.append(Button(f"↗ {number}", f"{_VERB}:{hit.seq}"))
     rows = (tuple(buttons),) if buttons else ()
     return Part(text.rstrip(), tuple(links), rows, is_silent=True)
-
-
-def _author(message: Message, asked: IncomingMessage) -> str:
-    if message.role == "assistant":
-        return "by_me"
-    return "by_you" if message.sender_id == asked.sender.id else "by_other"
 
 
 async def _as_sent(message: Message) -> list[tuple[int, Part]]:

@@ -4,7 +4,6 @@ A task has a turn of its own instead. Its message has the text, and no message i
 it. The turn is like any other: with memory, tools, and the person's quota.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from bot.commands.bot_command import ShownOnTop
@@ -30,38 +29,6 @@ _LATE_S = 300
 _SILENT = ("", QUESTION_ALONE, "...")
 
 
-class ReminderWork:
-    """Sends reminders as replies to the messages that asked for them."""
-
-    kind = KIND
-
-    def __init__(self, sentences: Sentences, now: Callable[[], float]) -> None:
-        self._sentences = sentences
-        self._now = now
-
-    async def message(self, item: WorkItem) -> Outbox | IncomingMessage:
-        """Return the reminder or the task, or that it was never agreed to in time."""
-        if item.is_task and item.is_open:
-            return message_of(item, self._now())
-        to = Destination(item.chat_id, item.topic_id, item.message_id)
-        return Outbox(to, (self._part(item),))
-
-    def _part(self, item: WorkItem) -> Part:
-        if not item.is_open:
-            key = "reminders.unanswered"
-            return self._sentences.say(item.language, key, text=item.text)[-1]
-        part = Part(f"{SIGN}{item.text}")
-        if item.sends:
-            (below,) = self._sentences.say(item.language, "reminders.repeated")
-        elif self._now() - item.due > _LATE_S:
-            moment = self._sentences.local(item.language, item.due, item.zone)
-            (below,) = self._sentences.say(item.language, "reminders.late", **moment)
-        else:
-            return part
-        (whole,) = with_line((part,), below)
-        return whole
-
-
 def message_of(item: WorkItem, now: float) -> IncomingMessage:
     """Return the message that the turn of a due task answers."""
     return IncomingMessage(
@@ -79,12 +46,39 @@ def message_of(item: WorkItem, now: float) -> IncomingMessage:
     )
 
 
-class DueTasks:
-    """What is different in the turn of a task, and the button that stops one."""
+class DueReminders:
+    """Sends reminders as replies to the messages that asked for them, and tasks as turns.
+
+    It also says what is different in the turn of a task, and has the button that stops one.
+    """
+
+    kind = KIND
 
     def __init__(self, reminders: WorkItems, sentences: Sentences) -> None:
         self._reminders = reminders
         self._sentences = sentences
+
+    async def message(self, item: WorkItem) -> Outbox | IncomingMessage:
+        """Return the reminder or the task, or that it was never agreed to in time."""
+        if item.is_task and item.is_open:
+            return message_of(item, self._reminders.now())
+        to = Destination(item.chat_id, item.topic_id, item.message_id)
+        return Outbox(to, (self._part(item),))
+
+    def _part(self, item: WorkItem) -> Part:
+        if not item.is_open:
+            key = "reminders.unanswered"
+            return self._sentences.say(item.language, key, text=item.text)[-1]
+        part = Part(f"{SIGN}{item.text}")
+        if item.sends:
+            (below,) = self._sentences.say(item.language, "reminders.repeated")
+        elif self._reminders.now() - item.due > _LATE_S:
+            moment = self._sentences.local(item.language, item.due, item.zone)
+            (below,) = self._sentences.say(item.language, "reminders.late", **moment)
+        else:
+            return part
+        (whole,) = with_line((part,), below)
+        return whole
 
     async def check(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Say nothing if the task was erased since its turn began."""

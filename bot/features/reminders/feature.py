@@ -6,11 +6,10 @@ from bot.commands.bot_command import ANYTHING, BotCommand
 from bot.feature import Feature, Services
 from bot.features.reminders.claims import PromiseNote
 from bot.features.reminders.commands import VERB, RemindersCommand
-from bot.features.reminders.due import STOP, DueTasks, ReminderWork
-from bot.features.reminders.place_names import ask_for_zone
+from bot.features.reminders.due import STOP, DueReminders
 from bot.features.reminders.questions import VERB as ANSWER
 from bot.features.reminders.questions import ReminderButtons
-from bot.features.reminders.time_zone import TimeZones
+from bot.features.reminders.time_zone import TimeZones, ask_for_zone
 from bot.features.reminders.tools import KIND, ReminderTools
 from memory.erasure.export import moment
 from memory.scopes.scope_memory import ScopeMemory
@@ -44,16 +43,16 @@ def feature(services: Services) -> Feature:
 
     answers = ReminderButtons(reminders, zones, sentences)
     listed = RemindersCommand(reminders, zones, sentences, zone_of, answers)
-    tasks = DueTasks(reminders, sentences)
+    due = DueReminders(reminders, sentences)
     buttons = {VERB: listed.press, ANSWER: answers.press}
     return Feature(
         name="reminders",
         commands=[BotCommand("reminders", listed.answer, buttons=buttons, takes=ANYTHING)],
         behaviors=[ReminderTools(reminders, zones, services.settings.timezone)],
-        buttons={STOP: tasks.stop},
-        steps=[tasks.check],
-        notes=[answers.below, PromiseNote(reminders, sentences).below, tasks.below],
-        finishes=[tasks.finish],
-        work=[ReminderWork(sentences, reminders.now)],
+        buttons={STOP: due.stop},
+        steps=[due.check],
+        notes=[answers.below, PromiseNote(reminders, sentences).below, due.below],
+        finishes=[due.finish],
+        work=[due],
         exports=[exported],
     )

@@ -16,7 +16,6 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.entries import Synopsis
 from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.log import Delta
@@ -260,10 +259,7 @@ def _name(topic: ScopeMemory) -> str:
     if not topic.scope.topic_id:
         return "main chat"
     first = next(iter(topic.synopses), None)
-    title = _title_of(first) if first and first.trust > Trust.UNTRUSTED else ""
+    title = ""
+    if first and first.trust > Trust.UNTRUSTED:
+        title = cut(escaped(one_line(first.likely_request)), _TITLE_BYTES).rstrip(".,;:!")
     return f'topic "{title}"' if title else "another topic"
-
-
-def _title_of(synopsis: Synopsis) -> str:
-    """Return what a session was about, in at most `_TITLE_BYTES`."""
-    return cut(escaped(one_line(synopsis.likely_request)), _TITLE_BYTES).rstrip(".,;:!")

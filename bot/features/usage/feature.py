@@ -13,8 +13,7 @@ from bot.feature import Feature, Services
 from bot.reply.parts import Part
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
-from config.settings import Settings
-from memory.limits.quotas import DAY_S, Quotas
+from memory.limits.quotas import DAY_S
 from memory.limits.usage import (
     DRAWN,
     HEARD,
@@ -24,11 +23,9 @@ from memory.limits.usage import (
     BotUsage,
     BySource,
     Tokens,
-    UsageStore,
     next_day,
     together,
 )
-from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
 
 _CHAT_ID = re.compile(r"-?\d+")
@@ -36,34 +33,23 @@ _CHAT_ID = re.compile(r"-?\d+")
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
-    memory, report = services.memory, UsageReport(services.budget, services.sentences)
-    usage = UsageCommand(memory.usage, memory.quotas, memory.mailbox, services.settings, report)
-    return Feature(
-        name="usage",
-        commands=(BotCommand("usage", usage.answer, "private", takes=_CHAT_ID),),
-    )
+    usage = UsageCommand(services)
+    command = BotCommand("usage", usage.answer, "private", takes=_CHAT_ID)
+    return Feature(name="usage", commands=(command,))
 
 
 _LARGEST = 10
 
 
 class UsageCommand:
-    """Answers in private only; `report` puts the sums into words."""
+    """Answers in private only."""
 
-    def __init__(
-        self,
-        usage: UsageStore,
-        quotas: Quotas,
-        mailbox: Mailbox,
-        settings: Settings,
-        report: "UsageReport",
-    ) -> None:
-        self._usage = usage
-        self._quotas = quotas
-        self._mailbox = mailbox
-        self._settings = settings
-        self._report = report
-        self._sentences = report.sentences
+    def __init__(self, services: Services) -> None:
+        self._memory = services.memory
+        self._usage = services.memory.usage
+        self._settings = services.settings
+        self._sentences = services.sentences
+        self._report = UsageReport(services.budget, services.sentences)
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what is left to a person; show an operator the tokens of the bot, or of one chat."""
@@ -89,7 +75,7 @@ class UsageCommand:
 
     async def _of_chat(self, language: str, chat_id: int, now: float) -> str:
         """Return the month of one chat; of a group with topics, that of its General topic."""
-        conversation = await self._mailbox.resolve(Scope.of_chat(chat_id))
+        conversation = await self._memory.mailbox.resolve(Scope.of_chat(chat_id))
         sums = await self._usage.of_conversation(conversation, now)
         return self._report.period(language, "usage.chat", sums)
 
@@ -100,7 +86,7 @@ class UsageCommand:
         limit = self._settings.user_tokens_per_day
         if not limit:
             return self._sentences.say(language, "usage.unlimited")
-        left = max(0, limit - await self._quotas.spent_today(person)) / limit
+        left = max(0, limit - await self._memory.quotas.spent_today(person)) / limit
         return self._sentences.say(
             language, "usage.left", percent=math.ceil(100 * left), unix=next_day()
         )

@@ -26,33 +26,15 @@ _MIN_BYTES_PER_S = 750
 """No codec of speech takes less, so a sound cannot be made to look longer than it may be."""
 _PATH = "/audio/transcriptions"
 _TYPES = {
-    "ogg": "audio/ogg",
-    "mp3": "audio/mpeg",
-    "m4a": "audio/mp4",
-    "mp4": "video/mp4",
-    "wav": "audio/wav",
-    "flac": "audio/flac",
-    "webm": "audio/webm",
+    "ogg": ("audio/ogg", "audio/opus", "application/ogg"),
+    "mp3": ("audio/mpeg", "audio/mp3"),
+    "m4a": ("audio/mp4", "audio/m4a", "audio/x-m4a", "audio/aac"),
+    "mp4": ("video/mp4",),
+    "wav": ("audio/wav", "audio/x-wav"),
+    "flac": ("audio/flac", "audio/x-flac"),
+    "webm": ("audio/webm", "video/webm"),
 }
-"""The endings that servers know, and the type that we send with each."""
-_ENDINGS = {
-    "audio/ogg": "ogg",
-    "audio/opus": "ogg",
-    "application/ogg": "ogg",
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-    "audio/mp4": "m4a",
-    "audio/m4a": "m4a",
-    "audio/x-m4a": "m4a",
-    "audio/aac": "m4a",
-    "video/mp4": "mp4",
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/flac": "flac",
-    "audio/x-flac": "flac",
-    "audio/webm": "webm",
-    "video/webm": "webm",
-}
+"""The endings that servers know, and the types of such sounds; we send the first type."""
 
 
 def ending_of(name: str, mime_type: str) -> str:
@@ -60,8 +42,8 @@ def ending_of(name: str, mime_type: str) -> str:
 
     A sound without a type is a voice message of Telegram, unless its name says something else.
     """
-    known = _ENDINGS.get(mime_type.lower().partition(";")[0].strip())
-    if known:
+    type_ = mime_type.lower().partition(";")[0].strip()
+    if known := next((ending for ending, types in _TYPES.items() if type_ in types), ""):
         return known
     ending = name.lower().rpartition(".")[2] if "." in name else ""
     ending = {"oga": "ogg", "opus": "ogg", "mpga": "mp3", "mpeg": "mp3"}.get(ending, ending)
@@ -80,7 +62,7 @@ class Transcriber(MediaModel):
         """
         length = Usage(heard_s=_length_s(sound, seconds))
         fields = {"model": self.model, "response_format": "json"}
-        file = (f"voice.{ending}", sound, _TYPES[ending])
+        file = (f"voice.{ending}", sound, _TYPES[ending][0])
         with self._call("transcription", length) as call:
             async with time_limit(self.timeout_s):
                 body = await self.client.post_whole(_PATH, fields, _MAX_BYTES, file=file)

@@ -3,8 +3,7 @@
 from pydantic import Field
 
 from config import values
-from config.services import key_for, same_as
-from config.settings import Settings
+from config.settings import Settings, key_for, same_as
 
 
 class VoiceSettings(Settings):

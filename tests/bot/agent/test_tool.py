@@ -7,8 +7,8 @@ from pydantic import Field
 
 from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
 from bot.features.drawing.feature import Drawer, draw_picture_tool
+from bot.features.links.feature import read_page_tool
 from bot.features.links.page_fetch import PageFetcher
-from bot.features.links.read_page import read_page_tool
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.pictures.describing import SEND_PHOTO_AGAIN
 from bot.features.reminders.time_zone import TimeZones

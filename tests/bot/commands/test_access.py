@@ -7,7 +7,7 @@ import pytest
 
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import Answer, BotCommand
-from bot.commands.buttons import Buttons
+from bot.commands.immediate import Buttons
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part, with_buttons
@@ -166,7 +166,7 @@ async def test_what_was_stored_while_the_press_looked_is_found(chat: Pressing) -
 async def test_a_press_comes_again_if_the_turn_has_no_worker_any_more(
     chat: Pressing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.commands.buttons._PAUSE_S", 0)
+    monkeypatch.setattr("bot.commands.immediate._PAUSE_S", 0)
     await chat.reply(*ASKED)
     with pytest.raises(StoreUnavailable):
         await chat.shown()

@@ -11,7 +11,7 @@ from bot.commands.general import menus
 from bot.features import open_features
 from bot.language.catalogue import Catalogue
 from bot.runtime.reloading import Reloading
-from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
 from memory.behaviors.context import CallContext
 from memory.memory import Memory

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 
 from bot.runtime.web import PortUnavailable, WebServer, health_routes
-from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import BotIdentity
 from bot.telegram.connection import TelegramHealth
 from memory.store.client import RedisClient
 from tests.valkey import ValkeyServer

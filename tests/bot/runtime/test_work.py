@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from bot.commands.sentences import Sentences
-from bot.features.off_record.sessions import OffRecordSessions
-from bot.features.reminders.due import ReminderWork
+from bot.features.off_record.feature import OffRecordSessions
+from bot.features.reminders.due import DueReminders
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.runtime.work import WorkLoop
@@ -75,7 +75,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 def worker(memory: Memory, chat: QuietChat) -> WorkLoop:
     deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
-    return WorkLoop(memory.work, [ReminderWork(SENTENCES, time.time)], deliverer, LEASE_S)
+    return WorkLoop(memory.work, [DueReminders(memory.work, SENTENCES)], deliverer, LEASE_S)
 
 
 async def begin(due: WorkLoop) -> None:
@@ -137,7 +137,7 @@ async def test_a_reminder_whose_request_is_in_doubt_comes_again_and_says_so(memo
         await memory.work.hold(taken, LEASE_S, taken.item.sends + 1)
         await let_the_lease_end(memory, one.id)
         if in_doubt == 2:
-            said = await ReminderWork(SENTENCES, time.time).message(taken.item)
+            said = await DueReminders(memory.work, SENTENCES).message(taken.item)
             assert isinstance(said, Outbox)
             assert said.parts[0].text == DOUBTED
     await work(worker(memory, chat))
@@ -161,7 +161,7 @@ async def test_who_ends_while_telegram_takes_nothing_has_not_tried(
             await asyncio.Event().wait()
 
         deliverer = Deliverer(chat, 5, no_export, lambda _: None, pause)
-        due = WorkLoop(memory.work, [ReminderWork(SENTENCES, time.time)], deliverer, LEASE_S)
+        due = WorkLoop(memory.work, [DueReminders(memory.work, SENTENCES)], deliverer, LEASE_S)
         await begin(due)
         await waits.wait()
         [waiting] = await memory.work.list_open(HERE)
@@ -199,7 +199,7 @@ async def test_the_reminder_of_a_removed_person_waits(memory: Memory) -> None:
     await store(memory, one)
     chat, people = ScriptedChat([]), set[int]()
     deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
-    kinds = [ReminderWork(SENTENCES, time.time)]
+    kinds = [DueReminders(memory.work, SENTENCES)]
     due = WorkLoop(memory.work, kinds, deliverer, LEASE_S, lambda person, _: person in people)
     await work(due)
     assert chat.texts == []

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import BotIdentity
 from bot.telegram.update_reader import UpdateReader
 from bot.telegram.updates import ButtonPress, Ignored, IncomingMessage, Update
 

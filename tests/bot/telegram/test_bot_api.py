@@ -4,8 +4,14 @@ import json
 
 import pytest
 
-from bot.telegram.bot_account import BotIdentity, CommandMenu, Description, WebhookState
-from bot.telegram.bot_api import ALLOWED_UPDATES, TelegramClient
+from bot.telegram.bot_api import (
+    ALLOWED_UPDATES,
+    BotIdentity,
+    CommandMenu,
+    Description,
+    TelegramClient,
+    WebhookState,
+)
 from bot.telegram.errors import OutcomeUnknown
 from tests.bot.telegram.scripted_api import Reply, ScriptedApi, ok
 

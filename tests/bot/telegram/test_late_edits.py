@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.commands import buttons
-from bot.commands.buttons import LateEdits
+from bot.commands import immediate
+from bot.commands.immediate import LateEdits
 from bot.reply.parts import Part
 from bot.telegram.errors import FloodWait, Unreachable
 from bot.telegram.telegram_chat import TelegramChat
@@ -93,7 +93,7 @@ async def test_an_edit_is_tried_at_most_five_times_within_five_minutes(
 async def test_a_bounded_number_of_edits_wait(
     api: ScriptedApi, edits: LateEdits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buttons, "_MAX_WAITING", 2)
+    monkeypatch.setattr(immediate, "_MAX_WAITING", 2)
     api.script(*[ban(17)] * 3)
     for message in (1, 2):
         await edits.edit(CHAT, message, Part("done"))

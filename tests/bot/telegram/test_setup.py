@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.telegram.bot_account import CommandMenu, Description
-from bot.telegram.bot_api import TelegramClient
+from bot.telegram.bot_api import CommandMenu, Description, TelegramClient
 from bot.telegram.connection import Pause, TelegramHealth
 from bot.telegram.errors import BadToken, WebhookTaken
 from bot.telegram.telegram import HttpTelegram, SetupPlan, Webhook

@@ -8,7 +8,7 @@ from starlette.routing import Router
 
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted, UnreadableUpdate
-from bot.telegram.webhook import webhook_routes
+from bot.telegram.telegram import webhook_routes
 from tests.bot.telegram.doubles import Mailbox
 
 SECRET = "s3cret"

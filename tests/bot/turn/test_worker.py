@@ -11,7 +11,7 @@ from PIL import Image
 from structlog.testing import capture_logs
 
 from bot.commands.sentences import Sentences
-from bot.features.pictures.seeing import PictureStep
+from bot.features.pictures.feature import PictureStep
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination

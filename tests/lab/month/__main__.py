@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import httpx2
 
-from bot.telegram.webhook import WEBHOOK_PATH
+from bot.telegram.telegram import WEBHOOK_PATH
 from memory.store.client import RedisClient
 from tests.lab.bots import Running
 from tests.lab.fleet import Processes, environment_of

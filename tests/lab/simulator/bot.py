@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bot.assistant import build_commands
-from bot.commands.buttons import Buttons
 from bot.commands.erasing import Receipts
-from bot.commands.immediate import ImmediateActions
+from bot.commands.immediate import Buttons, ImmediateActions
 from bot.costs import Budget
 from bot.feature import Services
-from bot.features.reminders.due import DueTasks, ReminderWork
+from bot.features.reminders.due import DueReminders
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
-from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
 from bot.turn.agent_step import AgentStep
@@ -143,7 +142,7 @@ class SimulatedBot:
         model = SimulatedModel(connections.process, chance, reminds, has_edits)
         # Nobody has a quota.
         quota = QuotaStep(memory.quotas, Budget(_SETTINGS, memory.usage), sentences)
-        tasks = DueTasks(memory.work, sentences)
+        tasks = DueReminders(memory.work, sentences)
         added = ([tasks.below], [tasks.finish])
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
@@ -168,7 +167,7 @@ class SimulatedBot:
         queue, histories = memory.turns, memory.histories
         self._worker = TurnWorker(self._ready_queue, queue, histories, permits, named.run, 4)
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
-        kinds = [ReminderWork(sentences, memory.work.now)]
+        kinds = [DueReminders(memory.work, sentences)]
         self._work = NamingWorkLoop(memory.work, kinds, deliverer, LEASE_S)
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)

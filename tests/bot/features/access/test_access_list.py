@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.features.access.access_list import MAX_ASKING, AccessList, Invitations
+from bot.features.access.access_list import MAX_ASKING, AccessList
 from memory.erasure.jobs import Job
 from memory.limits.members import Members
 from memory.memory import Memory
@@ -24,10 +24,6 @@ DAY_MS = 86_400_000
 
 def access_of(memory: Memory) -> AccessList:
     return AccessList(memory.store, memory.members)
-
-
-def invitations_of(memory: Memory) -> Invitations:
-    return Invitations(memory.store, memory.members)
 
 
 async def test_asking_again_makes_no_second_request_and_the_first_decision_counts(
@@ -67,47 +63,47 @@ async def test_open_requests_are_bounded_and_a_refused_person_may_not_ask_again(
 
 
 async def test_twenty_people_who_use_a_link_for_one_at_once_let_one_in(memory: Memory) -> None:
-    code = await invitations_of(memory).make(uses=1, days=1, by=ADMIN)
-    uses = (invitations_of(memory).use(code, 1000 + number, "x") for number in range(20))
+    code = await access_of(memory).make_invitation(uses=1, days=1, by=ADMIN)
+    uses = (access_of(memory).use_invitation(code, 1000 + number, "x") for number in range(20))
     assert sum(await asyncio.gather(*uses)) == 1
     assert len(memory.members.admitted) == 1
-    assert await invitations_of(memory).list_open() == []
+    assert await access_of(memory).list_invitations() == []
     stored = await memory.client.call("KEYS", "*") if not memory.client.is_cluster else []
     assert not any(code.encode() in key for key in stored)
 
 
 async def test_a_link_ends_with_its_time_its_uses_or_by_an_admin(memory: Memory) -> None:
-    links = invitations_of(memory)
-    code = await links.make(uses=2, days=1, by=ADMIN)
+    links = access_of(memory)
+    code = await links.make_invitation(uses=2, days=1, by=ADMIN)
     for _ in range(2):
-        assert await links.use(code, ANNA, "Anna")
-    [open_link] = await links.list_open()
+        assert await links.use_invitation(code, ANNA, "Anna")
+    [open_link] = await links.list_invitations()
     assert open_link.left == 1  # who is in does not use it up
-    assert not await links.use("x" * 22, BEN, "Ben")
-    assert not await links.use("é" * 22, BEN, "Ben")
-    assert await links.withdraw(open_link.id)
-    assert not await links.withdraw(open_link.id)
-    assert not await links.withdraw("")
-    assert not await links.use(code, BEN, "Ben")
-    late = await links.make(uses=1, days=1, by=ADMIN)
+    assert not await links.use_invitation("x" * 22, BEN, "Ben")
+    assert not await links.use_invitation("é" * 22, BEN, "Ben")
+    assert await links.withdraw_invitation(open_link.id)
+    assert not await links.withdraw_invitation(open_link.id)
+    assert not await links.withdraw_invitation("")
+    assert not await links.use_invitation(code, BEN, "Ben")
+    late = await links.make_invitation(uses=1, days=1, by=ADMIN)
     key = memory.keys.access("links")
     [link] = await memory.client.call("HKEYS", key)
     await memory.client.call("HSET", key, link, f"1|{DAY_MS}|1|{ADMIN}")
-    assert not await links.use(late, BEN, "Ben")
-    assert await links.list_open() == []
+    assert not await links.use_invitation(late, BEN, "Ben")
+    assert await links.list_invitations() == []
 
 
 async def test_a_removed_person_comes_in_only_by_a_link_made_later(memory: Memory) -> None:
-    links, access = invitations_of(memory), access_of(memory)
-    old = await links.make(uses=5, days=1, by=ADMIN)
-    assert await links.use(old, ANNA, "Anna")
+    links, access = access_of(memory), access_of(memory)
+    old = await links.make_invitation(uses=5, days=1, by=ADMIN)
+    assert await links.use_invitation(old, ANNA, "Anna")
     assert (await access.remove(ANNA, ADMIN)).is_new
     assert not (await access.remove(ANNA, ADMIN)).is_new
-    assert not await links.use(old, ANNA, "Anna")
-    assert await links.use(old, BEN, "Ben")
-    while (await links.list_open())[0].made_at * 1000 <= await refused_at(memory):
-        new = await links.make(uses=1, days=1, by=ADMIN)
-    assert await links.use(new, ANNA, "Anna")
+    assert not await links.use_invitation(old, ANNA, "Anna")
+    assert await links.use_invitation(old, BEN, "Ben")
+    while (await links.list_invitations())[0].made_at * 1000 <= await refused_at(memory):
+        new = await links.make_invitation(uses=1, days=1, by=ADMIN)
+    assert await links.use_invitation(new, ANNA, "Anna")
     assert ANNA not in access.members.refused
 
 
@@ -117,8 +113,8 @@ async def refused_at(memory: Memory) -> int:
 
 
 async def test_another_process_learns_of_a_change_with_its_next_reading(memory: Memory) -> None:
-    other, links = Members(memory.store), invitations_of(memory)
-    await links.use(await links.make(uses=1, days=1, by=ADMIN), ANNA, "Anna")
+    other, links = Members(memory.store), access_of(memory)
+    await links.use_invitation(await links.make_invitation(uses=1, days=1, by=ADMIN), ANNA, "Anna")
     assert ANNA not in other.admitted
     await other.refresh()
     assert ANNA in other.admitted
@@ -149,8 +145,8 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
     memory: Memory, *, is_open: bool
 ) -> None:
     club = Scope.of_chat(-5)
-    links = invitations_of(memory)
-    await links.use(await links.make(uses=1, days=1, by=ADMIN), ANNA, "Anna")
+    links = access_of(memory)
+    await links.use_invitation(await links.make_invitation(uses=1, days=1, by=ADMIN), ANNA, "Anna")
     for number, sender in enumerate((ANNA, ANNA, BEN), 1):
         await memory.mailbox.put(
             club, Entry(number, sender, is_alone=False, body=b"{}", is_grouped=False)
@@ -167,7 +163,7 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
 
 
 async def test_a_forgotten_person_leaves_a_number_and_no_name(memory: Memory) -> None:
-    access, links = access_of(memory), invitations_of(memory)
+    access, links = access_of(memory), access_of(memory)
     assert not await access.knows(ANNA)
     await access.ask_in(ANNA, "Anna", "en")
     assert await access.knows(ANNA)
@@ -180,7 +176,7 @@ async def test_a_forgotten_person_leaves_a_number_and_no_name(memory: Memory) ->
     await access.forget(forgotten)
     assert not await access.knows(ANNA)
     assert await access.list_asking(untold=True) == await access.list_asking() == []
-    await links.use(await links.make(uses=1, days=1, by=ADMIN), ANNA, "Anna")
+    await links.use_invitation(await links.make_invitation(uses=1, days=1, by=ADMIN), ANNA, "Anna")
     await access.forget(forgotten)
     [admitted] = await access.list_admitted()
     assert (admitted.id, admitted.name, admitted.way) == (ANNA, "", "link")

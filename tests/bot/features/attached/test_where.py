@@ -3,8 +3,7 @@
 import pytest
 
 from bot.assistant import behaviors_of
-from bot.features.attached.feature import feature
-from bot.features.attached.where import Attachments
+from bot.features.attached.feature import Attachments, feature
 from bot.operator_classes import UnusableClass
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory

@@ -25,7 +25,7 @@ async def save(
 async def restore(memory: Memory, *files: Path, passphrase: str = "") -> Counter[Outcome]:
     readers = [BackupReader(file) for file in files]
     for reader in readers:
-        if reader.is_encrypted:
+        if reader.header.salt:
             reader.unlock(passphrase)
     total = check_files(readers, BOT, is_other_bot=False)
     return await Restoring(memory.store, tail=50).restore(readers, total, silent)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.features.backup.running import NOTHING_THERE, run_backup, run_restore
+from bot.features.backup.command_line import NOTHING_THERE, run_backup, run_restore
 from bot.features.backup.settings import BackupSettings
 
 

@@ -5,7 +5,7 @@ from time import time
 
 import pytest
 
-from bot.commands.mute import Mute, set_mute
+from bot.commands.notices import Mute, set_mute
 from bot.features.broadcast.announcements import (
     ACTIVE_S,
     Announcement,

@@ -7,7 +7,7 @@ from time import time
 
 import pytest
 
-from bot.commands.mute import set_mute
+from bot.commands.notices import set_mute
 from bot.commands.sentences import Sentences
 from bot.features.broadcast.announcements import Announcement, Announcements
 from bot.features.broadcast.sending import Announcing, HalfRate

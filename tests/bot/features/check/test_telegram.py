@@ -10,8 +10,7 @@ import pytest
 from bot.features.check import telegram as check
 from bot.features.check.telegram import check_telegram, check_token
 from bot.probe import Rows
-from bot.telegram.bot_account import WebhookState
-from bot.telegram.bot_api import TelegramClient
+from bot.telegram.bot_api import TelegramClient, WebhookState
 from bot.telegram.errors import Conflict
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.bot_api import BotApiServer, DropConnection, FloodWait, ServerError

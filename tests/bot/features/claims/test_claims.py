@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.commands.sentences import Sentences
-from bot.features.claims.feature import ClaimNote, claims_to_have_saved
-from bot.features.claims.later import NOTHING_KEPT
+from bot.features.claims.feature import NOTHING_KEPT, ClaimNote, claims_to_have_saved
 from bot.language.catalogue import Catalogue
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_mode import LearningModes

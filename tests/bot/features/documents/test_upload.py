@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-from bot.features.documents import upload
 from bot.features.documents.feature import feature
 from bot.telegram.errors import RefusalReason
 from memory.documents import library as stored
@@ -98,7 +97,7 @@ async def test_a_conversation_with_too_many_passages_takes_no_more_files(
 async def test_a_file_with_too_many_passages_is_refused(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload, "MAX_PASSAGES", 1)
+    monkeypatch.setattr("bot.features.documents.feature.MAX_PASSAGES", 1)
     uploads.files.content = b"# One\nA\n# Two\nB"
 
     assert "too many pages" in (await uploads.upload("a.md") or "")

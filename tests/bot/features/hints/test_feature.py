@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.commands.mute import set_mute
+from bot.commands.notices import set_mute
 from bot.commands.sentences import Sentences
 from bot.features.hints.feature import HintNote
 from bot.language.catalogue import Catalogue

@@ -15,8 +15,8 @@ import pytest
 from bot.commands.sentences import Sentences
 from bot.features.documents.feature import feature as documents
 from bot.features.documents.text_rag import TextRag, TextRagOptions
+from bot.features.imports.feature import ImportProgress, _examples
 from bot.features.imports.feature import feature as imports
-from bot.features.imports.importing import ImportProgress, _examples
 from bot.features.imports.selection import Selection
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bot.features.instructions.behavior import ChatInstructions, Instructions
-from bot.features.instructions.feature import feature
+from bot.features.instructions.feature import ChatInstructions, Instructions, feature
 from memory.memory import Memory
 from memory.scopes.fields import read_field
 from memory.store.keys import Scope

@@ -19,8 +19,8 @@ from cryptography.x509.oid import NameOID
 
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.agent.own_tools import current_time_tool
+from bot.features.links.feature import ReadPageArguments, read_page_tool
 from bot.features.links.page_fetch import Address, Page, PageFetcher, PageRefused, is_public
-from bot.features.links.read_page import ReadPageArguments, read_page_tool
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError

@@ -20,10 +20,9 @@ from starlette.routing import Route
 
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.commands.sentences import Sentences
-from bot.features.mcp.feature import OutsideTools
-from bot.features.mcp.mcp_servers import McpServer
+from bot.features.mcp.feature import MAX_PER_SERVER, OutsideTools, asks_first, list_outside_tools
 from bot.features.mcp.outside_server import _LARGE, MAX_BYTES, OutsideServer
-from bot.features.mcp.outside_tools import MAX_PER_SERVER, asks_first, list_outside_tools
+from bot.features.mcp.settings import McpServer
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.reply.render import render

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
-from bot.features.mcp.mcp_servers import McpServer, read_mcp_servers
+from bot.features.mcp.settings import McpServer, read_mcp_servers
 from config.loading import SettingsError, load_settings
 from tests.settings import Settings
 

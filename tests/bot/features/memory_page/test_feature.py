@@ -190,11 +190,11 @@ async def test_with_a_full_redis_a_press_sends_no_question(
     await store.call("CONFIG SET", "maxmemory", 1)
     try:
         with pytest.raises(StoreError):
-            await edits.misheard(pressed, HERE, "5.7.1774000000")
+            await edits.ask_for_words(pressed, HERE, "voice.ask", "heard:5.1774000000")
     finally:
         await store.call("CONFIG SET", "maxmemory", 0)
     assert chat.sent == []
-    await edits.misheard(pressed, HERE, "5.7.1774000000")
+    await edits.ask_for_words(pressed, HERE, "voice.ask", "heard:5.1774000000")
     assert await memory.questions.check(HERE, "edit:100", "edit", ANNA.id) == "heard:5.1774000000"
 
 

@@ -2,7 +2,7 @@
 
 from time import time
 
-from bot.features.off_record.sessions import OffRecordSessions
+from bot.features.off_record.feature import OffRecordSessions
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, Outcome
 from memory.queue.off_record import OffRecord, is_off_record

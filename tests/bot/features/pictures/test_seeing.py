@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bot.commands.sentences import Sentences
-from bot.features.pictures.seeing import PictureStep
+from bot.features.pictures.feature import PictureStep
 from bot.language.catalogue import Catalogue
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES
 from bot.telegram.errors import Refused

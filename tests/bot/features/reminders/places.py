@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from babel import localedata
 from babel.core import get_global
 
-from bot.features.reminders import place_names
-from bot.features.reminders.place_names import AMBIGUOUS, folded
+from bot.features.reminders import time_zone
+from bot.features.reminders.time_zone import AMBIGUOUS, folded
 
 _SCRIPT_CHARS = 4
 
@@ -87,4 +87,4 @@ def _clock(zone: str) -> tuple[timedelta | None, ...]:
 
 
 if __name__ == "__main__":
-    place_names._PLACES.write_text(places(), "utf-8")
+    time_zone._PLACES.write_text(places(), "utf-8")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.commands.bot_command import ShownOnTop
 from bot.commands.sentences import Sentences
-from bot.features.reminders.due import DueTasks, message_of
+from bot.features.reminders.due import DueReminders, message_of
 from bot.features.reminders.tools import MAX_TASKS
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
@@ -27,8 +27,8 @@ from tests.memory.work.test_items import reminder, store
 TASK = replace(reminder("Say hello", due=int(time.time())), is_task=True, name="Ann", message_id=31)
 
 
-def tasks_of(memory: Memory) -> DueTasks:
-    return DueTasks(memory.work, Sentences(Catalogue()))
+def tasks_of(memory: Memory) -> DueReminders:
+    return DueReminders(memory.work, Sentences(Catalogue()))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32), st.integers(-3_000, 31_536_000))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.commands.bot_command import Answer, BotCommand
-from bot.features.reminders import place_names
+from bot.features.reminders import time_zone
 from bot.features.reminders.feature import feature
 from bot.features.reminders.time_zone import TimeZones
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
@@ -162,4 +162,4 @@ async def test_the_model_sees_the_beginning_of_a_long_place_and_nothing_else(
 
 def test_the_file_of_places_has_the_names_of_the_pinned_packages() -> None:
     """After an update of babel or tzdata: python -m tests.bot.features.reminders.places."""
-    assert place_names._PLACES.read_text("utf-8") == places()
+    assert time_zone._PLACES.read_text("utf-8") == places()

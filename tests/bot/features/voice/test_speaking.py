@@ -2,8 +2,8 @@
 
 import asyncio
 
+from bot.features.voice.feature import SpokenAnswers
 from bot.features.voice.servers import Speaker
-from bot.features.voice.speaking import SpokenAnswers
 from bot.reply.parts import Part
 from bot.turn.outbox import Outbox
 from tests.bot.turn.test_typing_indicator import request
