@@ -169,7 +169,8 @@ class LexicalIndex:
         """Return the runs of words in a set of languages."""
         runs = self._runs.setdefault(languages, GrowingArray(np.int64))
         runs.extend(np.zeros(len(self.vocabulary) - len(runs)))
-        new = np.unique(numbers[runs.view[numbers] == 0])
+        # Without counts, it would import `numpy.ma`.
+        new, _ = np.unique(numbers[runs.view[numbers] == 0], return_counts=True)
         terms, bounds, known = list[int](), list[int](), self._languages.sets[languages]
         for number in new.tolist():
             of_word = terms_of((self.vocabulary.words[number],), known)
