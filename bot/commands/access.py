@@ -19,7 +19,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from config.settings import Settings
 from memory.behaviors.context import Asker, CallContext, IsAdmin, Person, may_change, not_an_admin
 from memory.erasure.questions import NotConfirmed
-from memory.queue.off_record import is_off_record
+from memory.queue.open_turn import is_off_record
 from memory.store.keys import Scope
 from memory.store.store import Store
 

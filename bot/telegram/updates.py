@@ -15,7 +15,7 @@ import telegram
 
 from bot.reply.utf16 import well_formed
 from memory.message import Message
-from memory.queue.stored_version import stamped, unstamped
+from memory.queue.open_turn import stamped, unstamped
 
 ASK, NEW, RETRY = "ask", "new", "retry"
 """Commands whose words, or the file above them, are a message."""

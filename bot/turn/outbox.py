@@ -13,7 +13,7 @@ from bot.reply.parts import Part, contents_of, from_json, to_json
 from bot.reply.split import without_file
 from bot.telegram.chat import Destination
 from bot.turn.request import Request
-from memory.queue.stored_version import stamped, unstamped
+from memory.queue.open_turn import stamped, unstamped
 
 _END = b"\n"
 """Stands between the JSON, which has no line breaks, and the bytes of files."""

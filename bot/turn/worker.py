@@ -18,7 +18,7 @@ import structlog
 
 from bot.turn.deliver import Parked
 from bot.turn.permits import Permits
-from memory.queue import stored_version
+from memory.queue import open_turn
 from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turn_store import RENEWALS, TurnStore
@@ -175,7 +175,7 @@ class TurnWorker:
         A failed turn is begun again. After too many failures it sends a notice (`give_up.py`).
         """
         conversation = opened.lease.conversation
-        if opened.stored_version > stored_version.VERSION or not self.permits.take(opened):
+        if opened.stored_version > open_turn.VERSION or not self.permits.take(opened):
             return await self._defer(opened)
         with structlog.contextvars.bound_contextvars(turn=opened.id):
             try:
@@ -211,7 +211,7 @@ class TurnWorker:
     async def _defer(self, opened: OpenTurn) -> NoTurn:
         """Leave a turn for later, or one of a newer release to another worker."""
         conversation, pause_ms = opened.lease.conversation, _DEFERRED_MS
-        if opened.stored_version <= stored_version.VERSION:
+        if opened.stored_version <= open_turn.VERSION:
             log.info("turn deferred", user=opened.entries[0].sender_id)
         else:
             pause_ms = _GIVEN_BACK_MS

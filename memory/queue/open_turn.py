@@ -1,19 +1,53 @@
-"""The values of a turn: its lease, what was loaded with it, how it ends, and why there is none."""
+"""The values of a turn: its lease, what was loaded with it, how it ends, and why there is none.
 
+A stored message or reply has a version, so that processes of two releases can run at once. Version
+1 begins with its JSON; a later one has the number before it. A release that writes what the one
+before cannot read raises `VERSION`. Then older workers give such turns back.
+"""
+
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import time
 from typing import Literal
 
 import orjson
 
 from memory.message import Message
 from memory.queue.mailbox import Entry
-from memory.queue.off_record import OffRecord
-from memory.queue.stored_version import version_of
-from memory.scopes.log import Delta
+from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.log import Delta, message_of, paired, seq_of
+from memory.scopes.scope_memory import ScopeMemory
 from memory.store.commands import Reply
-from memory.store.errors import LeaseLost
+from memory.store.errors import LeaseLost, MemoryFailure
 from memory.store.keys import Scope
+from memory.store.store import Store
+
+VERSION = 1
+"""The newest version that this release reads, and the one that it writes."""
+
+_NUMBER = re.compile(rb"[1-9][0-9]{0,3}(?=\[)")
+
+
+class NewerValue(MemoryFailure, ValueError):
+    """Raised when a newer release has stored a value that this one cannot read."""
+
+
+def stamped(value: bytes) -> bytes:
+    """Return a value, which begins with a JSON array, as it is stored."""
+    return value if VERSION == 1 else b"%d%b" % (VERSION, value)
+
+
+def unstamped(stored: bytes) -> bytes:
+    """Return the value without its version; raise `NewerValue` if this release cannot read it."""
+    if _version_of(stored) > VERSION:
+        raise NewerValue
+    return _NUMBER.sub(b"", stored, count=1) if _NUMBER.match(stored) else stored
+
+
+def _version_of(stored: bytes) -> int:
+    number = _NUMBER.match(stored)
+    return int(number[0]) if number else 1
 
 
 class Superseded(LeaseLost):
@@ -80,6 +114,37 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class OffRecord:
+    """A session off the record: no memory is read or written, and its words are erased at the end.
+
+    Its messages are in a stream of their own, which Redis deletes when the time is over, even if no
+    process runs. Nothing that learns, searches or exports knows this stream. The times stay stored,
+    because messages of the session may be answered later.
+    """
+
+    since: float  # Unix seconds
+    until: float  # it ends before this time
+    said: tuple[Message, ...] = ()  # its newest messages
+
+    def covers(self, at: float) -> bool:
+        """Return whether a message of this time belongs to the session."""
+        return self.since <= at < self.until
+
+    def history(self, parts: HistoryParts, conversation: Scope) -> ChatHistory:
+        """Return the session as the whole history of its conversation; nothing may be written."""
+        here = ScopeMemory(conversation)
+        here.messages.append(self.said)
+        here.messages.length, here.messages.vectors_length = len(self.said), 0
+        return ChatHistory(parts, here, here.messages)
+
+
+async def is_off_record(store: Store, conversation: Scope) -> bool:
+    """Return whether a session is open now; raise `StoreError`."""
+    found = await store.client.call("HGET", store.keys.scope(conversation).meta, "off_record")
+    return found is not None and int(found.split(b"|")[1]) > time() * 1000
+
+
+@dataclass(frozen=True, slots=True)
 class OpenTurn:
     """A turn that this worker has to finish.
 
@@ -105,7 +170,7 @@ class OpenTurn:
     @property
     def stored_version(self) -> int:
         """The newest version of its messages and its reply."""
-        return max(version_of(each) for each in (self.outbox, *(e.body for e in self.entries)))
+        return max(_version_of(each) for each in (self.outbox, *(e.body for e in self.entries)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +244,11 @@ def begun_turn(conversation: Scope, answer: Sequence[Reply], asked_at: float) ->
         return NoTurn(head["outcome"], head.get("wake_up", ""), head.get("wait_ms", 0))
     outbox, entries, loaded, said = answer[1:]
     delta = Delta.of(loaded)
+    off_record = None
+    if "off_record" in head:
+        messages = (message_of(seq_of(entry), paired(fields)) for entry, fields in said)
+        since, until = head["off_record"]
+        off_record = OffRecord(since / 1000, until / 1000, tuple(messages))
     return OpenTurn(
         lease=Lease(conversation, head["token"], *delta.version),
         id=head["id"],
@@ -191,6 +261,6 @@ def begun_turn(conversation: Scope, answer: Sequence[Reply], asked_at: float) ->
         entries=tuple(map(Entry.of_member, entries)),
         loaded=delta,
         is_stopped="stopped" in head,
-        off_record=OffRecord.of(head["off_record"], said) if "off_record" in head else None,
+        off_record=off_record,
         run=Run(renewed_at=asked_at),
     )

@@ -12,11 +12,10 @@ from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.worker import TurnWorker
 from memory.memory import Memory
-from memory.queue import stored_version
+from memory.queue import open_turn
 from memory.queue.mailbox import Entry
-from memory.queue.open_turn import Committed, NoTurn, OpenTurn
+from memory.queue.open_turn import Committed, NewerValue, NoTurn, OpenTurn
 from memory.queue.ready_queue import WakeUp
-from memory.queue.stored_version import NewerValue
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
@@ -26,7 +25,7 @@ from tests.memory.turns import ANN, HERE, exchange_of, take
 
 HELLO = raw.inbound(raw.message("hello"))
 OUTBOX = Outbox(Destination(7), ())
-NEWER = stored_version.VERSION + 1
+NEWER = open_turn.VERSION + 1
 MAX_TRIES = 4
 
 
@@ -53,15 +52,15 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
 ) -> None:
     """However often the older one meets it, no attempt counts, and the log says it once."""
     if newer == "message":
-        monkeypatch.setattr(stored_version, "VERSION", NEWER)
+        monkeypatch.setattr(open_turn, "VERSION", NEWER)
     entry = Entry(1, ANN, is_alone=False, body=to_bytes(HELLO))
     await memory.mailbox.put(HERE, entry)
-    monkeypatch.setattr(stored_version, "VERSION", NEWER)
+    monkeypatch.setattr(open_turn, "VERSION", NEWER)
     if newer == "reply":
         turn = await take(memory)
         await memory.turns.write_outbox(turn, OUTBOX.to_bytes())
         await memory.turns.hand_over(HERE, turn.lease.token)
-    monkeypatch.setattr(stored_version, "VERSION", NEWER - 1)
+    monkeypatch.setattr(open_turn, "VERSION", NEWER - 1)
     older, keys = worker(memory), memory.keys.scope(HERE)
     wake_up = WakeUp(b"1-0", HERE.tag, 1)
     with capture_logs() as logs:
@@ -72,7 +71,7 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
             assert await memory.client.call("HGET", keys.turn, "failures") is None
     [line] = [each for each in logs if each["event"] == "turn of a newer release given back"]
     assert line["version"] == NEWER
-    monkeypatch.setattr(stored_version, "VERSION", NEWER)
+    monkeypatch.setattr(open_turn, "VERSION", NEWER)
     assert await worker(memory).run_turns(wake_up) == NoTurn("empty")
     assert await memory.client.call("ZCARD", keys.mailbox) == 0
 
@@ -82,11 +81,11 @@ def test_a_newer_release_reads_what_was_stored_before_and_an_older_one_refuses_t
 ) -> None:
     packed, reply = to_bytes(HELLO), OUTBOX.to_bytes()
     assert packed[:1] + reply[:1] == b"[["
-    monkeypatch.setattr(stored_version, "VERSION", 7)
+    monkeypatch.setattr(open_turn, "VERSION", 7)
     assert from_bytes(packed) == from_bytes(to_bytes(HELLO)) == HELLO
     assert Outbox.from_bytes(reply) == Outbox.from_bytes(OUTBOX.to_bytes()) == OUTBOX
     later = to_bytes(HELLO)
-    monkeypatch.setattr(stored_version, "VERSION", 6)
+    monkeypatch.setattr(open_turn, "VERSION", 6)
     with pytest.raises(NewerValue):
         from_bytes(later)
     edit = replace(HELLO, kind="edit", text="hullo", edited_at=HELLO.sent_at + 1)

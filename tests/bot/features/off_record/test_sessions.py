@@ -5,8 +5,7 @@ from time import time
 from bot.features.off_record.feature import OffRecordSessions
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Mailbox, Outcome
-from memory.queue.off_record import OffRecord, is_off_record
-from memory.queue.open_turn import Closing
+from memory.queue.open_turn import Closing, OffRecord, is_off_record
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, HERE, exchange_of, put, take, texts
