@@ -16,8 +16,7 @@ from memory.learning.learner import ConversationLearner, LearningConfig, Learnin
 from memory.learning.tool_writes import Consent
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
-from memory.limits.members import Members
-from memory.limits.quotas import Quotas
+from memory.limits.quotas import Members, Quotas
 from memory.limits.send_rate import SendRates
 from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters

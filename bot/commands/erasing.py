@@ -21,7 +21,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import CallContext, is_first_party
 from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
 from memory.erasure.questions import NotConfirmed, Question
-from memory.limits.stats import count_conversation
+from memory.limits.capacity import count_conversation
 from memory.memory import Memory
 from memory.scopes.changes import Receipt
 from memory.store.keys import Scope

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bot.telegram.updates import IncomingMessage
 from config.settings import Settings
-from memory.limits.members import Members
+from memory.limits.quotas import Members
 
 _OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
 _OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")

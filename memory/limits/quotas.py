@@ -1,4 +1,4 @@
-"""Quotas: how many turns and tokens one person may have, counted for all processes.
+"""Who may use the bot, and how many turns and tokens one person may have, for all processes.
 
 The counts hold only ids and numbers. They expire: turns after an hour, tokens after two days. A
 turn that is begun again counts once. `usage` counts the tokens.
@@ -94,3 +94,35 @@ class Quotas:
 
     def _spent_by(self, person: int) -> str:
         return self._keys.usage("spent", day_number(time()), person)
+
+
+class Members:
+    """Whom operators have let in or refused, as this process has read it; ids below 0 are groups.
+
+    The ids are read again when their version has changed.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.admitted: frozenset[int] = frozenset()
+        self.refused: frozenset[int] = frozenset()
+        # People who were in before. Whoever drops what they have waiting also empties it.
+        self.removed: set[int] = set()
+        self._client = store.client
+        self._key = store.keys.access
+        self._version: bytes | None = None
+
+    async def refresh(self) -> None:
+        """Read the ids if they have changed; else it is one round trip. Raise `StoreError`."""
+        key = self._key
+        while (version := await self._client.call("GET", key("version"))) != self._version:
+            known = self._version
+            admitted, refused = await self._client.pipeline(
+                [("HKEYS", key("admitted")), ("HKEYS", key("refused"))]
+            )
+            if self._version != known:
+                continue  # Another call has read the list meanwhile; these ids may be older.
+            admitted = frozenset(map(int, admitted))
+            self.removed |= self.admitted - admitted
+            self.admitted, self.refused = admitted, frozenset(map(int, refused))
+            self._version = version
+            return

@@ -16,7 +16,7 @@ from typing import Literal
 
 import orjson
 
-from memory.limits.members import Members
+from memory.limits.quotas import Members
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
 from memory.store.keys import TAG_FIELD, Scope

@@ -16,7 +16,7 @@ from time import time
 from typing import Literal
 
 from memory.erasure.jobs import Job
-from memory.limits.members import Members
+from memory.limits.quotas import Members
 from memory.store.store import Scripts, Store
 
 LUA = Path(__file__).parent / "lua"

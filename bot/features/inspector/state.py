@@ -26,8 +26,7 @@ from bot.features.inspector.turn_log import (
     SeenError,
 )
 from config.settings import Settings
-from memory.limits.capacity import FillLevel
-from memory.limits.stats import BotStats, count_all
+from memory.limits.capacity import BotStats, FillLevel, count_all
 from memory.limits.usage import together
 from memory.memory import Memory
 from memory.message import Message

@@ -23,7 +23,7 @@ from memory.behaviors.user_facts import UserFacts
 from memory.documents.library import documents
 from memory.erasure.correcting import is_movable
 from memory.learning.progress import learner_in
-from memory.limits.stats import ConversationStats, count_conversation
+from memory.limits.capacity import ConversationStats, count_conversation
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write

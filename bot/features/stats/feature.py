@@ -8,7 +8,7 @@ from bot.commands.notices import figures
 from bot.feature import Feature, Services
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
-from memory.limits.stats import busiest_conversations, count_all, count_conversation
+from memory.limits.capacity import busiest_conversations, count_all, count_conversation
 from memory.store.keys import Scope
 
 _LISTED = 10

@@ -3,7 +3,7 @@
 import pytest
 
 from memory.erasure.jobs import Job
-from memory.limits.stats import count_conversation
+from memory.limits.capacity import count_conversation
 from memory.memory import Memory
 from memory.queue.dead_letters import MAX_LETTERS, DeadLetter
 from memory.queue.open_turn import NoTurn, OpenTurn

@@ -7,7 +7,7 @@ import pytest
 
 from bot.features.access.access_list import MAX_ASKING, AccessList
 from memory.erasure.jobs import Job
-from memory.limits.members import Members
+from memory.limits.quotas import Members
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.errors import LeaseLost
