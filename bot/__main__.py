@@ -58,7 +58,7 @@ from config.settings import Settings
 from memory.behaviors.behavior import FunctionNameClash
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store.errors import StoreError, StoreUnfit
-from memory.store.layout import OtherLayout
+from memory.store.store import OtherLayout
 
 log = structlog.get_logger(__name__)
 

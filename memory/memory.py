@@ -29,8 +29,7 @@ from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.layout import take_layout
-from memory.store.store import Scripts, Store
+from memory.store.store import Scripts, Store, take_layout
 from memory.text.tokens import TokenCounter
 from memory.work.items import WorkItems
 

@@ -47,7 +47,7 @@ class BackupHeader:
     """What a file says of itself; it holds no secret."""
 
     bot_id: int
-    layout: int  # of names in the store (`memory.store.layout`)
+    layout: int  # of names in the store (`memory.store.store`)
     created_at: float  # in Unix seconds
     is_journal_only: bool = False
     salt: str = ""  # "" if the file is not encrypted; else `unlock` is needed before `records`

@@ -23,8 +23,7 @@ from bot.features.backup.saving import (
 )
 from memory.store.commands import Command
 from memory.store.keys import Scope
-from memory.store.layout import LAYOUT
-from memory.store.store import Scripts, Store
+from memory.store.store import LAYOUT, Scripts, Store
 from memory.work.item import WorkItem
 from memory.work.items import look_at
 

@@ -19,8 +19,7 @@ from bot.features.backup.erasures import Version, read_journal
 from memory.scopes.log import paired, seq_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.layout import LAYOUT, count_scopes, pages_of_scopes
-from memory.store.store import Scripts, Store
+from memory.store.store import LAYOUT, Scripts, Store, count_scopes, pages_of_scopes
 
 LUA = Path(__file__).parent / "lua"
 """Our scripts."""

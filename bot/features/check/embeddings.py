@@ -29,7 +29,7 @@ from memory.search.weights import DEFAULTS
 from memory.search.words import asked_terms, words_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.layout import pages_of_scopes
+from memory.store.store import pages_of_scopes
 
 _WHAT = "Embeddings"
 _TIMEOUT_S = 30.0

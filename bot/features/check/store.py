@@ -13,7 +13,7 @@ from config.settings import Settings
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreRefused
 from memory.store.keys import Keys
-from memory.store.layout import LAYOUT, OtherLayout, check_layout
+from memory.store.store import LAYOUT, OtherLayout, check_layout
 
 _NEARLY_FULL = 0.8
 _MAX_CLOCK_S = 30

@@ -24,7 +24,7 @@ from memory.scopes.writes import Keep, Remember
 from memory.store.client import RedisClient
 from memory.store.commands import Command
 from memory.store.keys import Scope
-from memory.store.layout import LAYOUT, OtherLayout
+from memory.store.store import LAYOUT, OtherLayout
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder

@@ -7,7 +7,7 @@ from bot.features.backup.backup_file import BackupReader, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import SavedCounts, Saving
 from memory.memory import Memory
-from memory.store.layout import LAYOUT
+from memory.store.store import LAYOUT
 
 BOT = 42
 

@@ -12,7 +12,7 @@ import pytest
 
 from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupRefused, BackupWriter
 from bot.features.backup.restoring import check_files
-from memory.store.layout import LAYOUT
+from memory.store.store import LAYOUT
 
 CANARY = "quokka"
 # Random bytes do not compress, so each record fills a chunk of its own.

@@ -12,7 +12,7 @@ from bot.probe import Row, ServerState
 from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
-from memory.store.layout import LAYOUT
+from memory.store.store import LAYOUT
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
