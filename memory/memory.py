@@ -8,10 +8,9 @@ from time import time
 
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
-from memory.erasure.forgetting import Forgetting
+from memory.erasure.forgetting import Forgetting, MemorySwitch
 from memory.erasure.jobs import Jobs
 from memory.erasure.questions import Questions
-from memory.erasure.switches import MemorySwitch
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
 from memory.learning.tool_writes import Consent
 from memory.learning.vectors import VectorLearner
