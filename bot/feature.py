@@ -39,7 +39,7 @@ from memory.behaviors.tool import Tool
 from memory.erasure.export import ExportPart
 from memory.erasure.jobs import Job
 from memory.memory import Memory
-from memory.scopes.passages import Chunk
+from memory.scopes.entries import Chunk
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 

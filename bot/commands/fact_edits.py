@@ -28,9 +28,9 @@ from memory.erasure.correcting import present_fact
 from memory.erasure.questions import NotConfirmed
 from memory.learning.tool_writes import find_waiting
 from memory.memory import Memory
+from memory.scopes.changes import senders_of
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import place_of, shown
-from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 from memory.store.keys import Scope

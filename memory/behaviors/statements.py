@@ -16,9 +16,9 @@ from pydantic import BaseModel, BeforeValidator, Field
 from memory.behaviors.context import is_first_party
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
+from memory.scopes.changes import senders_of
 from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, Pinned, ScopeEntry
 from memory.scopes.fact_lists import known_facts
-from memory.scopes.provenance import senders_of
 from memory.scopes.sources import Source
 from memory.search.words import words_of
 from memory.text.message_lines import days_of

@@ -14,8 +14,8 @@ import orjson
 from memory.documents.chunking import Section
 from memory.queue.turn_store import LEARN_LATE_S
 from memory.scopes.changes import Revision, Write
-from memory.scopes.fields import name_of
-from memory.scopes.passages import Chunk, Document
+from memory.scopes.entries import Chunk
+from memory.scopes.fields import Document, name_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

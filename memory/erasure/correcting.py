@@ -10,12 +10,11 @@ from time import time
 
 from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.statements import same_facts, stems
-from memory.scopes.changes import Revision, Write
+from memory.scopes.changes import Revision, Write, chain_of, facts_behind
 from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
 from memory.scopes.fact_lists import place_of
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import seq_of
-from memory.scopes.provenance import chain_of, facts_behind
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording

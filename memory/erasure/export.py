@@ -14,10 +14,10 @@ from memory.behaviors.behavior_store import BehaviorState, stored_by_behaviors
 from memory.behaviors.tool_output import OutgoingFile
 from memory.documents.library import documents
 from memory.message import Message
+from memory.scopes.changes import former_wordings
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import fact_scopes, shown
 from memory.scopes.log import message_of, seq_of
-from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

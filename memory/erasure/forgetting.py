@@ -21,10 +21,9 @@ import orjson
 from memory.erasure.questions import NotConfirmed, first_step
 from memory.message import Message
 from memory.queue.mailbox import Mailbox
-from memory.scopes.changes import Receipt, Revision
+from memory.scopes.changes import Receipt, Revision, without
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import message_of, seq_of
-from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased

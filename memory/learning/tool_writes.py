@@ -18,11 +18,10 @@ from memory.behaviors.context import Asker, may_change
 from memory.erasure.correcting import Correcting, present_fact
 from memory.erasure.questions import NotConfirmed
 from memory.learning.progress import Progress, progress_after, progress_of
-from memory.scopes.changes import NotWritten, Write
+from memory.scopes.changes import NotWritten, Write, senders_of
 from memory.scopes.entries import THE_ONE_BEFORE, Checked, Ended, Fact, ScopeEntry
 from memory.scopes.fact_lists import known_facts, split_by_place
 from memory.scopes.fields import UNASKED, Field, State, ToolWrites, WaitingWrite, Written
-from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source

@@ -1,8 +1,7 @@
-"""The entries of a scope besides messages: facts, synopses, hidden messages.
+"""The entries of a scope besides messages: facts, synopses, passages of documents, hidden messages.
 
 Entries are only appended or erased. A repetition or an end of a fact is an entry of its own, an
-amendment. Each kind is a class that says how it is indexed and what is left of it after an
-erasure. A kind without that rule cannot be defined.
+amendment. A kind without a rule for erasures cannot be defined.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -73,11 +72,7 @@ class Record(ScopeEntry):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Record):
-    """A short statement in the present tense about a person or a group. Times are Unix seconds.
-
-    Kind and days are those of the first source, which said them; "" if they are unknown. Days are
-    ISO dates of a day, a month or a year.
-    """
+    """A short statement in the present tense about a person or a group. Times are Unix seconds."""
 
     KIND = "fact"
     id: int
@@ -93,8 +88,10 @@ class Fact(Record):
     asked_at: float = 0  # when the person was last asked whether it still holds, 0 for never
     changes: bool = False  # it is of a kind that changes, such as an address or a plan
     was_unpinned: bool = False  # by a person; then only a person pins it again
-    kind: str = ""  # a general noun for what it is about
-    from_day: str = ""  # when it happens or holds
+    # Said by the first source, "" if unknown: a general noun for what it is about, and when it
+    # happens or holds, as ISO dates of a day, a month or a year.
+    kind: str = ""
+    from_day: str = ""
     to_day: str = ""
 
     @property
@@ -134,10 +131,7 @@ class Fact(Record):
 
 @dataclass(frozen=True, slots=True)
 class Synopsis(Record):
-    """What one session was about; a field without a statement is empty.
-
-    `began_at` and `ended_at` (Unix seconds) and the sequences `first_seq` to `last_seq` span it.
-    """
+    """What one session was about; a field without a statement is empty. Times are Unix seconds."""
 
     KIND = "synopsis"
     id: int
@@ -177,6 +171,37 @@ class Synopsis(Record):
     def without(self, erased: Erased) -> Self | None:
         """Erase the synopsis if any message of its session is erased."""
         return None if erased.takes_any_of(self.first_seq, self.last_seq) else self
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Record):
+    """A passage of a document. Times are Unix seconds."""
+
+    KIND = "chunk"
+    id: int
+    document: str  # names it within its scope: same name, same document
+    number: int  # counts the document's chunks from 0
+    text: str
+    title: str  # shows people the source, as `link` does
+    link: str = ""
+    place: str = ""  # the position in the document: "page 3"
+    added_at: float = 0
+    trust: Trust = Trust.UNTRUSTED
+    said_at: float = 0  # when an imported talk had this passage, 0 for all other documents
+
+    @property
+    def embedded_text(self) -> str:
+        """The title of the document or of the imported talk, and the text."""
+        return f"{self.place if self.said_at else self.title}: {self.text}"
+
+    @property
+    def group(self) -> int:
+        """The passages of one document are neighbors."""
+        return hash(self.document)
+
+    def without(self, erased: Erased) -> Self | None:
+        """Erase it with its document."""
+        return None if self.document in erased.documents else self
 
 
 THE_ONE_BEFORE = -1
@@ -269,7 +294,7 @@ class Ended(Amendment):
     at: float
     by: int = 0
 
-    # If the fact that replaced another is erased, `provenance` restores the other.
+    # If the fact that replaced another is erased, `changes.without` restores the other.
     without = stays
 
     def amended(self, fact: Fact) -> Fact:
@@ -294,12 +319,12 @@ class Pinned(Amendment):
 
 @dataclass(frozen=True, slots=True)
 class Checked(Amendment):
-    """A person was asked at `at` whether a fact still holds; if `is_confirmed`, they said yes."""
+    """A person was asked whether a fact still holds."""
 
     KIND = "checked"
     fact_id: int
     at: float
-    is_confirmed: bool = False
+    is_confirmed: bool = False  # they said yes
 
     without = stays
 

@@ -1,13 +1,14 @@
 """The fields of a scope's hash: their base class, and each kind, which alone writes and reads it.
 
-A field is stored as `<prefix>:<key>` or, if there is only one of its kind, as `<prefix>`. Every
-class has a rule that returns what is left of a field after an erasure. A class without a rule
-cannot be defined, and only fields with a class can be written. So no field survives an erasure
-unnoticed.
+A field is stored as `<prefix>:<key>` or, if there is only one of its kind, as `<prefix>`. A class
+without a rule for erasures cannot be defined, and only fields with a class can be written. So no
+field survives an erasure unnoticed.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import orjson
 
 from memory.scopes.sources import Erased, stays
 from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
@@ -47,6 +48,10 @@ class Field:
         """The name of the field in the scope's hash."""
         return name_of(type(self), self.key)
 
+    def without(self, erased: Erased) -> "Field | None":
+        """Return what is left of the field after an erasure, None for nothing."""
+        raise NotImplementedError
+
     @property
     def stored(self) -> str:
         """The stored value; "" if the field is to be removed."""
@@ -56,10 +61,6 @@ class Field:
     def read(cls, key: str, stored: str) -> Self:
         """Read a stored value."""
         return cls._read(key, stored)
-
-    def without(self, erased: Erased) -> "Field | None":
-        """Return what is left of the field after an erasure, None for nothing."""
-        raise NotImplementedError
 
     def _stored(self) -> str:
         values = (getattr(self, name) for name in _types(type(self)) if name != self.KEY)
@@ -149,14 +150,12 @@ class StateUntrusted(Field):
 
 @dataclass(frozen=True, slots=True)
 class Watermark(Field):
-    """The newest message from which a behavior has learned.
-
-    `learner` is the behavior's name. In another scope than the conversation's own it also names
-    the conversation and its generation, because that scope may outlive the conversation.
-    """
+    """The newest message from which a behavior has learned."""
 
     PREFIX = "watermark"
     KEY = "learner"
+    # The behavior's name. In another scope than the conversation's own it also names the
+    # conversation and its generation, because that scope may outlive the conversation.
     learner: str
     seq: int
 
@@ -189,16 +188,13 @@ class Failures(Field):
 
 @dataclass(frozen=True, slots=True)
 class LearningPause(Field):
-    """How often in a row a model failed, and until when learning waits because of it.
-
-    `task` names what needs the model; `again_at` is in Unix seconds.
-    """
+    """How often in a row a model failed, and until when learning waits because of it."""
 
     PREFIX = "pause"
     KEY = "task"
-    task: str
+    task: str  # what needs the model
     failures: int = 0
-    again_at: float = 0
+    again_at: float = 0  # Unix seconds
     model: str = ""
 
     without = stays
@@ -209,11 +205,11 @@ class LearningPause(Field):
 
 @dataclass(frozen=True, slots=True)
 class Digest(Field):
-    """What tools did in a turn, until learning reads it; `seq` is the assistant's message."""
+    """What tools did in a turn, until learning reads it."""
 
     PREFIX = "digest"
     KEY = "seq"
-    seq: int
+    seq: int  # of the assistant's message
     text: str
 
     without = goes_with_message
@@ -221,15 +217,12 @@ class Digest(Field):
 
 @dataclass(frozen=True, slots=True)
 class ToolWrites(Field):
-    """The writes that the tools of a turn requested, until learning carries them out.
-
-    `turn` is the turn's id and `seq` the person's message that it answered.
-    """
+    """The writes that the tools of a turn requested, until learning carries them out."""
 
     PREFIX = "tool_writes"
     KEY = "turn"
-    turn: str
-    seq: int
+    turn: str  # the turn's id
+    seq: int  # the person's message that it answered
     writes: tuple[ToolWrite, ...]
 
     without = goes_with_message
@@ -292,3 +285,35 @@ class PersonsZone(Field):
     zone: str
 
     without = stays
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Field):
+    """A document as the list shows it; its passages are records."""
+
+    PREFIX = "document"
+    KEY = "of_name"
+    of_name: str  # the short key of its name
+    title: str
+    digest: str  # of its content, so that the same content is not embedded twice
+    passages: int
+    added_at: float  # Unix seconds, in its passages too: those of older content have another value
+    link: str = ""
+    nbytes: int = 0
+    sender_id: int = 0  # 0 for the operator
+    imported_from: str = ""  # the assistant whose talks it holds
+
+    def without(self, erased: Erased) -> Self | None:
+        """Erase it if its sender is erased, unless they sent it later."""
+        return None if erased.takes_from(self.sender_id, self.added_at) else self
+
+    def _stored(self) -> str:
+        described = asdict(self)
+        del described["of_name"]
+        return orjson.dumps(described).decode()
+
+    @classmethod
+    def _read(cls, key: str, stored: str) -> Self:
+        known = {each.name for each in fields(cls)}  # another version may have added some
+        described = orjson.loads(stored)
+        return cls(key, **{name: value for name, value in described.items() if name in known})

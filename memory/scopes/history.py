@@ -19,11 +19,10 @@ from memory.scopes.log import (
     generation_of,
     stored_fields,
 )
-from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
-from memory.scopes.stream import fingerprint_of
+from memory.scopes.stream import MessageStream, fingerprint_of
 from memory.search.embeddings import QuestionVectors, Vectors, load_index
 from memory.search.message_search import EVERYTHING, RECIPE, Hit, SearchFilter, SearchResult
 from memory.search.question import asks_for_all, asks_for_first, is_question

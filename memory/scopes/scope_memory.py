@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
+from memory.scopes.entries import Amendment, Chunk, Fact, Hidden, Record, Synopsis, read
 from memory.scopes.fields import (
     F,
     PersonsZone,
@@ -20,9 +20,7 @@ from memory.scopes.fields import (
     name_of,
 )
 from memory.scopes.log import Columns, Cursor, Delta, StreamDelta
-from memory.scopes.message_stream import MessageStream
-from memory.scopes.passages import Chunk
-from memory.scopes.stream import EmbeddedStream
+from memory.scopes.stream import EmbeddedStream, MessageStream
 from memory.scopes.writes import ToolWrite
 from memory.search.embeddings import Vectors, index_class
 from memory.store.keys import Scope
@@ -129,7 +127,7 @@ class ScopeMemory(EmbeddedStream):
 
     @property
     def chunks(self) -> list[Chunk]:
-        """All passages of documents, in the order in which they were stored."""
+        """All passages, in the order in which they were stored."""
         return [record for record in self._records.values() if isinstance(record, Chunk)]
 
     def record(self, record_id: int) -> Record | None:

@@ -35,9 +35,8 @@ from memory.scopes.log import (
     stored_fields,
     version_of,
 )
-from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
-from memory.scopes.stream import fingerprint_of
+from memory.scopes.stream import MessageStream, fingerprint_of
 from memory.search.embeddings import QuestionVectors, load_index
 from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreFull

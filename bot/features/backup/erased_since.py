@@ -1,7 +1,7 @@
 """Takes from a scope of a backup what was erased after the backup was made.
 
 Nothing is read or written here. The rules are those by which an erasure itself decides
-(`memory.scopes.provenance`), so what rested on an erased message does not come back either.
+(`memory.scopes.changes`), so what rested on an erased message does not come back either.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,12 +9,10 @@ from dataclasses import replace
 
 from bot.features.backup.erasures import ErasedParts, Erasures, Version
 from bot.features.backup.saving import Row, StoredScope
-from memory.scopes.changes import Revision, new_values
+from memory.scopes.changes import Revision, new_values, without
 from memory.scopes.entries import written
-from memory.scopes.fields import STATE_LEARNER, State, Watermark
+from memory.scopes.fields import STATE_LEARNER, Document, State, Watermark
 from memory.scopes.log import Delta, StreamDelta
-from memory.scopes.passages import Document
-from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope

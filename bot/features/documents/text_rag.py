@@ -19,7 +19,8 @@ from memory.behaviors.tool import Arguments, Tool
 from memory.behaviors.trust import DOCUMENTS_HEADING
 from memory.documents.library import documents
 from memory.message import Message
-from memory.scopes.passages import Chunk, Document
+from memory.scopes.entries import Chunk
+from memory.scopes.fields import Document
 from memory.scopes.scope_memory import Found, ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.question import is_question

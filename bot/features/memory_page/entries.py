@@ -26,12 +26,11 @@ from memory.learning.progress import learner_in
 from memory.limits.capacity import ConversationStats, count_conversation
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.changes import Write
+from memory.scopes.changes import Write, former_wordings
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import fact_scopes, period, shown
 from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory
-from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import stays
 from memory.store.keys import Scope

@@ -17,10 +17,10 @@ from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreac
 from memory.erasure.correcting import present_fact
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.changes import facts_behind
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import known_facts, place_of, shown
 from memory.scopes.log import message_of
-from memory.scopes.provenance import facts_behind
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

@@ -6,7 +6,7 @@ from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin, documents, key_of
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten, Revision, Write
-from memory.scopes.passages import Chunk
+from memory.scopes.entries import Chunk
 from memory.scopes.sources import Trust
 from memory.store.keys import Scope
 from tests.memory.words_embedder import WordsEmbedder

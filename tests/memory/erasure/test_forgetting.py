@@ -16,12 +16,11 @@ from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Receipt, Write
-from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Synopsis
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Chunk, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.fact_lists import listed
 from memory.scopes.fields import STATE_LEARNER, Digest, Field, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
-from memory.scopes.passages import Chunk
 from memory.scopes.sources import Source, Wording
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient

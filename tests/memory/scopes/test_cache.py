@@ -9,9 +9,9 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Fact, written
 from memory.scopes.log import Cursor, Delta, StreamDelta, packed
-from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors
 from memory.store.keys import Scope
 

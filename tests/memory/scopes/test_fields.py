@@ -9,11 +9,12 @@ from memory.behaviors.behavior_store import BehaviorState, Kept
 from memory.behaviors.learning_mode import LearningMode
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
-from memory.scopes.changes import Write
+from memory.scopes.changes import Write, without
 from memory.scopes.entries import (
     THE_ONE_BEFORE,
     Again,
     Checked,
+    Chunk,
     Ended,
     Fact,
     Hidden,
@@ -25,6 +26,7 @@ from memory.scopes.entries import (
 )
 from memory.scopes.fields import (
     Digest,
+    Document,
     Failures,
     Field,
     LearningPause,
@@ -37,8 +39,6 @@ from memory.scopes.fields import (
     Written,
     read_field,
 )
-from memory.scopes.passages import Chunk, Document
-from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased, Source, Wording
 from memory.scopes.writes import Keep, Remember, to_json

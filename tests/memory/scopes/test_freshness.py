@@ -1,8 +1,8 @@
 """Recalled messages say what came after them."""
 
+from memory.scopes.changes import without
 from memory.scopes.entries import Again, Ended, Fact
 from memory.scopes.fact_lists import with_facts
-from memory.scopes.provenance import without
 from memory.scopes.sources import Erased, Source
 from memory.search.message_search import Later, SearchResult
 from memory.store.keys import Scope

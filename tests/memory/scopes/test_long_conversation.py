@@ -11,7 +11,7 @@ import numpy as np
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
-from memory.scopes.message_stream import MessageStream
+from memory.scopes.stream import MessageStream
 from memory.search.arrays import quantised
 from memory.store.keys import Scope
 from tests.lab.recall import found_alone

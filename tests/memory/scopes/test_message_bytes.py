@@ -5,7 +5,7 @@ from datetime import UTC
 from random import Random
 
 from memory.message import Message
-from memory.scopes.message_stream import MessageStream
+from memory.scopes.stream import MessageStream
 
 DIMENSIONS = 512
 MESSAGES = 2_000
