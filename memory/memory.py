@@ -15,14 +15,12 @@ from memory.learning.learner import ConversationLearner, LearningConfig, Learnin
 from memory.learning.tool_writes import Consent
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
-from memory.limits.quotas import Members, Quotas
-from memory.limits.send_rate import SendRates
+from memory.limits.quotas import Members, Quotas, SendRates
 from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue, Sweep
-from memory.queue.signals import Stopping
-from memory.queue.turn_store import LEARN_LATE_S, TurnStore, TurnTimes
+from memory.queue.turn_store import LEARN_LATE_S, Stopping, TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors

@@ -32,7 +32,7 @@ from bot.telegram.updates import (
 )
 from memory.erasure.questions import NotConfirmed, Questions
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull
-from memory.queue.signals import Stop, Stopping
+from memory.queue.turn_store import Stop, Stopping
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks

@@ -15,7 +15,7 @@ from typing import Literal
 import structlog
 
 from bot.telegram.errors import BadToken, Blocked, FloodWait, Refused, TelegramError
-from memory.limits.send_rate import MAX_WAIT_S, Rate, SendRates
+from memory.limits.quotas import MAX_WAIT_S, Rate, SendRates
 from memory.queue.ready_queue import ReadyQueue
 from memory.store.errors import StoreError
 
@@ -137,7 +137,7 @@ class SendRateLimiter:
         """Count a call that is made at once; raise `FloodWait` while its chat is closed."""
         if self.is_on:
             with suppress(StoreError):
-                permit = await self._chats.count(chat_id, _rate_of(chat_id))
+                permit = await self._chats.take(chat_id, _rate_of(chat_id), max_wait_ms=None)
                 if not permit.is_taken:
                     raise FloodWait(permit.ban_s)
             self._all.take(self._now())

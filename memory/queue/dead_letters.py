@@ -49,16 +49,12 @@ class DeadLetters:
     ) -> None:
         """Set the entries of a turn aside and give it this outbox with its `questions`.
 
-        Raise `LeaseLost`.
-
         Without `is_kept` no dead letter is stored, only the outbox. The index is written first.
-        Listings leave out its entries that have no dead letter.
+        Listings leave out its entries that have no dead letter. Raise `LeaseLost`.
         """
         lease, store = turn.lease, self._store
         request = {
-            "token": lease.token,
-            "epoch": lease.epoch,
-            "erasure": lease.erasure,
+            **lease.named,
             "turn": turn.id,
             "lease_ms": self._lease_ms,
             "ttl_s": store.ttl_s,
@@ -95,7 +91,12 @@ class DeadLetters:
         gone = [member for member, head in zip(members, heads, strict=True) if head is None]
         if gone:
             await client.call("ZREM", keys.dead_letters, *gone)
-        return [_letter(*name, head) for name, head in zip(named, heads, strict=True) if head]
+        letters = []
+        for (scope, id_), head in zip(named, heads, strict=True):
+            if head:
+                at_ms, error, _ = head.decode().split("|")
+                letters.append(DeadLetter(scope, id_, int(at_ms) / 1000, error))
+        return letters
 
     async def retry(self, conversation: Scope, id_: str) -> bool:
         """Put the messages back into the mailbox and wake the conversation up; false if it is gone.
@@ -108,8 +109,3 @@ class DeadLetters:
         was_there = bool(await self._store.run("take_letter", conversation, request))
         await self._mailbox.wake(conversation)
         return was_there
-
-
-def _letter(conversation: Scope, id_: str, head: bytes) -> DeadLetter:
-    at_ms, error, _ = head.decode().split("|")
-    return DeadLetter(conversation, id_, int(at_ms) / 1000, error)

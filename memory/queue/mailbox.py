@@ -1,10 +1,6 @@
 """The mailbox: an update is stored in its conversation before Telegram learns that it arrived.
 
 Also sends wake-ups, so that a worker takes the conversation up. `ready_queue` reads them.
-
-Telegram sends each picture of an album as a message of its own, and only one of them mentions the
-bot. So the mailbox remembers which albums of a group addressed the bot lately: no picture, no text
-and no file's id. It also remembers which topics of private chats still have Telegram's name.
 """
 
 import asyncio
@@ -177,10 +173,8 @@ class Mailbox:
     async def _intake(self, conversation: Scope, entry: Entry) -> dict[str, str]:
         """Write the indexes of conversations and of the sender, and then run the script `intake`.
 
-        In this order, so that a `/forget` finds all that is stored. The first update of a sender
-        since an erasure needs a further round trip. It tells the script up to which update the
-        sender was forgotten. The conversation stays in the sender's index, so a process writes it
-        there once a day.
+        In this order, so that a `/forget` finds all that is stored. README says more (First
+        contact).
         """
         today = (conversation, entry.sender_id, int(time()) // 86_400)
         store, keys = self._store, self._store.keys
@@ -259,13 +253,17 @@ ALBUM_S = 900
 
 
 class AlbumMarks:
-    """Remembers for `ALBUM_S` which albums addressed the bot. All methods raise `StoreError`."""
+    """Remembers for `ALBUM_S` which albums of a sender addressed the bot.
+
+    Telegram sends each picture as a message of its own, and only one of them mentions the bot. No
+    picture, no text and no file's id is kept.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def note(self, conversation: Scope, sender_id: int, album: str) -> None:
-        """Note that an album of this sender addresses the bot."""
+        """Note that an album addresses the bot."""
         key, now = self._store.keys.scope(conversation).albums, int(time())
         await self._store.client.pipeline(
             [
@@ -276,7 +274,7 @@ class AlbumMarks:
         )
 
     async def has(self, conversation: Scope, sender_id: int, album: str) -> bool:
-        """Return whether an album of this sender addresses the bot."""
+        """Return whether an album addresses the bot."""
         key = self._store.keys.scope(conversation).albums
         return await self._store.client.call("ZSCORE", key, f"{sender_id}|{album}") is not None
 
@@ -287,10 +285,7 @@ NamedBy = Literal["telegram", "person", "bot"]
 
 
 class TopicNames:
-    """Remembers for a week who named a topic; after that it keeps its name.
-
-    All methods raise `StoreError`.
-    """
+    """Remembers for a week who named a topic; after that it keeps its name."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

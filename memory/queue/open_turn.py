@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
@@ -201,9 +201,11 @@ class Closing:
     work: str = ""  # what tools add and cancel (`WorkChanges`)
     is_off_record: bool = False  # messages are kept until that session ends; nothing else is stored
 
-    def teaches(self, messages: Sequence[Message]) -> bool:
-        """Return whether there is something to learn, with the messages of the commit."""
-        return bool(messages or self.ends_session) and not self.is_off_record
+    @property
+    def changes(self) -> tuple[list[Any], list[str]]:
+        """The items that `work` adds, and the ids of those that it cancels."""
+        added, cancelled = orjson.loads(self.work or "[[], []]")
+        return added, cancelled
 
     @property
     def fields(self) -> dict[str, object]:
@@ -212,7 +214,7 @@ class Closing:
             "ends_session": self.ends_session,
             "is_off_record": self.is_off_record,
             "digest": self.digest,
-            "work": orjson.loads(self.work or "null"),
+            "work": self.work and self.changes,
         }
         return {name: value for name, value in fields.items() if value}
 

@@ -1,11 +1,8 @@
 """The ready queue: wake-ups that name conversations (or jobs) with work; it sends lost ones again.
 
 It is one stream with one consumer group. A wake-up stays pending with one worker until that
-worker acknowledges it. If the worker dies, another one reclaims the wake-up. A wake-up carries only
-a name; the messages themselves are in the mailbox.
-
-Wake-ups can be lost when Redis restarts or fails over. Waiting messages must not be left behind, so
-a sweep sends them again. It also takes up parked turns and learning that are overdue.
+worker acknowledges it, or dies and another one reclaims it. Wake-ups can be lost when Redis
+restarts or fails over, so a sweep sends them again.
 """
 
 from collections.abc import AsyncIterator, Awaitable
@@ -27,11 +24,11 @@ _REMOVE_AFTER_MS = 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class WakeUp:
-    """One delivery of a stream entry; `deliveries` counts how often the entry was delivered."""
+    """One delivery of a stream entry."""
 
     entry: bytes
     tag: str
-    deliveries: int
+    deliveries: int  # how often the entry was delivered
 
     @property
     def delivery(self) -> str:
@@ -90,13 +87,9 @@ class ReadyQueue:
         With `if_pending`, another delivery for the same conversation, only if that is still
         pending; "" is none.
         """
-        request: dict[str, object] = {
-            "entry": wake_up.entry.decode(),
-            "deliveries": wake_up.deliveries,
-        }
-        if if_pending is not None:
-            request["other"] = if_pending
-        await self._run("ack", request)
+        request = {"entry": wake_up.entry.decode(), "deliveries": wake_up.deliveries}
+        other = {} if if_pending is None else {"other": if_pending}
+        await self._run("ack", {**request, **other})
 
     async def count_consumers(self, within_ms: int) -> int:
         """Return how many workers have read or renewed a wake-up within this time."""
@@ -142,7 +135,7 @@ _MAX_CLOCK_SKEW_S = 60
 
 
 class Sweep:
-    """Walks the indexes; safe to run in every process at once."""
+    """Walks the indexes for what was left behind; safe to run in every process at once."""
 
     def __init__(self, store: Store, mailbox: Mailbox, lease_ms: int) -> None:
         self._store = store

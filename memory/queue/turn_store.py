@@ -1,27 +1,38 @@
-"""The steps of a turn in Redis: acquire, outbox, sending, commit. Each step is one script.
+"""The steps of a turn in Redis: acquire, outbox, sending, commit, stop. Each step is one script.
 
 Every step names its lease and the versions under which the conversation was loaded. If a step is
-refused, its sender drops the turn and does not acknowledge the wake-up.
+refused, its sender drops the turn and does not acknowledge the wake-up. By a signal a process hears
+at once that something has happened to a turn that it runs.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from secrets import token_hex
 from time import time
+from typing import Literal
 
 import orjson
+import structlog
 
 from memory.limits.usage import UsageStore
 from memory.message import Message
+from memory.queue.mailbox import Mailbox
 from memory.queue.open_turn import Closing, Committed, Lease, NoTurn, OpenTurn, begun_turn, check
-from memory.queue.signals import Signals
 from memory.scopes.log import Cursor, Delta, stored_fields
+from memory.store.client import RedisClient
 from memory.store.commands import Command, ScriptCall
+from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.work.items import first_looks
 
+log = structlog.get_logger(__name__)
+
+_MIN_CONNECTIONS = 3
+"""One waits for work and one for signals; at least one must be left."""
+_PAUSE_S = 1.0
 RENEWALS = 3
 """How often a lease and its wake-up are renewed within the time of one lease."""
 LEARN_LATE_S = 31
@@ -30,6 +41,51 @@ LEARN_LATE_S = 31
 This is a second after the behaviors want to learn by default (`LEARN_AFTER_S`). So a round that
 follows at once and finds nothing due leaves the note as it is.
 """
+
+
+class Signals:
+    """The signals of all conversations that this process works on.
+
+    A signal may be lost, so it only names a conversation. The facts are in the open turn and in the
+    mailbox. The process looks there after a signal, when it renews the lease and when it stores the
+    reply.
+    """
+
+    def __init__(self, client: RedisClient, channel: str) -> None:
+        self._client = client
+        self._channel = channel
+        self._events: dict[str, list[asyncio.Event]] = {}
+
+    @contextmanager
+    def heard(self, conversation: Scope) -> Iterator[asyncio.Event]:
+        """Give an event that is set at each signal for this conversation while the block lasts."""
+        event = asyncio.Event()
+        events = self._events.setdefault(conversation.tag, [])
+        events.append(event)
+        try:
+            yield event
+        finally:
+            events.remove(event)
+            if not events:
+                del self._events[conversation.tag]
+
+    async def listen(self) -> None:
+        """Listen until cancelled, over one connection; return at once if none can be spared."""
+        if self._client.max_connections < _MIN_CONNECTIONS:
+            return
+        while True:
+            try:
+                async for tag in self._client.messages(self._channel):
+                    self._set_events(tag.decode())
+            except StoreError as error:
+                log.warning("signals not heard", reason=type(error).__name__)
+            await asyncio.sleep(_PAUSE_S)
+
+    def _set_events(self, tag: str) -> None:
+        """Set the events of a conversation; "" sets all, because signals may have been lost."""
+        for events in [self._events.get(tag, [])] if tag else self._events.values():
+            for event in events:
+                event.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +127,12 @@ class TurnStore:
         if token:
             request["token"] = token
         acquire = self._store.call("acquire", conversation, request)
-        facts_calls = []
+        calls = [acquire]
         if (person := conversation.facts_scope) != conversation:  # it has a scope of its own
             facts_request = {"cursor": (cursor.facts or Cursor()).of_records, "max": self._tail}
-            facts_calls = [self._store.call("read_scope", person, facts_request)]
+            calls.append(self._store.call("read_scope", person, facts_request))
         asked_at = asyncio.get_running_loop().time()
-        answer, *facts = await self._store.client.pipeline([acquire, *facts_calls])
+        answer, *facts = await self._store.client.pipeline(calls)
         begun = begun_turn(conversation, answer, asked_at)
         if isinstance(begun, NoTurn) and begun.why == "parked":
             # The process that woke us up too early has a clock that runs ahead.
@@ -97,8 +153,7 @@ class TurnStore:
     ) -> None:
         """Store the reply and its `questions`, with the first part marked as being sent.
 
-        Raise `LeaseLost`, or `Interrupted` if the run has to end. The same round trip counts what
-        the model billed for it.
+        The same round trip counts what the model billed for it. Raise as `renew`.
         """
         asked = {"questions": questions} if questions else {}
         step = self._run_step("outbox", turn, outbox, **asked)
@@ -124,25 +179,16 @@ class TurnStore:
         check(await self._give_back(lease, pause_ms, "park", request), lease)
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
-        """Count a failure by this class of error, and give the lease back.
-
-        It is not an error if the lease is lost.
-        """
+        """Count a failure by this class of error, and give the lease back if it is not lost."""
         request = {**turn.lease.named, "turn": turn.id, "error": error}
         await self._store.run("failed", turn.lease.conversation, request)
 
     async def hand_over(self, conversation: Scope, token: str) -> None:
-        """Give the lease back unfinished; the attempt does not count.
-
-        It is not an error if the lease is lost.
-        """
+        """Give the lease back unfinished if it is not lost; the attempt does not count."""
         await self._store.run("hand_over", conversation, {"token": token})
 
     async def defer(self, lease: Lease, pause_ms: int) -> None:
-        """Give the lease back unfinished, and wake the conversation up after `pause_ms`.
-
-        Unlike a parked turn, the turn may begin before. It is not an error if the lease is lost.
-        """
+        """Hand over, and wake the conversation up after `pause_ms`; the turn may begin before."""
         await self._give_back(lease, pause_ms, "hand_over", {"token": lease.token})
 
     async def commit(
@@ -153,11 +199,7 @@ class TurnStore:
         *,
         closing: Closing | None = None,
     ) -> Committed:
-        """Close the turn, append its messages and begin the next turn.
-
-        Raise `Superseded` if the last part counts as sent or may count, otherwise `LeaseLost`,
-        as `QuestionErased` if the question was erased.
-        """
+        """Close the turn, append its messages and begin the next turn; raise as `mark_sending`."""
         closing, lease = closing or Closing(), turn.lease
         request = {
             **lease.named,
@@ -171,12 +213,12 @@ class TurnStore:
         turn.run.is_committing = True
         due = time() + LEARN_LATE_S
         noted: list[Command] = []
-        if closing.teaches(messages):
-            # Before the commit: a needless note is safe.
+        if (messages or closing.ends_session) and not closing.is_off_record:
+            # There is something to learn. Before the commit: a needless note is safe.
             noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
-        index, now = self._store.keys.work, self._store.client.now()
-        looks = first_looks(index, lease.conversation, closing.work, now)
-        _, cancelled = orjson.loads(closing.work or "[[], []]")
+        added, cancelled = closing.changes
+        now = self._store.client.now()
+        looks = first_looks(self._store.keys.work, lease.conversation, added, now)
         for id_ in cancelled:
             await self._store.journal.note_work(lease.conversation, id_)
         asked_at = asyncio.get_running_loop().time()
@@ -230,3 +272,42 @@ class TurnStore:
         if asyncio.get_running_loop().time() - turn.run.renewed_at < self.lease_s / RENEWALS:
             request["is_fresh"] = True
         return self._store.call(name, turn.lease.conversation, request, *opaque)
+
+
+Stopped = Literal["stopped", "answered", "not_yours", "nothing"]
+"""What a stop found: a turn that is stopped now, one whose reply exists already, one that another
+person asked for, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Who wants to stop, and by which update; `draft` is the draft whose button it was, or 0."""
+
+    update_id: int
+    person: int
+    draft: int = 0
+
+
+class Stopping:
+    """Marks open turns as stopped, before the mailbox; their workers hear of it at once."""
+
+    def __init__(self, store: Store, mailbox: Mailbox) -> None:
+        self._store = store
+        self._mailbox = mailbox
+
+    async def stop(self, conversation: Scope, stop: Stop, *, as_admin: bool = False) -> Stopped:
+        """Stop the turn that was asked before, or the question that waits; safe to repeat."""
+        conversation = await self._mailbox.resolve(conversation)
+        request = {
+            "update_id": stop.update_id,
+            "person": str(stop.person),
+            "by_admin": as_admin,
+            "signals": self._store.keys.signals,
+            "ttl_s": self._store.ttl_s,
+        } | ({"draft": stop.draft} if stop.draft else {})
+        answer = (await self._store.run("stop", conversation, request)).decode()
+        if answer == "waits":
+            await self._mailbox.wake(conversation)
+            return "stopped"
+        stopped: Stopped = answer
+        return stopped

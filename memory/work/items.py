@@ -5,11 +5,11 @@ time only says when to look: the field decides. An entry of the index may theref
 name an item that is gone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from time import time
-
-import orjson
+from typing import Any
 
 from memory.store.commands import Command
 from memory.store.errors import LeaseLost
@@ -211,13 +211,12 @@ def look_at(index: str, conversation: Scope, id_: str, at: float, now: float) ->
     return "ZADD", index, _ms(min(at, now + _LOOK_AGAIN_S)), f"{conversation.tag}|{id_}"
 
 
-def first_looks(index: str, conversation: Scope, changes: str, now: float) -> list[Command]:
+def first_looks(index: str, conversation: Scope, added: Sequence[Any], now: float) -> list[Command]:
     """Return the commands that put the items of a turn into the index.
 
     They stand before and after the commit. Those before make sure that no stored item is
     missing in the index; those after, that nobody looked too early and removed the entry.
     """
-    added, _ = orjson.loads(changes) if changes else ((), ())
     return [
         look_at(index, conversation, id_, due / 1000 if due else _answered_until(body, now), now)
         for id_, _, due, body in added

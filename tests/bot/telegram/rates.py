@@ -5,7 +5,7 @@ import time
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.telegram_chat import TelegramChat
-from memory.limits.send_rate import SendRates
+from memory.limits.quotas import SendRates
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
 from memory.store.store import Scripts, Store

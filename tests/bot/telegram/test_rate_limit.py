@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.telegram.errors import FloodWait
 from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
-from memory.limits.send_rate import MAX_WAIT_S
+from memory.limits.quotas import MAX_WAIT_S
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue
 from memory.store.client import RedisClient

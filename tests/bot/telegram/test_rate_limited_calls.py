@@ -14,7 +14,7 @@ from bot.telegram.telegram_chat import TelegramChat
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
-from memory.limits.send_rate import MAX_WAIT_S
+from memory.limits.quotas import MAX_WAIT_S
 from tests.bot.telegram.rates import send_rates_on
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
 from tests.lab.simulator.direct import DirectClient

@@ -32,8 +32,7 @@ from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.signals import Stop
-from memory.queue.turn_store import TurnTimes
+from memory.queue.turn_store import Stop, TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient

@@ -10,7 +10,7 @@ from bot.turn.outbox import Outbox
 from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
 from memory.queue.open_turn import Interrupted, OpenTurn
-from memory.queue.signals import Stop
+from memory.queue.turn_store import Stop
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, HERE, clear, put, take
 

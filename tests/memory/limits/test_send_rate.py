@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.limits.send_rate import MAX_WAIT_S, Rate, SendRates
+from memory.limits.quotas import MAX_WAIT_S, Rate, SendRates
 from memory.store.client import RedisClient
 from tests.bot.telegram.rates import KEYS, send_rates_on
 from tests.lab.simulator.direct import DirectClient
@@ -29,12 +29,12 @@ async def test_a_real_server_gives_the_same_permits_as_the_simulated_one(
     for send_rates in (send_rates_on(store), send_rates_on(simulated)):
         assert await waits(send_rates, 5) == [0, 0, 0, 1, 2]
         assert await send_rates.take_spare(ANNA, RATE) is False
-        assert steps((await send_rates.count(ANNA, RATE)).wait_s) == 3
+        assert steps((await send_rates.take(ANNA, RATE, None)).wait_s) == 3
         await send_rates.ban(BEN, RATE, 8)
         assert steps(await send_rates.ban_s(BEN, RATE)) == 2
         await send_rates.ban(BEN, RATE, 4)
         assert steps(await send_rates.ban_s(BEN, RATE)) == 2
-        assert (await send_rates.count(BEN, RATE)).is_taken is False
+        assert (await send_rates.take(BEN, RATE, None)).is_taken is False
         assert await waits(send_rates, 3, BEN) == [2, 3, 4]
         assert await waits(send_rates, 1, 9) == [0]
 

@@ -7,7 +7,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import NoTurn
-from memory.queue.signals import Stop
+from memory.queue.turn_store import Stop
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, HERE, close, put, take, texts

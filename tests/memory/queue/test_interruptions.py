@@ -10,8 +10,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Interrupted, NoTurn, OpenTurn
-from memory.queue.signals import Stop
-from memory.queue.turn_store import TurnTimes
+from memory.queue.turn_store import Stop, TurnTimes
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
