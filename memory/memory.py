@@ -76,10 +76,9 @@ class Memory:
         self.quotas = Quotas(self.store)
         self.members = Members(self.store)
         self.send_rates = SendRates(self.store)
-        questions = QuestionVectors(embedder)
         self.scopes = Scopes(
             self.store,
-            questions,
+            QuestionVectors(embedder),
             max_bytes=options.cache_bytes,
             conversation_bytes=options.conversation_bytes,
             zone=options.zone,
@@ -90,7 +89,7 @@ class Memory:
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.scopes)
-        self.histories = HistoryParts(self.store, self.scopes, tokens, questions, options.tail)
+        self.histories = HistoryParts(self.scopes, tokens, self.scopes.questions, options.tail)
         self._vectors = VectorLearner(self.scopes, embedder) if embedder else None
         self.enable_learning(LearningConfig())
 

@@ -75,7 +75,7 @@ class ConversationLearner:
         vectors: VectorLearner | None,
         config: LearningConfig,
     ) -> None:
-        self._scopes, self._store = parts.scopes, parts.store
+        self._scopes, self._store = parts.scopes, parts.scopes.store
         self._vectors = vectors
         self._model = config.model
         self._model_name = config.model_name

@@ -103,8 +103,7 @@ class DeadLetters:
 
         The index of conversations is written first, so that the sweep finds them after a crash.
         """
-        index = self._store.keys.index_of(conversation)
-        await self._store.client.pipeline([("ZADD", index, int(time()), conversation.tag)])
+        await self._store.client.pipeline([self._store.indexing(conversation)])
         request = {"letter": id_, "ttl_s": self._store.ttl_s}
         was_there = bool(await self._store.run("take_letter", conversation, request))
         await self._mailbox.wake(conversation)

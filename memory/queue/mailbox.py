@@ -182,7 +182,7 @@ class Mailbox:
         spoke = store.scripts["spoke"].command(
             sender, {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
         )
-        index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
+        index = store.indexing(conversation)
         request: dict[str, object] = {
             "ttl_s": store.ttl_s,
             "max_updates": MAX_UPDATES,

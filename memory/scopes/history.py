@@ -13,23 +13,16 @@ from time import time
 
 from memory.message import Message
 from memory.scopes.fact_lists import is_of_kind, known_facts, with_facts
-from memory.scopes.log import (
-    Cursor,
-    Delta,
-    generation_of,
-    stored_fields,
-)
+from memory.scopes.log import Cursor, Delta, generation_of, stored_fields
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
-from memory.scopes.stream import MessageStream, fingerprint_of
-from memory.search.embeddings import QuestionVectors, Vectors, load_index
+from memory.scopes.stream import MessageStream
+from memory.search.embeddings import QuestionVectors, load_index
 from memory.search.message_search import EVERYTHING, RECIPE, Hit, SearchFilter, SearchResult
 from memory.search.question import asks_for_all, asks_for_first, is_question
-from memory.store.commands import Command
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.store.store import Store
 from memory.text.tokens import TokenCounter
 
 _FOR_ALL_TIME = 2**53
@@ -44,7 +37,6 @@ _MAX_SEARCHED_INLINE = 20_000
 class HistoryParts:
     """What all histories of a process share. A turn loads the newest `tail` messages."""
 
-    store: Store
     scopes: Scopes
     tokens: TokenCounter
     questions: QuestionVectors
@@ -101,8 +93,9 @@ class ChatHistory:
 
         If the group has moved to a new id, read the history under its old id.
         """
-        meta = parts.store.keys.scope(conversation).meta
-        moved_from = await parts.store.client.call("HGET", meta, "moved_from")
+        store = parts.scopes.store
+        meta = store.keys.scope(conversation).meta
+        moved_from = await store.client.call("HGET", meta, "moved_from")
         if moved_from is not None:
             conversation = Scope(moved_from.decode())
         here = await parts.scopes.read_conversation(conversation)
@@ -130,8 +123,9 @@ class ChatHistory:
 
     async def is_off(self) -> bool:
         """Return whether memory is turned off in this conversation."""
-        meta = self._parts.store.keys.scope(self.conversation).meta
-        return bool(await self._parts.store.client.call("HEXISTS", meta, "off_at"))
+        store = self._parts.scopes.store
+        meta = store.keys.scope(self.conversation).meta
+        return bool(await store.client.call("HEXISTS", meta, "off_at"))
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return the messages that the selector takes from the newest ones of the current session.
@@ -183,15 +177,17 @@ class ChatHistory:
         if not stream.messages:
             return []
         await load_index()
-        query, zone = await self._query_vector(stream, text), self._parts.scopes.zone
+        query, scopes = None, self._parts.scopes
+        if stream.is_embedded:  # otherwise a message without a vector would look unrelated
+            query = await stream.vector_of(text, self._parts.questions, RECIPE)
 
         def find() -> list[SearchResult]:
             with stream.searching:  # a row stands for its message only while it is held
-                index = stream.indexed(zone)
+                index = stream.indexed(scopes.zone)
                 # Only now, because a turn may have appended messages in between.
                 mask = self._allowed(stream, exclude, search_filter)
                 allowed = index.flags(mask[: len(index.ids)])
-                today = datetime.fromtimestamp(time(), zone).date()
+                today = datetime.fromtimestamp(time(), scopes.zone).date()
                 hits = index.search(text, query, k, allowed, today)
                 if not is_alone and is_question(text):
                     first = index.first_said(allowed) if asks_for_first(text) else []
@@ -229,16 +225,6 @@ class ChatHistory:
             if position is not None and position < len(allowed):
                 allowed[position] = False
         return allowed
-
-    async def _query_vector(self, stream: MessageStream, text: str) -> "Vectors | None":
-        """Embed the text; None if its vector could not be compared with those of the messages."""
-        questions = self._parts.questions
-        embedder = questions.embedder
-        if embedder is None or stream.fingerprint != fingerprint_of(embedder, RECIPE):
-            return None
-        if not stream.is_embedded:  # a message without a vector would look unrelated
-            return None
-        return await questions.vector(text)
 
     async def with_facts(self, found: Sequence[SearchResult]) -> list[SearchResult]:
         """Return results with what facts say about their messages; not for talk off the record."""
@@ -294,52 +280,44 @@ class ChatHistory:
 
     async def clear(self) -> None:
         """Erase the conversation and its waiting messages at once, even during a turn."""
-        parts, store = self._parts, self._parts.store
+        scopes, store = self._parts.scopes, self._parts.scopes.store
         wipe = {"receipt": token_hex(8), "last_update": "+inf", "until": _FOR_ALL_TIME}
-        request = {**wipe, "ttl_s": store.ttl_s}
-        await store.run("wipe", self.conversation, request)
+        await store.run("wipe", self.conversation, {**wipe, "ttl_s": store.ttl_s})
         await store.journal.note_clear(self.conversation)
         await store.tell_erased(self.conversation)
-        parts.scopes.drop(self.conversation)
-        self._here = await parts.scopes.read_conversation(self.conversation)
+        scopes.drop(self.conversation)
+        self._here = await scopes.read_conversation(self.conversation)
         self._stream = self._here.messages
 
     async def fill(self) -> None:
         """Read the messages and vectors that are missing; raise `LeaseLost` after an erasure."""
         if self._stream.is_whole:
             return
-        parts = self._parts
-        version, stream = await parts.scopes.read_messages(self.conversation)
+        scopes = self._parts.scopes
+        version, stream = await scopes.read_messages(self.conversation)
         if version != self._here.version:
             raise LeaseLost(self.conversation.tag)
         self._stream = self._here.messages = stream
-        parts.scopes.keep(self._here)
+        scopes.keep(self._here)
 
     async def _append(self, message: Message, exchange: int = 0) -> Message:
-        store = self._parts.store
+        store = self._parts.scopes.store
         message = replace(message, tokens=self._parts.tokens.count(message.text))
         epoch, erasure = self._here.version
-        request = {
-            "epoch": epoch,
-            "erasure": erasure,
-            "ttl_s": store.ttl_s,
-            "messages": [stored_fields(message)],
-            **({"exchange": exchange} if exchange else {}),
-        }
+        request = {"epoch": epoch, "erasure": erasure, "ttl_s": store.ttl_s}
+        request |= {"exchange": exchange} if exchange else {}
+        request |= {"messages": [stored_fields(message)]}
         append = store.call("append", self.conversation, request)
-        *_, answer = await store.client.pipeline([*self._indexed(message.sender_id), append])
+        # Erasures find the conversation by the first two. There is no update to write as
+        # `<id>|<ms>`, and the value only has to be new.
+        said = ("HSET", store.keys.person(message.sender_id), self.conversation.tag, token_hex(8))
+        by_person = [said] if message.sender_id else []
+        index = store.indexing(self.conversation)
+        *_, answer = await store.client.pipeline([index, *by_person, append])
         if answer[0] != b"appended":
             raise LeaseLost(self.conversation.tag)
         self.committed([message], int(answer[1]), int(answer[2]))
         return self._stream.messages[-1]
-
-    def _indexed(self, sender_id: int) -> list[Command]:
-        """Return the commands by which erasures find the conversation; they run first."""
-        keys, tag = self._parts.store.keys, self.conversation.tag
-        by_activity = ("ZADD", keys.index_of(self.conversation), int(time()), tag)
-        # There is no update to write as `<id>|<ms>`. The value only has to be new.
-        by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
-        return [by_activity, by_person] if sender_id else [by_activity]
 
 
 def _result(messages: Sequence[Message], hit: Hit) -> SearchResult:

@@ -36,7 +36,7 @@ from memory.scopes.log import (
     version_of,
 )
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
-from memory.scopes.stream import MessageStream, fingerprint_of
+from memory.scopes.stream import MessageStream
 from memory.search.embeddings import QuestionVectors, load_index
 from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreFull
@@ -72,7 +72,7 @@ class Scopes:
         zone: tzinfo = UTC,
     ) -> None:
         self.store = store
-        self._questions = questions
+        self.questions = questions
         self.zone = zone
         self.conversation_bytes = conversation_bytes
         self.reading_long = asyncio.Lock()
@@ -112,7 +112,7 @@ class Scopes:
                     self.noted[scope.tag].set()
                 else:
                     self.drop(scope)
-                    self._questions.forget()
+                    self.questions.forget()
                     for forget in self.on_erased:
                         forget(scope)
                     store.erased.set()
@@ -243,9 +243,7 @@ class Scopes:
         Return at most `k` of them, best first, and after them those that resemble the best one.
         """
         await load_index()
-        vector, embedder = None, self._questions.embedder
-        if embedder and scope_memory.fingerprint == fingerprint_of(embedder, RECIPE):
-            vector = await self._questions.vector(text)
+        vector = await scope_memory.vector_of(text, self.questions, RECIPE)
         return scope_memory.search(kind, text, vector, k, self.zone)
 
     async def update(self, scope: Scope, decide: Decide) -> Receipt:
@@ -272,25 +270,22 @@ class Scopes:
         return await self.update(scope, lambda _: revision)
 
     async def write(self, scope_memory: ScopeMemory, write: Write) -> None:
-        """Append entries and set fields at once.
-
-        Raise `NotWritten` if something was erased in the scope since it was read, or if a field
-        does not have its expected value.
-        """
+        """Append entries and set fields at once, as `write_all` does."""
         await self.write_all({scope_memory: write})
 
     async def write_all(self, writes: Mapping[ScopeMemory, Write]) -> bool:
         """Write to several scopes in one round trip; a refused write does not stop the others.
 
         Return whether each scope memory now has all that is stored, also from others. Raise
-        `NotWritten`.
+        `NotWritten` if something was erased in a scope since it was read, or if a field does not
+        have its expected value.
         """
         commands: list[Command | ScriptCall] = []
         for scope_memory, write in writes.items():
             contents: list[Arg] = []
             request = request_of(scope_memory, write, contents) | {"ttl_s": self.store.ttl_s}
             writing = self.store.call("write", scope_memory.scope, request, *contents)
-            commands += (self._index(scope_memory.scope), writing)
+            commands += (self.store.indexing(scope_memory.scope), writing)
         answers = (await self.store.client.pipeline(commands))[1::2]
         done = zip(writes.items(), answers, strict=True)
         whole = [take_over(*write, answer) for write, answer in done]
@@ -318,11 +313,8 @@ class Scopes:
             "added": [numbered(contents, entry) for entry in revision.added],
             "fields": new_values(revision),
         }
-        if revision.rewritten:
-            wanted["rewritten"] = {
-                "seq": revision.rewritten.seq,
-                **stored_fields(revision.rewritten),
-            }
+        if message := revision.rewritten:
+            wanted["rewritten"] = {"seq": message.seq, **stored_fields(message)}
         if revision.entry:
             contents += revision.entry
             wanted["entry"] = len(contents)
@@ -356,7 +348,8 @@ class Scopes:
         if time() - scope_memory.renewed_at < min(3_600, self.store.ttl_s / 24):
             return []
         scope_memory.renewed_at, scope = time(), scope_memory.scope
-        return [self._index(scope), self.store.call("touch", scope, {"ttl_s": self.store.ttl_s})]
+        touch = self.store.call("touch", scope, {"ttl_s": self.store.ttl_s})
+        return [self.store.indexing(scope), touch]
 
     async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
         """Note in the journal what a revision erases; return false if Redis is full."""
@@ -366,10 +359,6 @@ class Scopes:
             if await self.store.client.call("ZSCORE", mailbox, revision.entry[0]) is None:
                 return True  # nothing will be erased: the revision is refused, or a repeat
         return await self.store.journal.note_parts(scope, after, revision.taken)
-
-    def _index(self, scope: Scope) -> Command:
-        """Add the scope to the index that erasures read; to be sent before anything is stored."""
-        return ("ZADD", self.store.keys.index_of(scope), int(time()), scope.tag)
 
 
 def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:

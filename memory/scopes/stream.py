@@ -15,7 +15,7 @@ import structlog
 
 from memory.message import Message
 from memory.scopes.log import Columns, StreamDelta, message_of
-from memory.search.embeddings import Embedder, index_class
+from memory.search.embeddings import Embedder, QuestionVectors, Vectors, index_class
 from memory.search.message_search import SESSION_PAUSE_S, IndexRecord, record_of
 
 if TYPE_CHECKING:
@@ -33,18 +33,14 @@ def fingerprint_of(embedder: Embedder, recipe: str) -> str:
 
 
 class PackedRows:
-    """Packed vectors that wait to be indexed: with ascending ids, all of one length.
-
-    `newest` is the last id, `count` the number of rows so far.
-    """
+    """Packed vectors that wait to be indexed: with ascending ids, all of one length."""
 
     def __init__(self) -> None:
-        self.newest = self.count = 0
+        self.newest = self.count = 0  # the last id, the number of rows so far
         self._row_bytes = 0
         self._waiting: list[tuple[int, bytes]] = []
 
     def __len__(self) -> int:
-        """Count the rows that wait to be indexed."""
         return len(self._waiting)
 
     @property
@@ -127,6 +123,15 @@ class EmbeddedStream:
         if has_entries and self.vectors.newest == after and self.joins(delta):
             self.vectors_length += len(rows)
             self.add(delta)
+
+    async def vector_of(
+        self, text: str, questions: QuestionVectors, recipe: str
+    ) -> "Vectors | None":
+        """Embed a text; None if its vector could not be compared with those of the entries."""
+        embedder = questions.embedder
+        if embedder is None or self.fingerprint != fingerprint_of(embedder, recipe):
+            return None
+        return await questions.vector(text)
 
     def _take(self, entry_id: int, columns: Columns) -> int:
         """Keep one stored entry; return roughly how many bytes it takes."""

@@ -17,7 +17,7 @@ from secrets import token_hex
 from time import time
 
 from memory.store.client import RedisClient
-from memory.store.commands import Arg, Reply, Request, Script, ScriptCall
+from memory.store.commands import Arg, Command, Reply, Request, Script, ScriptCall
 from memory.store.errors import StoreError, StoreRefused
 from memory.store.journal import ErasureJournal
 from memory.store.keys import KEY_SUFFIXES, Keys, Scope
@@ -61,7 +61,6 @@ class Scripts:
         self._scripts = {name: client.script(source(name, folder)) for name in script_names(folder)}
 
     def __getitem__(self, name: str) -> Script:
-        """Return the script of this name; raise `KeyError` if there is none."""
         return self._scripts[name]
 
 
@@ -106,6 +105,10 @@ class Store:
         """Run a script of one scope, as `call` describes it; raise a `StoreError` if it fails."""
         [reply] = await self.client.pipeline([self.call(script, scope, request, *opaque)])
         return reply
+
+    def indexing(self, scope: Scope) -> Command:
+        """Put a scope into the index that erasures read; sent before anything is stored there."""
+        return ("ZADD", self.keys.index_of(scope), int(time()), scope.tag)
 
     async def tell_erased(self, *scopes: Scope) -> None:
         """Tell every process that something in these scopes was erased (`Scopes.drop_erased`).

@@ -8,7 +8,6 @@ name an item that is gone.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_hex
-from time import time
 from typing import Any
 
 from memory.store.commands import Command
@@ -176,7 +175,7 @@ class WorkItems:
             request |= {"ttl_s": str(self._store.ttl_s), "begun": f"{BEGUN}|{_ms(_LOOK_AGAIN_S)}"}
             call = self._store.call("close_work", conversation, request, member)
             # The index of conversations first: a sweep finds the entry if nobody is woken up.
-            index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
+            index = self._store.indexing(conversation)
             wake_up = ("XADD", keys.ready_queue, "*", TAG_FIELD, conversation.tag)
             _, outcome, _ = await self._store.client.pipeline([index, call, wake_up])
         if not outcome:

@@ -173,7 +173,7 @@ class OtherTopics(AIContextBehavior):
         This takes one round trip, one more if this process does not know all of them yet, and more
         for topics of which it has not loaded all records.
         """
-        store = self._histories.store
+        store = self._scopes.store
         if not here.is_private:
             return await self._read_shared(here)
         last_written = ("HGETALL", store.keys.person(here.chat_id))
@@ -195,7 +195,7 @@ class OtherTopics(AIContextBehavior):
             await _list_topic(self._scopes, here)  # a clear or the expiry of General took the list
         others = [Scope.of_chat(here.chat_id, each.topic_id) for each in listed]
         others = [each for each in others if each != here][-_MAX_TOPICS:]
-        answers = await self._histories.store.client.pipeline([*map(self._reading, others)])
+        answers = await self._scopes.store.client.pipeline([*map(self._reading, others)])
         topics = await self._joined(zip(others, answers, strict=True))
         return [each for each in topics if recalls_topics(each)]
 
@@ -209,7 +209,7 @@ class OtherTopics(AIContextBehavior):
         return [each for each in topics if not each.is_off]
 
     def _reading(self, topic: Scope) -> ScriptCall:
-        store = self._histories.store
+        store = self._scopes.store
         request = {"cursor": self._scopes.cursor(topic).request, "max": _PAGE}
         return store.scripts["read_scope"].command(store.keys.scope(topic), request)
 
