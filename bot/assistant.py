@@ -284,7 +284,7 @@ def build_commands(
 def deliverer_of(services: Services, observe: Observer) -> Deliverer:
     """Return what sends replies and the messages of due work."""
     timeout_s = min(_MAX_SEND_S, services.settings.lease_s / 2)
-    return Deliverer(services.chat, timeout_s, services.memory.exporter.file, observe)
+    return Deliverer(services.chat, timeout_s, services.memory.exporter.export, observe)
 
 
 def turn_worker(

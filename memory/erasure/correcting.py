@@ -44,7 +44,8 @@ class Correcting:
 
         Recall does not find these messages and their answers any more. Empty without such a fact.
         """
-        await self._leave(conversation, fact_id)
+        for leaves in self.fact_leaves:
+            await leaves(conversation, fact_id)
         scope, stored_id = place_of(conversation, fact_id)
         seqs: Sequence[int] = ()
 
@@ -54,7 +55,8 @@ class Correcting:
             if not isinstance(fact, Fact):
                 return None
             # Hide first, so that after a crash the fact is still there to be deleted.
-            seqs = (await self._hide_sources(fact)).get(conversation, ())
+            await self._hide_sources(fact)
+            seqs = _by_conversation(fact).get(conversation, ())
             return Revision(records=chain_of(facts, fact))
 
         erased = await self._scopes.update(scope, decide)
@@ -69,7 +71,8 @@ class Correcting:
         stays as `Fact.replaced`. Its vector goes, and so do summaries of its messages that contain
         words which are gone now. A learner or an answer that has read the old wording begins again.
         """
-        await self._leave(conversation, fact_id)
+        for leaves in self.fact_leaves:
+            await leaves(conversation, fact_id)
         place, stored_id = place_of(conversation, fact_id)
         edited: Fact | None = None
         gone: Collection[str] = ()
@@ -87,27 +90,18 @@ class Correcting:
             # Hide first, so that after a crash the fact is still there to be edited.
             await self._hide_sources(edited)
             sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
-            new = Fact(
-                id=0,
-                text=text,
-                sources=sources,
-                said_at=now,
-                replaced=replaced,
-                changes=edited.changes,
-            ).in_place_of(edited)
+            new = Fact(0, text, sources, now, replaced=replaced, changes=edited.changes)
+            new = new.in_place_of(edited)
             removed = _states_with(gone, facts)
             return Revision(records=chain_of(facts, edited), added=[new], removed=removed)
 
         await self._scopes.update(place, decide)
         if edited is None:
             return False
-        for scope in {conversation, *_by_conversation(edited)}:
-            await self._drop_summaries(scope, _by_conversation(edited).get(scope, ()), gone)
+        seqs = _by_conversation(edited)
+        for scope in {conversation, *seqs}:
+            await self._drop_summaries(scope, seqs.get(scope, ()), gone)
         return True
-
-    async def _leave(self, conversation: Scope, fact_id: int) -> None:
-        for leaves in self.fact_leaves:
-            await leaves(conversation, fact_id)
 
     async def pin_fact(self, conversation: Scope, fact_id: int, *, is_pinned: bool) -> None:
         """Let the model always see a fact, or no longer; a repeat changes nothing.
@@ -217,12 +211,9 @@ class Correcting:
         stored = await self._client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
-    async def _hide_sources(self, fact: Fact) -> dict[Scope, list[int]]:
-        """Hide the messages that a fact rests on; return their sequences by conversation."""
-        seqs_by_conversation = _by_conversation(fact)
-        for conversation, seqs in seqs_by_conversation.items():
+    async def _hide_sources(self, fact: Fact) -> None:
+        for conversation, seqs in _by_conversation(fact).items():
             await self.hide(conversation, seqs)
-        return seqs_by_conversation
 
     async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
         """Keep messages and their answers, but do not let recall find them; or let it again."""

@@ -31,12 +31,10 @@ _INDENTED = orjson.OPT_INDENT_2
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
-    """A file; `left_out` counts the oldest messages, which did not fit."""
+class Export(OutgoingFile):
+    """A file with an export."""
 
-    name: str
-    content: bytes
-    left_out: int
+    left_out: int = 0  # the oldest messages, which did not fit
 
 
 ExportPart = Callable[[Scope, ScopeMemory], Awaitable[Mapping[str, object]]]
@@ -53,7 +51,7 @@ class Exporter:
         self.parts: list[ExportPart] = []  # of features
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
-        """Return a file with all that was learned and the newest messages that fit."""
+        """Return all that was learned and the newest messages that fit; raise `StoreError`."""
         here = await self._scopes.read(conversation)
         facts = await self._scopes.read(conversation.facts_scope)
         states = (*here.all(BehaviorState), *facts.all(BehaviorState))
@@ -74,12 +72,7 @@ class Exporter:
         now = datetime.now(UTC)
         about = {"exported_at": now.isoformat(timespec="seconds"), "scope": conversation.tag}
         content = orjson.dumps({**about, "messages": kept, **learned}, option=_INDENTED)
-        return Export(f"memory-{now:%Y-%m-%d}.json", content, left_out)
-
-    async def file(self, conversation: Scope) -> OutgoingFile:
-        """Return an export as a file to send; raise `StoreError`."""
-        export = await self.export(conversation)
-        return OutgoingFile(export.name, export.content)
+        return Export(f"memory-{now:%Y-%m-%d}.json", content, left_out=left_out)
 
     async def _newest(self, log: str, room: int) -> tuple[Sequence[dict[str, object]], int]:
         """Return the newest messages that fit into `room` bytes, in order; count the others."""

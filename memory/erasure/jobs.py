@@ -43,17 +43,6 @@ class FinishedJob:
     conversations: int
     receipt: Receipt
 
-    @classmethod
-    def of(cls, job: Job, written: bytes) -> "FinishedJob":
-        """Read the form in which the record stores it."""
-        conversations, _, receipt = written.partition(b"|")
-        return cls(job, int(conversations), Receipt.of(receipt))
-
-    @property
-    def written(self) -> str:
-        """Return the form in which the record stores it."""
-        return f"{self.conversations}|{self.receipt.written}"
-
 
 class JobBusy(MemoryFailure):
     """Raised if another worker runs the job."""
@@ -108,13 +97,14 @@ class Jobs:
             report=fields[b"report"],
         )
         if b"finished" in fields:
-            return FinishedJob.of(job, fields[b"finished"])
+            count, _, receipt = fields[b"finished"].partition(b"|")
+            return FinishedJob(job, int(count), Receipt.of(receipt))
         lease = self._store.lease(self._keys.job(job_id, "lease"), _LEASE_MS)
         receipts = {
             name.decode(): Receipt.of(counts) for name, counts in fields.items() if b":" in name
         }
-        async for conversation, receipt in self._erase_each(job, lease, before):
-            receipts[conversation.tag] = receipt
+        async for conversation, erased in self._erase_each(job, lease, before):
+            receipts[conversation.tag] = erased
         if job.kind == "forget":
             await self._store.journal.note_person(job.target, job.cut_at)
             own = (Scope(tag) for tag in receipts)
@@ -122,10 +112,11 @@ class Jobs:
         for forget in self.forgets:
             await forget(job)
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
-        finished = FinishedJob(job, conversations, sum(receipts.values(), Receipt()))
-        await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)
+        counts = sum(receipts.values(), Receipt())
+        finished = f"{conversations}|{counts.written}"
+        await self._client.call("HSET", self._keys.job(job_id), "finished", finished)
         await lease.release()
-        return finished
+        return FinishedJob(job, conversations, counts)
 
     async def mark_reported(self, job_id: str) -> None:
         """Store that the receipt was delivered or cannot be delivered."""
