@@ -1,10 +1,7 @@
 """Keeps the bot working on a Redis that fills up: alerts admins, frees the ballast.
 
 Every process reads how full it is. Only the process that holds a lease does something about it.
-
-Admins are told of each crossing once, at most once a day; nothing is sent here.
-
-It also counts what is stored, without content.
+Nothing is sent here. Also counts what is stored, without content.
 """
 
 import sys
@@ -35,16 +32,6 @@ class FillLevel:
     def share(self) -> float:
         """Return the used share, 0 if the limit is unknown; above 1 Redis refuses writes."""
         return self.used / self.limit if self.limit else 0.0
-
-
-async def read_fill_level(client: RedisClient, default_limit: int) -> FillLevel:
-    """Ask the server, in one round trip; of a Cluster one node stands for all.
-
-    `default_limit` counts if the server does not tell its limit.
-    """
-    info = await client.info("memory")
-    limit = int(info.get("maxmemory") or 0) or default_limit
-    return FillLevel(int(info.get("used_memory") or 0), limit)
 
 
 class Ballast:
@@ -81,9 +68,6 @@ def ballast_bytes(limit: int) -> int:
     return min(max(limit // _BALLAST_SHARE, _MIN_BALLAST_BYTES), _MAX_BALLAST_BYTES)
 
 
-_AGAIN_S = 86_400
-
-
 class Level(IntEnum):
     """How full Redis is, in the steps that matter."""
 
@@ -97,7 +81,7 @@ CapacityAlert = Literal["filling", "full"]
 
 _KINDS: dict[Level, CapacityAlert] = {Level.FULL_SOON: "filling", Level.FULL: "full"}
 
-
+_AGAIN_S = 86_400
 _ALERT_ABOVE = 0.8
 _BALLAST_BELOW = 0.9
 _LEASE_MS = 30_000
@@ -133,8 +117,10 @@ class CapacityMonitor:
         return int(_ALERT_ABOVE * fill.limit - fill.used) // 3 if fill.limit else sys.maxsize
 
     async def fill_level(self) -> FillLevel:
-        """Return how full Redis is now."""
-        return await read_fill_level(self._store.client, self._default_limit)
+        """Ask the server, in one round trip; of a Cluster one node stands for all."""
+        info = await self._store.client.info("memory")
+        limit = int(info.get("maxmemory") or 0) or self._default_limit
+        return FillLevel(int(info.get("used_memory") or 0), limit)
 
     async def check(self, send_alert: SendAlert) -> Level:
         """Read how full Redis is, act unless another process does, and return the level.

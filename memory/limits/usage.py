@@ -40,7 +40,6 @@ class BillingSource:
         return cls(kind, model, number == "2")
 
     def __str__(self) -> str:
-        """Return the name of its field."""
         return f"{self.kind}|{2 if self.is_second else 1}|{self.model}"
 
 
@@ -63,7 +62,6 @@ class Tokens:
         return self.fresh + self.cached + self.output
 
     def __add__(self, other: "Tokens") -> "Tokens":
-        """Return the sum."""
         return Tokens(*map(add, astuple(self), astuple(other)))
 
 
