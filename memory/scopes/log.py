@@ -118,12 +118,10 @@ def _numbers(stored: bytes) -> tuple[int, ...]:
 
 
 def _role_of(message: Message) -> str:
-    if message.role == "assistant":
-        return message.role if message.is_first_party else f"{message.role} {_UNTRUSTED}"
-    role = message.role if message.is_first_party else _UNTRUSTED
-    if not message.is_refused:
+    role = _REFUSED if message.is_refused and message.role == "user" else message.role
+    if message.is_first_party:
         return role
-    return _REFUSED if message.is_first_party else f"{_REFUSED} {_UNTRUSTED}"
+    return _UNTRUSTED if role == "user" else f"{role} {_UNTRUSTED}"
 
 
 def paired(flat: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -187,9 +185,7 @@ class Delta:
     generation: int  # when the first message of the conversation was sent (Unix ms), 0 before that
     session: int  # messages up to this one belong to earlier sessions
     fields: Mapping[str, str]  # empty without `records`
-    records: (
-        StreamDelta | None
-    )  # None: nothing has changed since the revision that the reader named
+    records: StreamDelta | None  # None: nothing has changed since the revision of the reader
     messages: StreamDelta | None = None  # the newest, at most as many as were asked for; None: none
     is_off: bool = False  # memory is turned off there
     revision: int = 0  # grows with each change of fields, records and their vectors
@@ -200,14 +196,13 @@ class Delta:
         head, fields, records, record_vectors, *said = answer
         read = orjson.loads(head)
         newest_first, vectors = said or ((), ())
+        learned = read.get("records")
         return cls(
             version=(read["epoch"], read["erasure"]),
             generation=read.get("generation", 0),
             session=read.get("session", 0),
             fields={name.decode(): value.decode() for name, value in paired(fields).items()},
-            records=_stream(read["records"], records, record_vectors)
-            if "records" in read
-            else None,
+            records=None if learned is None else _stream(learned, records, record_vectors),
             messages=_stream(read["messages"], newest_first[::-1], vectors) if said else None,
             is_off=read.get("is_off", False),
             revision=read.get("revision", 0),

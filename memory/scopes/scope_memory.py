@@ -49,10 +49,7 @@ class ScopeMemory(EmbeddedStream):
     """All that is remembered in one scope: its fields, its records and its messages.
 
     The object itself is the stream of the records; `messages` is the stream of the messages. All of
-    it is valid for one version (epoch, erasure) and one generation of the scope. `is_off` says
-    whether memory was off at the last read. `revision` is that of the fields, the records and their
-    vectors. `hidden` are sequences of messages that searches must not find. `renewed_at` is when
-    this process last renewed the scope's expiry (Unix seconds), or 0.
+    it is valid for one version (epoch, erasure) and one generation of the scope.
     """
 
     def __init__(
@@ -67,11 +64,11 @@ class ScopeMemory(EmbeddedStream):
         self.generation = generation
         self.messages = messages or MessageStream()
         self.fields: Mapping[str, str] = {}
-        self.is_off = False
-        self.revision = 0
-        self.renewed_at = 0.0
+        self.is_off = False  # memory was off at the last read
+        self.revision = 0  # of the fields, the records and their vectors
+        self.renewed_at = 0.0  # when this process last renewed the scope's expiry (Unix seconds)
         self._records: dict[int, Record] = {}
-        self.hidden: set[int] = set()
+        self.hidden: set[int] = set()  # sequences of messages that searches must not find
         self._amendments: dict[int, list[int]] = {}
         self._by_kind: dict[type[Record], HybridIndex] = {}
         self._unindexed: list[Record] = []

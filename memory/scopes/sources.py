@@ -7,15 +7,11 @@ from typing import TypeVar
 
 
 class Trust(IntEnum):
-    """How far a memory may be trusted. The least trusted of its sources decides.
+    """How far a memory may be trusted. The least trusted of its sources decides."""
 
-    `PERSON`: a person's own words. `DERIVED`: a model's summary of them. `UNTRUSTED`: forwarded or
-    quoted text, documents, tool results.
-    """
-
-    UNTRUSTED = 0
-    DERIVED = 1
-    PERSON = 2
+    UNTRUSTED = 0  # forwarded or quoted text, documents, tool results
+    DERIVED = 1  # a model's summary of a person's own words
+    PERSON = 2  # a person's own words
 
 
 @dataclass(frozen=True, slots=True, order=True)

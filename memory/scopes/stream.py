@@ -74,16 +74,12 @@ class PackedRows:
 
 
 class EmbeddedStream:
-    """A stream of entries and the stream of their vectors.
-
-    `length` and `vectors_length` count what is stored, -1 before anything was read. `newest` is the
-    id of the newest entry and `count` the number of entries that were read.
-    """
+    """A stream of entries and the stream of their vectors."""
 
     def __init__(self) -> None:
         self.fingerprint = ""
-        self.length = self.vectors_length = -1
-        self.newest = self.count = 0
+        self.length = self.vectors_length = -1  # of what is stored; -1 before anything was read
+        self.newest = self.count = 0  # the id of the newest entry, and how many were read
         self.vectors = PackedRows()
         self._text_bytes = 0
 
@@ -156,18 +152,16 @@ _FRESH = 10
 class MessageStream(EmbeddedStream):
     """The newest messages without a gap, oldest first; row n of the index is message n.
 
-    Messages up to `session` belong to earlier sessions. `refused` are sequences of messages that
-    the model's server refused. A search holds `searching`: other topics may search the same stream,
-    and an index serves one thread at a time. If all of it takes more than `max_bytes`, the oldest
-    messages are left out.
+    If all of it takes more than `max_bytes`, the oldest messages are left out.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.max_bytes = sys.maxsize
         self.messages: list[Message] = []
-        self.refused: list[int] = []
-        self.session = 0
+        self.refused: list[int] = []  # sequences of messages that the model's server refused
+        self.session = 0  # messages up to this one belong to earlier sessions
+        # Held by a search: other topics may search this stream; an index serves one thread at once.
         self.searching = threading.Lock()
         self._index: HybridIndex | None = None
         self._sessions = 0

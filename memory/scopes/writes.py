@@ -2,7 +2,7 @@
 
 This module has the values and their stored form; `memory.learning` carries them out. A write with
 `asks_first` waits until `sender_id` agrees with a button, whose id is `nonce`. Writes ask first if
-the turn contained untrusted text.
+the turn contained untrusted text. `old_text` shows people the facts that go; it is not stored.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,7 @@ _ONLY_SHOWN = {"is_stored": False}
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Keep a statement of `sender_id` as a fact; it replaces the fact `replaces` (0: none).
-
-    `changes`, `is_pinned`, `kind` and the days are those of the fact. `old_text` shows people the
-    replaced fact. It is not stored.
-    """
+    """Keep a statement of `sender_id` as a fact; it replaces the fact `replaces` (0: none)."""
 
     text: str
     replaces: int = 0
@@ -37,10 +33,7 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecord:
-    """Erase one fact, or several with `others`, which always asks first.
-
-    `old_text` shows them to people and is not stored.
-    """
+    """Erase one fact, or several with `others`, which always asks first."""
 
     record_id: int
     asks_first: bool = False
@@ -57,10 +50,7 @@ class ForgetRecord:
 
 @dataclass(frozen=True, slots=True)
 class StillTrue:
-    """Ask whether a fact still holds: yes confirms it, no erases it.
-
-    `old_text` shows it to people and is not stored.
-    """
+    """Ask whether a fact still holds: yes confirms it, no erases it."""
 
     record_id: int
     asks_first: bool = True
