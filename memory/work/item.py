@@ -1,13 +1,13 @@
 """`WorkItem`: something that is due for one person, as a value and in its stored form. Pure.
 
-It is due at a time in a zone, or by a rule that repeats. A rule is a cron expression of five
-fields, because models write these reliably. `cronsim` follows Debian's cron when clocks change: a
-time that is skipped in spring becomes the first moment after the gap, and a time that comes twice
-in autumn counts once.
+It is due at a time in a zone, or by a rule that repeats: a cron expression of five fields, because
+models write these reliably. `cronsim` follows Debian's cron when clocks change: a time that is
+skipped in spring becomes the first moment after the gap, and one that comes twice counts once.
 """
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from secrets import token_hex
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -67,14 +67,16 @@ class WorkItem:
 
     def is_like(self, other: "WorkItem") -> bool:
         """Return whether both say the same at the same time."""
-        return (self.kind, self.is_task, self.text, self.due, self.at, self.rule) == (
-            *(other.kind, other.is_task, other.text, other.due, other.at, other.rule),
-        )
+        said = attrgetter("kind", "is_task", "text", "due", "at", "rule")
+        return bool(said(self) == said(other))
 
     def first_due(self, zone: str, now: float) -> float:
         """Return when it is due first in a zone; raise `UnusableTime`."""
         due = self.planned(zone, now)
-        check_due(due, now)
+        if due <= now:
+            raise UnusableTime("that time has passed")
+        if due > now + MAX_AHEAD_S:
+            raise UnusableTime("that is more than five years away")
         return due
 
     def planned(self, zone: str, now: float) -> float:
@@ -187,11 +189,3 @@ def next_due(rule: str, zone: str, after: float) -> float:
         return next(moments).timestamp()
     except (CronSimError, StopIteration):
         raise UnusableTime("this cron rule never comes; write one such as 0 9 * * 1") from None
-
-
-def check_due(due: float, now: float) -> None:
-    """Raise `UnusableTime` unless an item may be due then."""
-    if due <= now:
-        raise UnusableTime("that time has passed")
-    if due > now + MAX_AHEAD_S:
-        raise UnusableTime("that is more than five years away")

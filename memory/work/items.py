@@ -92,13 +92,9 @@ class WorkItems:
     async def confirm(self, conversation: Scope, item: WorkItem) -> bool:
         """Open an item that the person has agreed to; false if it is gone."""
         request = {"id": item.id, "due": _ms(item.due)}
-        _, answer, _ = await self._store.client.pipeline(
-            [
-                self._look(conversation, item.id, item.due),
-                self._store.call("confirm_work", conversation, request, item.body),
-                self._look(conversation, item.id, item.due),
-            ]
-        )
+        look = self._look(conversation, item.id, item.due)
+        confirm = self._store.call("confirm_work", conversation, request, item.body)
+        _, answer, _ = await self._store.client.pipeline([look, confirm, look])
         return bool(answer)
 
     async def cancel(self, conversation: Scope, id_: str) -> bool:
@@ -129,10 +125,8 @@ class WorkItems:
         outcome, *answer = await self._hold(conversation, id_, token, lease_s)
         if outcome == b"taken":
             return TakenWork(conversation, WorkItem.of_stored(id_, answer[0]), token)
-        at = self.now()
-        if outcome != b"gone":
-            at = int(answer[0]) / 1000
-        else:
+        at = int(answer[0]) / 1000 if answer else self.now()
+        if outcome == b"gone":
             await self._store.client.call("ZREM", self._index, f"{conversation.tag}|{id_}")
             # A commit may have stored it, and its place in the index, since we looked.
             if not await self._store.client.call("HEXISTS", self._key(conversation), id_):
@@ -189,9 +183,8 @@ class WorkItems:
     async def _hold(
         self, conversation: Scope, id_: str, token: str, lease_s: float, sends: int | None = None
     ) -> list[bytes]:
-        request: dict[str, object] = {"id": id_, "token": token, "lease_ms": int(_ms(lease_s))}
-        if sends is not None:
-            request["sends"] = sends
+        counted = {} if sends is None else {"sends": sends}
+        request = {"id": id_, "token": token, "lease_ms": int(_ms(lease_s)), **counted}
         answer: list[bytes] = await self._store.run("take_work", conversation, request)
         return answer
 
@@ -213,8 +206,8 @@ def look_at(index: str, conversation: Scope, id_: str, at: float, now: float) ->
 def first_looks(index: str, conversation: Scope, added: Sequence[Any], now: float) -> list[Command]:
     """Return the commands that put the items of a turn into the index.
 
-    They stand before and after the commit. Those before make sure that no stored item is
-    missing in the index; those after, that nobody looked too early and removed the entry.
+    They stand before the commit, so that no stored item is missing in the index, and after it, in
+    case somebody looked too early and removed the entry.
     """
     return [
         look_at(index, conversation, id_, due / 1000 if due else _answered_until(body, now), now)
