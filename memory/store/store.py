@@ -50,18 +50,15 @@ def keys_used_by(name: str) -> Sequence[str]:
 @cache
 def script_names(folder: Path = _LUA) -> tuple[str, ...]:
     """Return the names of all scripts of a folder, in alphabetical order."""
-    found = (entry.name for entry in folder.iterdir() if entry.is_file())
-    return tuple(sorted(name.removesuffix(".lua") for name in found if name.endswith(".lua")))
+    return tuple(sorted(path.stem for path in folder.glob("*.lua")))
 
 
-class Scripts:
-    """All scripts of a folder, ready to be called on one client."""
+class Scripts(dict[str, Script]):
+    """All scripts of a folder by their names, ready to be called on one client."""
 
     def __init__(self, client: RedisClient, folder: Path = _LUA) -> None:
-        self._scripts = {name: client.script(source(name, folder)) for name in script_names(folder)}
-
-    def __getitem__(self, name: str) -> Script:
-        return self._scripts[name]
+        names = script_names(folder)
+        super().__init__({name: client.script(source(name, folder)) for name in names})
 
 
 _MAX_ERASED = 10_000
@@ -78,16 +75,13 @@ a note for the erasure of a scope that does not exist.
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What every package needs to work on one bot's Redis.
-
-    `ttl_s` is after how many seconds without activity a scope expires. `erased` is set when this
-    process has erased something, so that the embedded server rewrites its file.
-    """
+    """What every package needs to work on one bot's Redis."""
 
     client: RedisClient
     keys: Keys
     scripts: Scripts
-    ttl_s: int
+    ttl_s: int  # after so many seconds without activity a scope expires
+    # Set when this process has erased something, so that the embedded server rewrites its file.
     erased: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import structlog
 
-from memory.store.client import RedisClient
-from memory.store.store import Scripts
+from memory.store.store import script_names, source
 from memory.text.tokens import TokenCounter
 from tests.lab.simulator.audit_base import Violated
 from tests.lab.simulator.clock import Time, simulated
@@ -83,14 +82,7 @@ def simulator(
 
 def script_sources() -> dict[str, str]:
     """Return the texts of all scripts by their names."""
-    return cast(dict[str, str], Scripts(cast(RedisClient, _Texts()))._scripts)
-
-
-class _Texts:
-    """Replaces a client, and returns the texts of scripts unchanged."""
-
-    def script(self, source: str) -> str:
-        return source
+    return {name: source(name) for name in script_names()}
 
 
 @contextmanager
