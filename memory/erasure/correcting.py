@@ -164,11 +164,7 @@ class Correcting:
     async def _drop_summaries(
         self, conversation: Scope, seqs: Collection[int], gone: Collection[str]
     ) -> None:
-        """Erase the summaries of these messages that contain a word of `gone`.
-
-        An open turn of the conversation begins again in any case, because it may have read the old
-        wording.
-        """
+        """Erase the summaries with a word of `gone`; an open turn begins again in any case."""
 
         async def decide(here: ScopeMemory) -> Revision:
             records = [

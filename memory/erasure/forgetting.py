@@ -1,8 +1,7 @@
 """Erases with all that was learned from it: a conversation, messages, a person's share of a group.
 
 Messages go first, so that nothing can be learned from them any more. Then everything goes that
-rests on them. That is decided again if something was learned in between, so erased text does not
-come back. Every erasure can be repeated safely.
+rests on them. Every erasure can be repeated safely.
 
 What a person has edited, or wants answered again, is replaced in two steps: the messages of the
 conversation change together with the waiting entry that asks for it. Then the facts about the
@@ -55,9 +54,8 @@ class Forgetting:
     ) -> Receipt:
         """Erase a conversation and, in private chats, the facts that rest on it alone.
 
-        It is erased at once, without its lease. Messages up to the confirming update go; a turn in
-        flight is refused at its next step, because the epoch grows. A repeat returns the same
-        receipt. `as_admin` lets any administrator of the group confirm. Raise `NotConfirmed`.
+        Messages up to the confirming update go at once, without the lease. A repeat returns the
+        same receipt. `as_admin` lets any administrator of the group confirm. Raise `NotConfirmed`.
         """
         request = {
             "nonce": nonce,
@@ -249,13 +247,17 @@ class Forgetting:
         """Carry out what `decide` returns; an erased state is learned again from the rest."""
         decided = Revision()
 
-        async def with_state(scope_memory: ScopeMemory) -> Revision:
+        async def with_state(here: ScopeMemory) -> Revision:
             nonlocal decided
-            made = decide(scope_memory)
-            decided = await self._with_state(
-                scope_memory, await made if isawaitable(made) else made
-            )
-            return replace(decided, receipt_id=receipt_id)
+            made = decide(here)
+            decided = replace(await made if isawaitable(made) else made, receipt_id=receipt_id)
+            if State.PREFIX in decided.removed:
+                meta = self._keys.scope(scope).meta
+                newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
+                await self.learn_soon(scope)
+                mark = Watermark(STATE_LEARNER, max(0, newest - self._tail))
+                decided = replace(decided, fields=[*decided.fields, mark])
+            return decided
 
         receipt = await self._scopes.update(scope, with_state)
         if State.PREFIX in decided.removed:  # a round may have taken the first note too early
@@ -265,16 +267,6 @@ class Forgetting:
     async def learn_soon(self, conversation: Scope) -> None:
         """Note that there is something to learn; any process takes it up."""
         await self._client.call("ZADD", self._keys.learning, time(), conversation.tag)
-
-    async def _with_state(self, scope_memory: ScopeMemory, revision: Revision) -> Revision:
-        """Schedule learning of an erased state from the newest messages that remain."""
-        if State.PREFIX not in revision.removed:
-            return revision
-        meta = self._keys.scope(scope_memory.scope).meta
-        newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
-        await self.learn_soon(scope_memory.scope)
-        mark = Watermark(STATE_LEARNER, max(0, newest - self._tail))
-        return replace(revision, fields=[*revision.fields, mark])
 
     async def _sent_by(self, group: Scope, person: int, until: float) -> set[int]:
         """Return the sequences of a person's messages in a group and of their answers.
@@ -316,10 +308,7 @@ def _is_state_from_before(here: ScopeMemory, first: int) -> bool:
 def _watermarks_before(
     scope_memory: ScopeMemory, first: int, of: Scope | None = None
 ) -> list[Watermark]:
-    """Return the watermarks that must move back so that a message is learned again.
-
-    In a person's scope these are the watermarks `of` one conversation.
-    """
+    """Return the watermarks that move back so that a message is learned again."""
     return [
         Watermark(each.learner, first - 1)
         for each in scope_memory.all(Watermark)
@@ -341,20 +330,14 @@ class MemorySwitch:
         await self._store.run("turn_off", conversation, {"ttl_s": self._store.ttl_s})
 
     async def turn_on(self, conversation: Scope) -> int:
-        """Remember again, and erase what was said meanwhile; return the number of these messages.
-
-        If there were any, an open turn starts again.
-        """
+        """Remember again; erase and count what was said meanwhile. An open turn starts again."""
         erased = int(await self._store.run("turn_on", conversation, {"ttl_s": self._store.ttl_s}))
         if erased:
             await self._store.tell_erased(conversation)
         return erased
 
     async def toggle_quiet(self, conversation: Scope, update_id: int) -> bool:
-        """Show no marks where something is learned, or show them again; return whether it is quiet.
-
-        A repeat for the same update changes nothing.
-        """
+        """Hide or show marks of what is learned; return whether it is quiet. Safe to repeat."""
         meta = self._store.keys.scope(conversation).meta
         stored = await self._store.client.call("HGET", meta, "quiet")
         by, _, was_quiet = (stored or b"").decode().partition("|")

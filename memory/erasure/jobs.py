@@ -203,11 +203,7 @@ class Jobs:
         return Receipt.of(counts)
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
-        """Erase a person's share of a group.
-
-        First their waiting messages and the turn in flight, so that nothing of them can still reach
-        the log. Then their messages with all that rests on them.
-        """
+        """Erase a person's share of a group: first what waits, so that nothing reaches the log."""
         request = {
             "receipt": f"{job.id}:waiting",
             "person": str(job.target),

@@ -99,10 +99,8 @@ class DeadLetters:
         return letters
 
     async def retry(self, conversation: Scope, id_: str) -> bool:
-        """Put the messages back into the mailbox and wake the conversation up; false if it is gone.
-
-        The index of conversations is written first, so that the sweep finds them after a crash.
-        """
+        """Put the messages back into the mailbox and wake the chat up; false if it is gone."""
+        # First, so that the sweep finds them after a crash.
         await self._store.client.pipeline([self._store.indexing(conversation)])
         request = {"letter": id_, "ttl_s": self._store.ttl_s}
         was_there = bool(await self._store.run("take_letter", conversation, request))

@@ -133,10 +133,7 @@ class Mailbox:
                 return bool(outcome != b"answered")
 
     async def drop(self, conversation: Scope, is_meant: Callable[[Entry], bool]) -> None:
-        """Erase the entries that are meant, and the open turn that has taken one of them.
-
-        A worker that runs that turn ends it at once.
-        """
+        """Erase the entries that are meant, and end the open turn that has taken one of them."""
         conversation = await self.resolve(conversation)
         request = {"signals": self._store.keys.signals}
         for entry in await self._waiting(conversation):

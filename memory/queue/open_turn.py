@@ -59,10 +59,7 @@ class Superseded(LeaseLost):
 
 
 class QuestionErased(LeaseLost):
-    """Raised when a step was refused because the question of the turn was erased.
-
-    No worker goes on with the turn, so a former reply that we have replaced must go too.
-    """
+    """Raised when a step was refused because the question was erased: a former reply goes, too."""
 
 
 class Interrupted(Exception):
@@ -237,10 +234,7 @@ def check(answer: bytes, lease: Lease) -> None:
 
 
 def begun_turn(conversation: Scope, answer: Sequence[Reply], asked_at: float) -> OpenTurn | NoTurn:
-    """Read the answer of `begin` in the scripts `acquire` and `commit`.
-
-    They extend the lease, for which they were asked at a time of the event loop.
-    """
+    """Read the answer of `begin`; `asked_at` (event loop) is when its call was sent."""
     head = orjson.loads(answer[0])
     if head["outcome"] != "turn":
         return NoTurn(head["outcome"], head.get("wake_up", ""), head.get("wait_ms", 0))

@@ -171,10 +171,7 @@ class TurnStore:
         check(await self._store.run("sending", turn.lease.conversation, request), turn.lease)
 
     async def park(self, lease: Lease, pause_ms: int) -> None:
-        """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`.
-
-        A wake-up without a parked turn does no harm.
-        """
+        """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`."""
         request = {**lease.named, "pause_ms": pause_ms}
         check(await self._give_back(lease, pause_ms, "park", request), lease)
 

@@ -107,10 +107,7 @@ def request_of(scope_memory: ScopeMemory, write: Write, contents: list[Arg]) -> 
 
 
 def take_over(scope_memory: ScopeMemory, write: Write, answer: bytes) -> bool:
-    """Read the answer to a write, and add to the scope memory what was written.
-
-    Return whether it has all that is stored now. Raise `NotWritten`.
-    """
+    """Add what was written; return whether this is all that is stored. Raise `NotWritten`."""
     read = orjson.loads(answer)
     if read["outcome"] != "written":
         raise NotWritten(read["outcome"])
@@ -214,10 +211,7 @@ def senders_of(scope_memory: ScopeMemory, fact: Fact) -> set[int]:
 
 
 def former_wordings(scope_memory: ScopeMemory, fact: Fact) -> list[tuple[str, float]]:
-    """Return what a fact said before, and what it replaced, oldest first.
-
-    Each text comes with the time of its end, in Unix seconds.
-    """
+    """Return what a fact said before or replaced, oldest first, each with the time of its end."""
     facts = facts_behind(scope_memory, fact)
     former = [(each.text, each.ended_at) for each in facts[1:]]
     former += [(each.text, each.replaced_at) for one in facts for each in one.replaced]

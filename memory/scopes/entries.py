@@ -220,10 +220,7 @@ class Hidden(ScopeEntry):
 
 
 def written(entry: ScopeEntry) -> tuple[str, bytes]:
-    """Return kind and JSON as stored, without defaults: a default must not change later.
-
-    The id of a record is not in the JSON but in the stream.
-    """
+    """Return kind and JSON as stored, without id and defaults: a default must not change later."""
     values = ((each, getattr(entry, each.name)) for each in fields(entry))  # type: ignore[arg-type]
     content = {
         each.name: value for each, value in values if each.name != "id" and value != each.default

@@ -89,10 +89,7 @@ class ChatHistory:
 
     @classmethod
     async def read(cls, parts: HistoryParts, conversation: Scope) -> "ChatHistory":
-        """Read all of a conversation, outside of any turn.
-
-        If the group has moved to a new id, read the history under its old id.
-        """
+        """Read all of a conversation outside of any turn, of a moved group under its old id."""
         store = parts.scopes.store
         meta = store.keys.scope(conversation).meta
         moved_from = await store.client.call("HGET", meta, "moved_from")
@@ -128,10 +125,7 @@ class ChatHistory:
         return bool(await store.client.call("HEXISTS", meta, "off_at"))
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
-        """Return the messages that the selector takes from the newest ones of the current session.
-
-        Messages that the model's server refused, or that were taken out of recall, are left out.
-        """
+        """Return what the selector takes of the session, without refused and hidden messages."""
         messages = self._stream.messages
         first = bisect_right(messages, self._stream.session, key=lambda message: message.seq)
         tail = messages[max(first, len(messages) - self._parts.tail) :]

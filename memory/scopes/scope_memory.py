@@ -206,10 +206,7 @@ class ScopeMemory(EmbeddedStream):
     def take_over(
         self, revision: int, stored: StreamDelta, fields: Mapping[str, str] | None = None
     ) -> bool:
-        """Add what this process has stored as this revision; `fields` has "" for removed fields.
-
-        Return false if others have changed something, too: then only a read brings all of it.
-        """
+        """Add what this process has stored; return false if others have changed something, too."""
         if revision == self.revision + 1 and self.is_whole and self.joins(stored):
             self.revision = revision
             values = {**self.fields, **(fields or {})}

@@ -128,10 +128,7 @@ class Scopes:
         return held.cursor if held else Cursor()
 
     def keep(self, scope_memory: ScopeMemory) -> None:
-        """Put a scope into the cache, as the most recently used.
-
-        The newest one stays even if it is too large.
-        """
+        """Put a scope into the cache as the most recently used; the newest one always stays."""
         scope_memory.messages.max_bytes = self.conversation_bytes
         scope, nbytes = scope_memory.scope, scope_memory.nbytes
         self.drop(scope)

@@ -45,10 +45,7 @@ class MessageWindowMessageSelector:
 
 @dataclass(frozen=True, slots=True)
 class TokenWindowMessageSelector:
-    """Shows the newest whole exchanges that fit in `max_tokens`.
-
-    It stops at the first exchange that does not fit, so there is never a gap.
-    """
+    """Shows the newest whole exchanges that fit in `max_tokens`, without a gap."""
 
     max_tokens: int
     overhead_per_message: int = MESSAGE_OVERHEAD

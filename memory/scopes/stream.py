@@ -150,10 +150,7 @@ _FRESH = 10
 
 
 class MessageStream(EmbeddedStream):
-    """The newest messages without a gap, oldest first; row n of the index is message n.
-
-    If all of it takes more than `max_bytes`, the oldest messages are left out.
-    """
+    """The newest messages without a gap, at most `max_bytes`; row n of the index is message n."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,5 @@
 """The client of Redis or Valkey; no other package of the product uses the SDK.
 
-It sends commands, pipelines and Lua scripts over a bounded number of connections, to one server or
-to a Cluster, and raises a `StoreError` if something fails. It knows no keys and keeps no data.
-
 If a connection breaks, the client connects again and sends once more what was on its way. So every
 command must tolerate a repeat, and a command that ended in `StoreUnavailable` may have run.
 """
@@ -42,14 +39,14 @@ class RedisClient:
 
     At most `max_connections` calls run at once, and further calls wait. Pipelines that wait for
     one server share a round trip. A blocking command (`XREADGROUP … BLOCK`) holds one connection
-    and may block for at most `MAX_BLOCK_MS`. `round_trips` counts a pipeline once.
+    and may block for at most `MAX_BLOCK_MS`.
     """
 
     ahead_s = 0.0
 
     def __init__(self, redis: Redis | RedisCluster, max_connections: int) -> None:
-        redis.set_response_callback("INFO", _as_sent)
-        self.round_trips = 0
+        redis.set_response_callback("INFO", lambda response, **_: response)
+        self.round_trips = 0  # a pipeline counts once
         self.max_connections = max_connections
         self._redis = redis
         self._free = asyncio.Semaphore(max_connections)
@@ -103,19 +100,20 @@ class RedisClient:
         """Run a write; return whether it took place and so many replicas have it in time.
 
         Then they also have all earlier writes in its slot. A write that does not take place must
-        reply None. One that does must change something, because Redis does not send an unchanged
-        value to replicas, and there would be nothing to wait for. Raise a `StoreError` as `call`.
+        reply None. One that does must change something, because Redis sends no unchanged value to
+        replicas. Raise a `StoreError`.
         """
         asked = (write, ("WAIT", replicas, within_ms))
         async with self._exchange("WAIT"):
             # On one connection, because WAIT looks at the writes of its own connection.
             if isinstance(self._redis, RedisCluster):
-                written, acknowledged = await on_one_node(self._redis, str(write[1]), asked)
+                replies = await on_one_node(self._redis, str(write[1]), asked)
             else:
-                written, acknowledged = await self._replies(asked)
-            for reply in (written, acknowledged):
+                replies = await self._replies(asked)
+            for reply in replies:
                 if isinstance(reply, Exception):
                     raise reply
+        written, acknowledged = replies
         return written is not None and bool(acknowledged >= replicas)
 
     async def messages(self, channel: str) -> AsyncIterator[bytes]:
@@ -129,10 +127,7 @@ class RedisClient:
                     yield message
 
     async def keys_like(self, pattern: str) -> AsyncIterator[str]:
-        """Yield the keys that match a glob pattern, of all nodes; raise a `StoreError`.
-
-        The server walks through all of its keys. A key may come twice.
-        """
+        """Yield the keys of all nodes that match a pattern, some twice; raise a `StoreError`."""
         with translated_errors("SCAN", CALL_TIMEOUT_S):
             # Most keys come without a round trip, so `_connection` would count too many.
             found = aiter(self._redis.scan_iter(match=pattern, count=_SCAN_COUNT))
@@ -183,8 +178,8 @@ class RedisClient:
     async def _send(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
         """Return the replies up to the first script that the server does not know.
 
-        A server forgets its scripts when it restarts. The caller then sends all of the rest again,
-        not only the script, because commands must run in their order.
+        A server forgets its scripts when it restarts. Then all of the rest is sent again, because
+        commands must run in their order.
         """
         batch = commands[:1] if self.is_cluster else commands
         replies = await self._exchanged([self._wire_form(command) for command in batch])
@@ -267,10 +262,6 @@ class RedisClient:
                 yield
 
 
-def _as_sent(response: bytes, **_options: object) -> bytes:
-    return response
-
-
 @contextmanager
 def _cancellation_kept() -> Iterator[None]:
     """Raise a cancellation that the SDK lost: `wait_for` may lose one before Python 3.12."""
@@ -293,10 +284,7 @@ URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "us
 
 
 def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | RedisCluster:
-    """Return a client that connects when it is first used.
-
-    Raise `StoreRefused` if the address cannot be read.
-    """
+    """Return a client that connects when first used; raise `StoreRefused` for a bad address."""
     scheme, _, rest = url.partition("://")
     try:
         given = parse_url(f"{scheme.removesuffix('+cluster')}://{rest}")

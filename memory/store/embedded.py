@@ -163,11 +163,8 @@ def ask(path: str, line: bytes) -> bytes:
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """Return what a child runs on Linux before it becomes a server: it will end with this process.
-
-    Other systems have nothing like it. There the next start ends a server that was left running.
-    """
-    if sys.platform != "linux":
+    """Return what a child runs on Linux before it becomes a server: it ends with this process."""
+    if sys.platform != "linux":  # there the next start ends a server that was left running
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 

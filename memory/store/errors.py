@@ -39,10 +39,7 @@ class StoreError(MemoryFailure):
 
 
 class StoreUnavailable(StoreError):
-    """Raised when no answer came, or the server cannot work now; the same call may work later.
-
-    The command may have run.
-    """
+    """Raised when no answer came, or the server cannot work now; the command may have run."""
 
 
 class StoreFull(StoreError):

@@ -71,10 +71,7 @@ class Scope:
 
     @classmethod
     def of_keys(cls, context_keys: Mapping[str, object]) -> "Scope":
-        """Return the conversation of context keys, whose order does not matter.
-
-        Raise `ValueError` without keys.
-        """
+        """Return the conversation of context keys in any order; raise `ValueError` without keys."""
         if not context_keys:
             raise ValueError("context keys must not be empty: they would name every chat at once")
         if set(context_keys) <= {"chat_id", "topic_id"} and "chat_id" in context_keys:

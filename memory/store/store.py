@@ -131,10 +131,7 @@ class Store:
 
 
 class NamedLease:
-    """A lease on a key, so that one process at a time does something.
-
-    It has to be extended well before `ttl_ms` is over; the lease of a dead process expires.
-    """
+    """A lease on a key, for one process at a time; extend it well before `ttl_ms` is over."""
 
     def __init__(self, scripts: Scripts, key: str, ttl_ms: int) -> None:
         self._scripts = scripts
@@ -173,10 +170,7 @@ async def take_layout(client: RedisClient, keys: Keys) -> None:
 
 
 async def check_layout(client: RedisClient, keys: Keys) -> bool:
-    """Return whether the store is empty, false if it has our layout.
-
-    Raise `OtherLayout` or `StoreError`.
-    """
+    """Return whether the store is empty, false if it has our layout; raise `OtherLayout`."""
     stored = int(await client.call("GET", keys.layout) or 0)
     if stored > LAYOUT:
         raise OtherLayout(
@@ -202,10 +196,7 @@ async def count_scopes(client: RedisClient, keys: Keys) -> int:
 async def pages_of_scopes(
     client: RedisClient, keys: Keys, shared: Sequence[Scope]
 ) -> AsyncIterator[Sequence[Scope]]:
-    """Give all scopes that the indexes name, in pages, then the `shared` ones.
-
-    A scope may be given twice.
-    """
+    """Give all scopes of the indexes in pages, some twice, then the `shared` ones."""
     cursors = dict.fromkeys((*keys.conversations, *keys.scopes), 0)
     while cursors:
         asked = [("ZSCAN", index, cursor, "COUNT", _PAGE) for index, cursor in cursors.items()]

@@ -47,10 +47,7 @@ class WorkItems:
     async def list_open(
         self, conversation: Scope, person: int = 0, *, is_open: bool = True
     ) -> list[WorkItem]:
-        """Return the open items of a conversation, of one person or of all, the next first.
-
-        If not `is_open`, they are those that wait for an answer instead.
-        """
+        """Return the items that are open, or else wait for an answer, the next ones first."""
         stored = await self._store.client.call("HGETALL", self._key(conversation))
         items = (WorkItem.of_stored(id_.decode(), value) for id_, value in stored.items())
         meant = (e for e in items if e.is_open == is_open and self._is_meant(e, person))
@@ -145,10 +142,7 @@ class WorkItems:
             raise LeaseLost(taken.conversation.tag)
 
     async def postpone(self, taken: TakenWork, pause_s: float, sends: int = 0) -> None:
-        """Let an item wait for `pause_s`; raise `LeaseLost`.
-
-        `sends` is the new count of requests, 0 if none of this delivery counts.
-        """
+        """Let an item wait for `pause_s`; `sends` is as in `hold`; raise `LeaseLost`."""
         await self.hold(taken, pause_s, sends)
         look = self._look(taken.conversation, taken.item.id, self.now() + pause_s)
         await self._store.client.pipeline([look])
