@@ -6,10 +6,8 @@ from typing import Literal
 Role = Literal["user", "assistant"]
 ImageDetail = Literal["auto", "low", "high"]
 CLAIM = "k"
-"""Begins a code in `Message.used`: the answer says that it has saved something, and no tool did.
-
-The language of the person follows it.
-"""
+"""In `Message.used`, before the person's language: the answer claims to have saved something, and
+no tool did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,7 @@ class Message:
     used: str = ""  # memories in the prompt of an answer: `CallContext.used` and `CLAIM`, by blanks
     photo: str = ""  # the picture that the text describes
     album: str = ""  # the album that it was sent in
-    edited_at: tuple[
-        int, ...
-    ] = ()  # when each message was edited last, 0 for never; () if none was
+    edited_at: tuple[int, ...] = ()  # when each was edited last, 0 for never; () if none was
 
     @property
     def is_task(self) -> bool:

@@ -256,10 +256,7 @@ async def count_all(client: RedisClient, keys: Keys) -> BotStats:
 async def busiest_conversations(
     client: RedisClient, keys: Keys, count: int
 ) -> list[tuple[int, float, Scope]]:
-    """Return those with most messages among the conversations that were active last.
-
-    Each with the number of its messages and the time when it was active last.
-    """
+    """Return messages, last activity and scope of those with most messages among the latest."""
     replies = await client.pipeline(
         [("ZREVRANGE", index, 0, _COMPARED - 1, "WITHSCORES") for index in keys.conversations]
     )

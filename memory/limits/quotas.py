@@ -101,10 +101,7 @@ class Quotas:
 
 
 class Members:
-    """Whom operators have let in or refused, as this process has read it; ids below 0 are groups.
-
-    The ids are read again when their version has changed.
-    """
+    """Whom operators have let in or refused, as this process has read it; ids below 0: groups."""
 
     def __init__(self, store: Store) -> None:
         self.admitted: frozenset[int] = frozenset()

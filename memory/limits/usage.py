@@ -159,10 +159,7 @@ class UsageStore:
         return any(call.id == held.id for held in self._held.get(call.conversation, ()))
 
     def release(self, *conversations: str) -> list[BilledCall]:
-        """Return the calls that are held for these conversations, else for all.
-
-        The caller must count them.
-        """
+        """Return what is held for these conversations, else all; the caller must count it."""
         names = conversations or tuple(self._held)
         return [call for name in names for call in self._held.pop(name, [])]
 

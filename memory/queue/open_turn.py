@@ -218,19 +218,12 @@ class Closing:
 
 def check(answer: bytes, lease: Lease) -> None:
     """Return if a step was carried out; raise an error of this file, or `LeaseLost`."""
-    match answer:
-        case b"ok":
-            return
-        case b"again":
-            raise Interrupted("again")
-        case b"stopped":
-            raise Interrupted("stopped")
-        case b"superseded":
-            raise Superseded(lease.conversation.tag)
-        case b"erased":
-            raise QuestionErased(lease.conversation.tag)
-        case _:
-            raise LeaseLost(lease.conversation.tag)
+    if answer == b"ok":
+        return
+    if answer in (b"again", b"stopped"):
+        raise Interrupted("again" if answer == b"again" else "stopped")
+    refusals = {b"superseded": Superseded, b"erased": QuestionErased}
+    raise refusals.get(answer, LeaseLost)(lease.conversation.tag)
 
 
 def begun_turn(conversation: Scope, answer: Sequence[Reply], asked_at: float) -> OpenTurn | NoTurn:

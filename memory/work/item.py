@@ -21,8 +21,9 @@ _MINUTES = 1 << 20
 _CLOCKS_DIFFER_MINUTES = 60
 BEGUN = 99
 """The requests of a task that is not due again and whose turn has begun."""
-_FIRST_KIND = "reminder"
-"""Items of the first release have no kind: they are reminders."""
+_BODY = ("text", "at", "rule", "zone", "chat_id", "topic_id", "message_id", "language", "kind")
+_BODY_OF_TASK = ("is_task", "is_first_party", "name")
+"""What is stored as JSON that scripts do not read, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class WorkItem:
 
     person: int
     text: str
-    kind: str = _FIRST_KIND  # the `Work` of a feature that knows what is to be done
+    # The `Work` of a feature that knows what is to be done. Items of the first release have none.
+    kind: str = "reminder"
     at: str = ""  # a local time ...
     rule: str = ""  # ... or a cron rule
     zone: str = ""  # an IANA name; "" while it is not known
@@ -90,37 +92,17 @@ class WorkItem:
     @property
     def body(self) -> str:
         """The stored form of what scripts do not read."""
-        when = (self.text, self.at, self.rule, self.zone)
-        where = (self.chat_id, self.topic_id, self.message_id, self.language)
         is_plain = self.is_first_party and not self.is_task
-        task = () if is_plain else (self.is_task, self.is_first_party, self.name)
-        return orjson.dumps([*when, *where, self.kind, *task]).decode()
+        names = (*_BODY, *(() if is_plain else _BODY_OF_TASK))
+        return orjson.dumps([getattr(self, name) for name in names]).decode()
 
     @classmethod
     def of_stored(cls, id_: str, stored: bytes) -> Self:
         """Read the value of a field, which `memory/store/lua/shared/scope.lua` describes."""
         person, _, due, sends, _, _, body = stored.split(b"|", 6)
-        text, at, rule, zone, chat_id, topic_id, message_id, language, *rest = orjson.loads(body)
-        kind, *task = rest or [_FIRST_KIND]
-        is_task, is_first_party, name = task or (False, True, "")
-        return cls(
-            person=int(person),
-            text=text,
-            kind=kind,
-            at=at,
-            rule=rule,
-            zone=zone,
-            due=int(due) / 1000,
-            chat_id=chat_id,
-            topic_id=topic_id,
-            message_id=message_id,
-            language=language,
-            id=id_,
-            sends=int(sends),
-            is_task=is_task,
-            is_first_party=is_first_party,
-            name=name,
-        )
+        # An item of the first release has no kind, and few have the fields of a task.
+        read = dict(zip((*_BODY, *_BODY_OF_TASK), orjson.loads(body), strict=False))
+        return cls(person=int(person), due=int(due) / 1000, id=id_, sends=int(sends), **read)
 
 
 def due_task(turn_id: int, now: float) -> tuple[str, float]:
