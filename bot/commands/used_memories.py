@@ -22,10 +22,10 @@ from memory.erasure.correcting import present_fact
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.changes import senders_of
 from memory.scopes.entries import Fact, Synopsis
 from memory.scopes.fact_lists import place_of, shown
 from memory.scopes.history import ChatHistory, HistoryParts
-from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 

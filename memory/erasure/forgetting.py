@@ -125,12 +125,16 @@ class Forgetting:
         meta = self._keys.scope(conversation).meta
         senders = sorted({each.sender_id for each in messages})
         cuts = [f"cut:{sender}" for sender in senders]
-        until = [f"forgotten_until:{sender}" for sender in senders]
+        # The turns of tasks repeat what was said before: they go up to when the erasure began.
+        kinds = ("forgotten_until", "forgotten_tasks")
+        until = [f"{kind}:{sender}" for kind in kinds for sender in senders]
         found = await self._client.call("HMGET", meta, *until, "cut_update", "cut_at", *cuts)
-        forgotten = {sender: float(at or 0) for sender, at in zip(senders, found, strict=False)}
-        if any(each.sent_at <= forgotten[each.sender_id] for each in messages):
-            return None
-        return ",".join(each.decode() for each in found[len(senders) :] if each)
+        forgotten = {name: float(at or 0) for name, at in zip(until, found, strict=False)}
+        for each in messages:
+            for kind in kinds if each.is_task else kinds[:1]:
+                if each.sent_at <= forgotten[f"{kind}:{each.sender_id}"]:
+                    return None
+        return ",".join(each.decode() for each in found[len(until) :] if each)
 
     async def erase_messages(
         self, conversation: Scope, seqs: Collection[int], receipt_id: str

@@ -20,8 +20,7 @@ from bot.runtime.process import memory_options, open_store, redis_address
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
 from memory.store.keys import Keys, Scope
-from memory.store.layout import take_layout
-from memory.store.store import Scripts, Store
+from memory.store.store import Scripts, Store, take_layout
 
 _SENTENCES: dict[Outcome, str] = {
     "restored": "restored",

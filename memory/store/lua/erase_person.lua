@@ -33,7 +33,9 @@ for _, album in ipairs(redis.call('ZRANGE', ALBUMS, 0, -1)) do
 end
 redis.call('HDEL', META, 'met:' .. request.person)
 cut_person(request.person, request.last_update)
--- What they said here until then goes next. So nobody may have it answered again from now on.
+-- What they said here until then goes next, and all turns of their tasks until now. So nobody may have it answered
+-- again from now on.
+redis.call('HSET', META, 'forgotten_tasks:' .. request.person, string.format('%.3f', now_ms() / 1000))
 local forgotten = 'forgotten_until:' .. request.person
 if request['until'] > tonumber(redis.call('HGET', META, forgotten) or 0) then
   redis.call('HSET', META, forgotten, request['until'])

@@ -72,6 +72,20 @@ async def test_what_is_being_forgotten_is_not_asked_again(memory: Memory) -> Non
     assert await memory.forgetting.read_cuts(HERE, [before]) is not None
 
 
+async def test_a_task_that_began_while_its_person_is_being_forgotten_is_not_asked_again(
+    memory: Memory,
+) -> None:
+    """Its turn repeats what was said before, so the erasure takes it whenever it began."""
+    now = await memory.client.server_time()
+    request = {"receipt": "job:waiting", "person": str(ANN), "last_update": "7", "until": now - 9}
+    await memory.scripts["erase_person"](memory.keys.scope(GROUP), request)
+    began_before, later = (
+        Message(0, 0, "user", "Call Ida", at, ANN, message_ids=(-5,)) for at in (now - 3, now + 9)
+    )
+    assert await memory.forgetting.read_cuts(GROUP, [began_before]) is None
+    assert await memory.forgetting.read_cuts(GROUP, [later])
+
+
 async def test_an_exchange_of_which_a_message_was_erased_is_not_asked_again(
     memory: Memory, valkey: str
 ) -> None:
