@@ -1,7 +1,4 @@
-"""The composition root: builds every part once, starts it and stops it.
-
-Only this file and the files beside it know how the parts fit together.
-"""
+"""The composition root: builds every part once, starts it and stops it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -227,8 +224,7 @@ class App:
         chat, features, observe = services.chat, services.features, self._observe
         # The playground has settings of its own, which no file changes.
         env_file = "" if self._outside.observer else ".env"
-        use_prompt = assistant.use_system_prompt
-        reloading = Reloading(settings, memory, sentences, use_prompt, env_file)
+        reloading = Reloading(settings, memory, sentences, assistant.use_system_prompt, env_file)
         erasing = [hook for each in features for hook in each.erasing]
         deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
         commands = build_commands(services, deleting, [reloading.command])
@@ -271,8 +267,7 @@ class App:
         names = frozenset(each.name for each in commands.listed)
         file_commands = frozenset(each.name for each in commands.listed if each.takes_file)
         reader = UpdateReader(services.me(), names, serves, note_refused, file_commands)
-        max_waiting = settings.max_pending_conversations
-        backpressure = Backpressure(memory.client, memory.keys, max_waiting)
+        backpressure = Backpressure(memory.client, memory.keys, settings.max_pending_conversations)
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(
             buttons.press, commands.edits.take, memory.stopping, services.chat, acts

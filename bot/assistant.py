@@ -31,12 +31,11 @@ from bot.telegram.updates import IncomingMessage
 from bot.turn.agent_step import AgentStep, AgreedRun, RunTools, ToolButtons
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
 from bot.turn.deliver import Deliverer
-from bot.turn.give_up import GiveUp
 from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
-from bot.turn.turn import TurnRunner
+from bot.turn.turn import GiveUp, TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
 from memory.behaviors.behavior import (
@@ -96,10 +95,9 @@ def behaviors_of(
         "synopses": Synopses(scopes, tokens, model, zone, settings.recall_narrative),
     }
     behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
-    reaches = reaches_of(settings.behaviors)
     check_behavior_names(settings.behaviors)
     knowledge_base = state.model if "state" in settings.learn else None
-    for path, reach in reaches.items():
+    for path, reach in reaches_of(settings.behaviors).items():
         behaviors.append(built_behavior(path, scopes, knowledge_base))
         if reach != EVERYWHERE:
             behaviors[-1].reach = reach
@@ -177,8 +175,8 @@ def _assistant_with(
     features: Sequence[Feature],
 ) -> Assistant:
     replaced, zone = replaced_by(features), settings.timezone
-    search = search_memory_tool(zone, tokens, behaviors.behaviors)
-    own = (current_time_tool(zone), CALCULATE, search)
+    search_memory = search_memory_tool(zone, tokens, behaviors.behaviors)
+    own = (current_time_tool(zone), CALCULATE, search_memory)
     more = [tool for feature in features for tool in feature.tools]
     max_output_tokens = settings.prompt_tokens // _OUTPUT_SHARE
     limits = ToolLimits(settings.max_calls_per_tool, settings.tool_timeout_s, max_output_tokens)

@@ -245,7 +245,7 @@ class Budget:
     async def allows(self, person: int, quotas: Quotas) -> bool:
         """Return whether models may be asked for a person now; raise `StoreError`.
 
-        Nothing is counted, and admins are exempt.
+        Nothing is counted, and operators are exempt.
         """
         if person in self.settings.admin_user_ids:
             return True

@@ -27,11 +27,10 @@ from bot.telegram.admission import Admission
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
-from bot.turn.answer import AnswerStep, FileFetcher
+from bot.turn.answer import AnswerStep, DraftOf, FileFetcher, TypingIndicator
 from bot.turn.notes import Finish, Note
 from bot.turn.observers import Watcher
 from bot.turn.outbox import Outbox
-from bot.turn.typing_indicator import DraftOf, TypingIndicator
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext

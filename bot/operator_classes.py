@@ -58,10 +58,6 @@ class UnusableClass(Exception):
     """Raised at the start if a class that the operator names cannot be used; the text says why."""
 
 
-class _WrongAction(TypeError):
-    """Raised if an operator's `next_action` returns something else than an action."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnSelector:
     """An operator's selector: it gets the messages that ours gets, and may return any of them.
@@ -268,14 +264,14 @@ def building(setting: str, name: str) -> Iterator[None]:
 
 
 def _action(returned: object) -> Action | FinishAction:
-    """Return an action as it is; raise `_WrongAction` for anything else."""
+    """Return an action as it is; raise `TypeError` for anything else."""
     match returned:
         case FinishAction(text=str()):
             return returned
         case Action(calls=tuple(calls), text=str()) if 1 <= len(calls) <= _MAX_CALLS:
             if all(map(_is_call, calls)):
                 return returned
-    raise _WrongAction
+    raise TypeError
 
 
 def _is_call(call: object) -> bool:

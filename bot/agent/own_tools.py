@@ -13,7 +13,7 @@ import simpleeval
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from bot.prompt.recalled import RecallPacker
+from bot.prompt.memory_context import RecallPacker
 from bot.prompt.sections import codes_of
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext

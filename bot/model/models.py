@@ -30,12 +30,10 @@ _OPENAI = "api.openai.com"
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a bot.
+    """The models of a bot."""
 
-    The last of `chats` describes pictures, if it can see: the memory model, if that is another one.
-    """
-
-    chats: Sequence[ChatModel]  # the first one answers people
+    # The first one answers people. The last one, which may be the memory model, describes pictures.
+    chats: Sequence[ChatModel]
     internal: InternalModel  # makes internal calls
     embedder: Embedder | None
     breaker: CircuitBreaker  # of the first model that answers; never open without a second one

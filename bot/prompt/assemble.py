@@ -15,8 +15,7 @@ from typing import TypeVar
 
 from bot.model.call import PromptMessage
 from bot.model.chat_model import NOT_SEEN
-from bot.prompt.memory_context import Offer, fit_memory_context
-from bot.prompt.recalled import RecallPacker
+from bot.prompt.memory_context import Offer, RecallPacker, fit_memory_context
 from bot.prompt.sections import (
     alternating,
     codes_of,
@@ -30,7 +29,7 @@ from bot.prompt.sections import (
 )
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
-from memory.message import Message, Picture
+from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.message_search import SearchResult
 from memory.search.words import words_of
@@ -195,8 +194,13 @@ class PromptAssembler:
         memory, used = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
         memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
 
+        talk = alternating(window)
+        # A message without an answer is joined to the last one.
+        unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
+        content = "\n\n".join(part for part in (memory, unanswered, text) if part)
+        last = PromptMessage("user", content, pictures=pictures)
         return Prompt(
-            (self._system, *_talk(window, memory, text, pictures), *steps),
+            (self._system, *talk, last, *steps),
             PromptTokens(
                 system=self._system_tokens,
                 tools=self._tools_tokens,
@@ -299,16 +303,6 @@ def recall_tokens(room: int, *, is_idle: bool = False) -> int:
 def _cost(messages: Sequence[Message]) -> int:
     """Count messages of the window; two joined messages never cost more than two separate ones."""
     return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
-
-
-def _talk(
-    window: Sequence[Message], memory: str, text: str, pictures: tuple[Picture, ...]
-) -> list[PromptMessage]:
-    """Return the window and the last user message, which an unanswered message is joined to."""
-    talk = alternating(window)
-    unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
-    content = "\n\n".join(part for part in (memory, unanswered, text) if part)
-    return [*talk, PromptMessage("user", content, pictures=pictures)]
 
 
 async def beside_others(step: Callable[[AgentContext], T], context: AgentContext) -> T:

@@ -1,15 +1,15 @@
 """Learning after replies, in the background and bounded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 import structlog
 
 from bot.costs import billed_to
 from bot.model.model_errors import reason_of
-from bot.turn.observers import LearningBegan, LearningEnded, Observer
+from bot.turn.observers import LearningBegan, LearningEnded, Observer, observed
 from memory.learning.learner import LearningRound
 from memory.learning.progress import LearnerBusy
 from memory.limits.usage import NO_PERSON
@@ -87,7 +87,9 @@ class BackgroundLearner:
         payer = conversation.chat_id if conversation.is_private else NO_PERSON
         try:
             async with self._slots:
-                with billed_to(conversation, payer), self._observed(conversation):
+                began = LearningBegan(conversation)
+                learning = observed(self._observe, began, LearningEnded, "learned")
+                with billed_to(conversation, payer), learning:
                     progress = await self._learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(progress))
             await self._do_after(conversation)
@@ -111,19 +113,6 @@ class BackgroundLearner:
                     await self._is_stopping.wait()
             if self._is_stopping.is_set() or conversation in self._again:
                 break
-
-    @contextmanager
-    def _observed(self, conversation: Scope) -> Iterator[None]:
-        """Tell observers that learning begins, and how it ended."""
-        self._observe(LearningBegan(conversation))
-        outcome = "learned"
-        try:
-            yield
-        except BaseException as error:
-            outcome = type(error).__name__
-            raise
-        finally:
-            self._observe(LearningEnded(outcome))
 
 
 def _report_postponed(conversation: Scope, error: Exception) -> None:

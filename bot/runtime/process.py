@@ -41,8 +41,7 @@ _FRAMES = 3
 class LoopWatchdog:
     """Watches the loop in which `run` is awaited; logs a warning each time it was blocked."""
 
-    def __init__(self, max_blocked_s: float = MAX_BLOCKED_S) -> None:
-        self._max_blocked_s = max_blocked_s
+    def __init__(self) -> None:
         self._beat_at = 0.0
         self._stopped = threading.Event()
         self._frames = ""
@@ -56,13 +55,13 @@ class LoopWatchdog:
         watching.start()
         try:
             while True:
-                await asyncio.sleep(self._max_blocked_s / 2)
+                await asyncio.sleep(MAX_BLOCKED_S / 2)
                 now, worked_s = time.monotonic(), time.thread_time()
-                blocked_ms = round((now - self._beat_at - self._max_blocked_s / 2) * 1000)
+                blocked_ms = round((now - self._beat_at - MAX_BLOCKED_S / 2) * 1000)
                 cpu_ms = round((worked_s - worked_before_s) * 1000)
                 self._beat_at, worked_before_s = now, worked_s
                 frames, self._frames = self._frames or "unknown", ""
-                if blocked_ms > self._max_blocked_s * 1000:
+                if blocked_ms > MAX_BLOCKED_S * 1000:
                     # Much less CPU time than time: the machine is busy, our code is not slow.
                     log.warning("event loop blocked", ms=blocked_ms, cpu_ms=cpu_ms, frames=frames)
         finally:
@@ -71,8 +70,8 @@ class LoopWatchdog:
 
     def _watch(self, thread: int) -> None:
         """Note what the loop runs while its beat is late; runs in a thread of its own."""
-        while not self._stopped.wait(self._max_blocked_s / 2):
-            if not self._frames and time.monotonic() - self._beat_at > self._max_blocked_s:
+        while not self._stopped.wait(MAX_BLOCKED_S / 2):
+            if not self._frames and time.monotonic() - self._beat_at > MAX_BLOCKED_S:
                 self._frames = _names(sys._current_frames().get(thread))  # noqa: SLF001 - documented
 
 
@@ -124,14 +123,13 @@ _SECONDS_A_DAY = 86_400
 class Duty:
     """The work of a process: take updates in and serve pages, run turns and learn, or both."""
 
-    name: str
     takes_in: bool = True
     works: bool = True
 
 
-EVERYTHING = Duty("everything")
-WEB = Duty("web", works=False)
-WORKER = Duty("worker", takes_in=False)
+EVERYTHING = Duty()
+WEB = Duty(works=False)
+WORKER = Duty(takes_in=False)
 
 
 def tune_interpreter() -> None:

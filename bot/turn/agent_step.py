@@ -24,12 +24,12 @@ from bot.reply.parts import Part, with_buttons
 from bot.reply.render import render
 from bot.reply.split import said_with, with_attached, with_line
 from bot.telegram.updates import MEDIA, ButtonPress
+from bot.turn.answer import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.notes import QUESTION_ALONE, Finish, Note
 from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
-from bot.turn.typing_indicator import TypingIndicator
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolQuestion, ToolResult, digest
 from memory.behaviors.trust import is_answer_untrusted
@@ -37,7 +37,7 @@ from memory.behaviors.user_facts import question_for
 from memory.erasure.questions import NotConfirmed, Question, Questions
 from memory.memory import Memory
 from memory.scopes.history import ChatHistory
-from memory.scopes.writes import ForgetRecord, Remember, StillTrue, ToolWrite, to_json
+from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, to_json
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -66,13 +66,12 @@ def with_question(
     return sentences.ask(language, parts, Question("tool", asker, about), _YES, _NO)
 
 
+@dataclass(frozen=True, slots=True)
 class ToolButtons:
     """Acts on the answers; only the person who asked may give one."""
 
-    def __init__(self, memory: Memory, sentences: Sentences) -> None:
-        self._questions = memory.questions
-        self._mailbox = memory.mailbox
-        self._sentences = sentences
+    memory: Memory
+    sentences: Sentences
 
     @property
     def handlers(self) -> Mapping[str, ButtonHandler]:
@@ -82,9 +81,9 @@ class ToolButtons:
     async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Put the answer into the mailbox like a message; its turn runs the tool."""
         asked, language = await self._checked(pressed, here, nonce), pressed.sender.language
-        yes = self._sentences.text(language, "buttons.run_tool")
+        yes = self.sentences.text(language, "buttons.run_tool")
         agreed = replace(message_of(pressed), kind="text", text=yes, agreed=nonce)
-        if not await put_press(self._mailbox, here, agreed):
+        if not await put_press(self.memory.mailbox, here, agreed):
             return ()
         log.info("tool agreed to", server=asked.server)
         return self._shown(language, "outside.agreed", asked)
@@ -92,17 +91,17 @@ class ToolButtons:
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Withdraw the question."""
         asked = await self._checked(pressed, here, nonce)
-        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
         return self._shown(pressed.sender.language, "outside.refused", asked)
 
     async def _checked(self, pressed: ButtonPress, here: Scope, nonce: str) -> ToolQuestion:
-        about = await self._questions.check(here, nonce, "tool", pressed.sender.id)
+        about = await self.memory.questions.check(here, nonce, "tool", pressed.sender.id)
         if not about or orjson.loads(about)[0] <= time.time():
             raise NotConfirmed("unknown")
         return _asked(about)
 
     def _shown(self, language: str, key: str, asked: ToolQuestion) -> tuple[Part, ...]:
-        return self._sentences.say(language, key, server=asked.server, tool=asked.tool)
+        return self.sentences.say(language, key, server=asked.server, tool=asked.tool)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +149,7 @@ _MAX_USED = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AgentStep:
-    """Answers every message that reaches it."""
+    """The last step of a turn: has the agent answer what no step before it has answered."""
 
     run: RunAgent
     loader: ContextLoader
@@ -229,7 +228,10 @@ class AgentStep:
         # The person may decline: then what the tools did must not teach anything either.
         is_asking = bool(asked) or any(each.questions for each in below)
         steps = () if is_asking else context.completed_steps
-        if not (is_asking or learned) and (aged := await _aged(request, context, text)):
+        # An old fact that was used may not hold any more.
+        texts = f"{request.message.text}\n{text}"
+        aged = question_for(context.writes, context.used, texts)
+        if aged and not (is_asking or learned or await context.chat_history.is_off()):
             asked, writes = questions(self.sentences, language, aged), [*writes, *aged]
         codes = [code for each in below for code in each.codes] if is_checked else []
         in_chat = partial(replace, chat_id=request.to.chat_id, topic_id=request.to.topic_id)
@@ -270,10 +272,3 @@ async def _wanted(context: AgentContext) -> tuple[list[ToolWrite], list[Remember
     new = (each for each in wanted if not each.nonce)
     writes = [replace(each, nonce=token_urlsafe(12)) if each.asks_first else each for each in new]
     return writes, learned
-
-
-async def _aged(request: Request, context: AgentContext, text: str) -> list[StillTrue]:
-    """Return the question whether an old fact still holds, if it was used; none while off."""
-    said = f"{request.message.text}\n{text}"
-    aged = question_for(context.writes, context.used, said)
-    return [] if aged and await context.chat_history.is_off() else aged

@@ -4,16 +4,19 @@ This is the outer fence of answering. An error becomes a sentence with a referen
 go to the log only.
 
 A person who has used up their quota gets one notice, then no answer for a while. Only what asks a
-model is counted, so commands always work. Admins are exempt, also from the bot's budget of the
+model is counted, so commands always work. Operators are exempt, also from the bot's budget of the
 month. A message that is not answered is not remembered either, and the notice says so.
+
+While a slow step runs, the person sees "typing" or a draft of the reply.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from secrets import token_hex
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -21,6 +24,7 @@ from bot.agent.agent import MessageRefused, PicturesDeclined
 from bot.commands.bot_command import Handler
 from bot.commands.sentences import Sentences
 from bot.costs import Budget, billed_to
+from bot.model.call import SoFar, watching
 from bot.model.model_errors import ModelError, account_fault, reason_of
 from bot.parsing.answers import NotRead
 from bot.reply.render import render, rendered
@@ -33,7 +37,6 @@ from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox, notice
 from bot.turn.permits import Permits
 from bot.turn.request import Fetched, Request
-from bot.turn.typing_indicator import TypingIndicator
 from memory.erasure.questions import Question
 from memory.limits.quotas import Quotas, Verdict
 from memory.limits.usage import next_day
@@ -42,6 +45,64 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
+
+
+class Draft(Protocol):
+    """Shows the reply of one run while it is written."""
+
+    is_shown: bool  # the person sees it, so that "typing" is not needed
+
+    def watch(self, so_far: SoFar) -> None:
+        """Take an answer that grows."""
+        ...
+
+    async def keep_growing(self) -> None:
+        """Show what is written until cancelled; raise nothing else."""
+        ...
+
+
+DraftOf = Callable[[Request], Draft | None]
+"""Returns the draft of a turn, None where there is none."""
+
+_TYPING_EVERY_S = 4.5
+"""Telegram shows it for five seconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypingIndicator:
+    """Shows "typing" or a draft, and limits how long the slow steps of a turn take.
+
+    All slow steps of a run have `timeout_s` together, from the beginning of the first one.
+    """
+
+    chat: Chat
+    timeout_s: float
+    draft_of: DraftOf = lambda _: None
+
+    @asynccontextmanager
+    async def shown(self, request: Request) -> AsyncIterator[None]:
+        """Show what is done until the block ends; raise `TimeoutError` at the turn's deadline."""
+        run, draft = request.run, self.draft_of(request)
+        run.ends_at = run.ends_at or asyncio.get_running_loop().time() + self.timeout_s
+
+        async def keep_typing() -> None:
+            """Give up when a call fails: the reply matters, this does not."""
+            with suppress(TelegramError):
+                while not request.last.is_task:  # a task may have nothing to say
+                    if draft is None or not draft.is_shown:
+                        await self.chat.show_typing(request.to)
+                    await asyncio.sleep(_TYPING_EVERY_S)
+
+        showing = [keep_typing(), draft.keep_growing()] if draft else [keep_typing()]
+        tasks = [asyncio.create_task(each) for each in showing]
+        try:
+            with watching(draft.watch) if draft else nullcontext():
+                async with asyncio.timeout_at(run.ends_at):
+                    yield
+        finally:
+            await end_tasks(tasks)
+
 
 log = structlog.get_logger(__name__)
 
@@ -187,14 +248,11 @@ class Answerer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommandStep:
-    """Answers commands, and everything else that needs no model.
-
-    `admission` says who may still use the bot: an admin may remove a sender whose message waits.
-    """
+    """Answers commands, and everything else that needs no model."""
 
     answer_command: Handler
     sentences: Sentences
-    admission: Admission
+    admission: Admission  # an operator may have removed a sender whose message waits
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return the answer of a command, or a notice about content that the bot cannot read.

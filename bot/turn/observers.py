@@ -4,7 +4,8 @@ An observer is a callable. It returns at once and changes nothing; it may hand t
 of its own. Observers hear of the steps in their order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
@@ -156,6 +157,21 @@ class Watcher(Protocol):
 
 
 T = TypeVar("T")
+
+
+@contextmanager
+def observed(
+    observe: Observer, began: Event, ended: Callable[[str], Event], outcome: str
+) -> Iterator[None]:
+    """Tell of `began`, and after the block of `ended`: with `outcome`, or an error's name."""
+    observe(began)
+    try:
+        yield
+    except BaseException as error:
+        outcome = type(error).__name__
+        raise
+    finally:
+        observe(ended(outcome))
 
 
 def all_of(observers: Sequence[Callable[[T], None]]) -> Callable[[T], None]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.telegram.updates import from_bytes
-from bot.turn.give_up import is_given_up
 from memory.queue.open_turn import OpenTurn, Run
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -96,7 +95,7 @@ class Permits:
 
 def _needed(opened: OpenTurn) -> list[_Permit]:
     first = opened.entries[0]
-    if opened.outbox or opened.is_stopped or is_given_up(opened):
+    if opened.outbox or opened.is_stopped:
         return []
     person = first.sender_id
     needed: list[_Permit] = [("turns", person)]

@@ -18,6 +18,7 @@ import structlog
 
 from bot.turn.deliver import Parked
 from bot.turn.permits import Permits
+from bot.turn.turn import is_given_up
 from memory.queue import open_turn
 from memory.queue.open_turn import Committed, Interrupted, NoTurn, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
@@ -172,10 +173,12 @@ class TurnWorker:
     async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
         """Run a turn, unless it has to be deferred; return what comes next.
 
-        A failed turn is begun again. After too many failures it sends a notice (`give_up.py`).
+        A failed turn is begun again. After too many failures it is given up.
         """
         conversation = opened.lease.conversation
-        if opened.stored_version > open_turn.VERSION or not self.permits.take(opened):
+        is_readable = opened.stored_version <= open_turn.VERSION
+        is_only_sent = bool(opened.outbox) or is_given_up(opened)
+        if not (is_readable and (is_only_sent or self.permits.take(opened))):
             return await self._defer(opened)
         with structlog.contextvars.bound_contextvars(turn=opened.id):
             try:

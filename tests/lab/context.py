@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bot.assistant import Assistant, assistant_of, behaviors_of
-from bot.prompt import memory_context, recalled
+from bot.prompt import memory_context
 from bot.prompt.assemble import recall_tokens
-from bot.prompt.recalled import RecallPacker
+from bot.prompt.memory_context import RecallPacker
 from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.synopses import HEADING as SYNOPSES
@@ -62,10 +62,7 @@ FACTS_TOLD, FACT_TOKENS = 8, 18
 SYNOPSES_TOLD, SYNOPSIS_TOKENS = 4, 140
 DAY_S = 86_400
 _MAX_KEPT = 20_000
-KEPT = {
-    recalled: ("relevant_excerpt", "words_of", "content_forms"),
-    memory_context: ("content_forms",),
-}
+KEPT = ("relevant_excerpt", "words_of", "content_forms")
 """Functions that read each text once here, because most questions find the same messages."""
 
 Shares = Mapping[str, list[float]]
@@ -184,9 +181,8 @@ async def measure(folder: Path, redis: str) -> list[dict[str, object]]:
     """Return the figures of one folder, one entry for each number of tokens and each prompt."""
     client = await RedisClient.open(redis)
     tokens = await KeepingCounter.load()
-    for module, names in KEPT.items():
-        for name in names:
-            vars(module)[name] = lru_cache(_MAX_KEPT)(vars(module)[name])
+    for name in KEPT:
+        vars(memory_context)[name] = lru_cache(_MAX_KEPT)(vars(memory_context)[name])
     packer = RecallPacker(tokens, UTC)
     entries: list[tuple[int, Shares, Shares]] = []
     prompts: dict[str, list[float]] = {name: [] for name in PROMPTS}

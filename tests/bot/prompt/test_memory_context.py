@@ -2,8 +2,7 @@
 
 import json
 
-from bot.prompt.memory_context import Offer, fit_memory_context
-from bot.prompt.recalled import RecalledLine
+from bot.prompt.memory_context import Offer, RecalledLine, fit_memory_context
 from memory.text.tokens import SHORTENED, TokenCounter
 
 STATE_HEADING = "State of this conversation (JSON):"

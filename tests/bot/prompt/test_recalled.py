@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from bot.prompt.recalled import RecalledLine, RecallPacker, with_dates
+from bot.prompt.memory_context import RecalledLine, RecallPacker, with_dates
 from memory.behaviors.context import AgentContext
 from memory.message import Message, Role
 from memory.scopes.history import ChatHistory

@@ -8,10 +8,10 @@ from bot.agent.agent import RunAgent
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.turn.agent_step import AgentStep
+from bot.turn.answer import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Event
 from bot.turn.request import Request
-from bot.turn.typing_indicator import TypingIndicator
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult

@@ -12,8 +12,8 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
-from bot.turn.give_up import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from bot.turn.outbox import Outbox
+from bot.turn.turn import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.queue.mailbox import Entry

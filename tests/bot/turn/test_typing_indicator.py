@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from bot.telegram.chat import Destination
+from bot.turn.answer import TypingIndicator
 from bot.turn.request import Request
-from bot.turn.typing_indicator import TypingIndicator
 from memory.message import Message
 from tests.bot.telegram import raw
 from tests.lab.simulator.loop import VirtualLoop

@@ -21,12 +21,11 @@ from bot.telegram.bot_api import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
 from bot.turn.agent_step import AgentStep
-from bot.turn.answer import CommandStep, QuotaStep
+from bot.turn.answer import CommandStep, QuotaStep, TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import TurnRunner
-from bot.turn.typing_indicator import TypingIndicator
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob

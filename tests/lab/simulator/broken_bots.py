@@ -7,8 +7,8 @@ from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
 from bot.telegram.errors import OutcomeUnknown, Refused
 from bot.turn.deliver import Deliverer, Delivery
-from bot.turn.give_up import MAX_FAILURES
 from bot.turn.outbox import Outbox
+from bot.turn.turn import MAX_FAILURES
 from memory.erasure.forgetting import Forgetting
 from memory.learning.learner import LearningConfig
 from memory.message import Message

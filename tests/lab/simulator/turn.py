@@ -13,11 +13,10 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer
-from bot.turn.give_up import GiveUp
 from bot.turn.observers import Event
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
-from bot.turn.turn import TurnRunner
+from bot.turn.turn import GiveUp, TurnRunner
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
 from memory.queue.dead_letters import DeadLetters
