@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, tzinfo
 from itertools import groupby
-from typing import Final
 
 from memory.behaviors.context import AgentContext
 from memory.behaviors.running_state import HEADING as STATE
@@ -37,20 +36,11 @@ _SAME_DATE = "-"
 """Begins a line in place of its date if that is the date of the line above."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """Every constant of the packing in one value, so that a laboratory can vary each."""
-
-    long: int = 3  # so many of the best messages are shown long
-    long_in_list: int = 0  # the same if the question asks for a list: more short ones fit
-    long_tokens: int = 200  # tokens of a long message
-    short_tokens: int = 30  # tokens of any other
-    min_words: int = 4  # a text with fewer content words is not understood without its exchange
-    alike: float = 0.9  # texts that share more than this share of their words say the same
-
-
-PACKING: Final = Packing()
-"""The packing of the product."""
+_LONG = 3  # so many of the best messages are shown long; none if the question asks for a list
+_LONG_MESSAGE_TOKENS = 200
+_SHORT_TOKENS = 30  # of any other
+_MIN_WORDS = 4  # a text with fewer content words is not understood without its exchange
+_ALIKE = 0.9  # texts that share more than this share of their words say the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +82,6 @@ class RecallPacker:
     zone: tzinfo
     _: KW_ONLY
     is_numbered: bool = False
-    packing: Packing = PACKING
 
     def pack(
         self,
@@ -118,12 +107,11 @@ class RecallPacker:
         `found` is sorted, the best first. Messages with a sequence in `exclude` are left out, and
         so is what repeats a better one.
         """
-        packing = self.packing
-        longs = packing.long_in_list if asks_for_all(query) else packing.long
+        longs = 0 if asks_for_all(query) else _LONG
         left, misses, lines, dates = limit, 0, dict[int, RecalledLine](), set[str]()
         later = {seq: each for result in found for seq, each in result.later.items()}
-        for message in self._unrepeated(found, query, exclude):
-            tokens = packing.long_tokens if len(lines) < longs else packing.short_tokens
+        for message in _unrepeated(found, query, exclude):
+            tokens = _LONG_MESSAGE_TOKENS if len(lines) < longs else _SHORT_TOKENS
             line, cost = self._line(context, message, query, min(tokens, limit // 2))
             if message.seq in later:
                 mark = "".join(_mark(each, self.zone) for each in later[message.seq])
@@ -150,52 +138,56 @@ class RecallPacker:
         date = f"[{dated(message.sent_at, context.now, self.zone)}]"
         return RecalledLine(date, text), self.counter.count(f"{text}\n")
 
-    def _unrepeated(
-        self, found: Sequence[SearchResult], query: str, exclude: Collection[int]
-    ) -> Iterator[Message]:
-        """Yield each message to show once.
 
-        What repeats an earlier one is left out, and so is a short answer to what was no question,
-        if it has no word of the query.
-        """
-        seen = set(exclude)
-        told: list[frozenset[str]] = []
-        asked = content_forms(query)
-        replies = {
-            each.seq
-            for result in found
-            if any(each.role == "user" and is_question(each.text) for each in result.messages)
-            for each in result.messages
-        }
-        for message in self._best_first(found):
-            words = frozenset(words_of(message.text))
-            if message.seq in seen or not words or any(self._is_alike(words, t) for t in told):
-                continue
-            is_reply = message.role == "user" or message.seq in replies
-            says_something = is_reply or self._says_enough(message.text)
-            if not says_something and asked.isdisjoint(content_forms(message.text)):
-                continue
-            seen.add(message.seq)
-            told.append(words)
-            yield message
+def _unrepeated(
+    found: Sequence[SearchResult], query: str, exclude: Collection[int]
+) -> Iterator[Message]:
+    """Yield each message to show once.
 
-    def _best_first(self, found: Sequence[SearchResult]) -> Iterator[Message]:
-        """Yield the hits, then the rest of the exchanges of those hits that cannot stand alone."""
-        yield from (result.hit for result in found)
-        for result in found:
-            if is_question(result.hit.text) or not self._says_enough(result.hit.text):
-                yield from result.messages
+    What repeats an earlier one is left out, and so is a short answer to what was no question,
+    if it has no word of the query.
+    """
+    seen = set(exclude)
+    told: list[frozenset[str]] = []
+    asked = content_forms(query)
+    replies = {
+        each.seq
+        for result in found
+        if any(each.role == "user" and is_question(each.text) for each in result.messages)
+        for each in result.messages
+    }
+    for message in _best_first(found):
+        words = frozenset(words_of(message.text))
+        if message.seq in seen or not words or any(_is_alike(words, t) for t in told):
+            continue
+        is_reply = message.role == "user" or message.seq in replies
+        says_something = is_reply or _says_enough(message.text)
+        if not says_something and asked.isdisjoint(content_forms(message.text)):
+            continue
+        seen.add(message.seq)
+        told.append(words)
+        yield message
 
-    def _says_enough(self, text: str) -> bool:
-        """Return whether the beginning of a text has enough content words."""
-        beginning = words_of(text)[:_MAX_READ_WORDS]
-        return len(asked_terms(beginning, {})) >= self.packing.min_words
 
-    def _is_alike(self, words: frozenset[str], others: frozenset[str]) -> bool:
-        fewer, more = sorted((len(words), len(others)))
-        if fewer <= self.packing.alike * more:  # most texts, and this is cheap to see
-            return False
-        return len(words & others) > self.packing.alike * len(words | others)
+def _best_first(found: Sequence[SearchResult]) -> Iterator[Message]:
+    """Yield the hits, then the rest of the exchanges of those hits that cannot stand alone."""
+    yield from (result.hit for result in found)
+    for result in found:
+        if is_question(result.hit.text) or not _says_enough(result.hit.text):
+            yield from result.messages
+
+
+def _says_enough(text: str) -> bool:
+    """Return whether the beginning of a text has enough content words."""
+    beginning = words_of(text)[:_MAX_READ_WORDS]
+    return len(asked_terms(beginning, {})) >= _MIN_WORDS
+
+
+def _is_alike(words: frozenset[str], others: frozenset[str]) -> bool:
+    fewer, more = sorted((len(words), len(others)))
+    if fewer <= _ALIKE * more:  # most texts, and this is cheap to see
+        return False
+    return len(words & others) > _ALIKE * len(words | others)
 
 
 _PARTS = 2
