@@ -1,5 +1,8 @@
 """The model's Markdown as message parts: text with valid entities, cut to what Telegram accepts.
 
+A code block beyond one message becomes a file, and its name and length stand in its place. A reply
+that still takes more than `MAX_PARTS` messages becomes one file, and the chat shows how it begins.
+
 Telegram would repair or drop entities that break its nesting rules (tdlib, MessageEntity.cpp): one
 entity contains another whole or not at all. None contains its own type. `pre` and `code` contain
 nothing and stand in nothing but a quote. Links contain no link and quotes no quote.
@@ -12,7 +15,7 @@ import asyncio
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from urllib.parse import urlsplit
@@ -23,8 +26,9 @@ from telegramify_markdown.converter import convert_with_segments
 
 from bot.reply.parts import Entity, Part
 from bot.reply.source import bounded, clean, protect, restore
-from bot.reply.split import MAX_UTF16, split
-from bot.reply.utf16 import Edit, edited, text_of
+from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, CodeBlock, code_blocks, split, with_line
+from bot.reply.utf16 import Edit, edited, text_of, utf16_length
+from memory.behaviors.tool_output import OutgoingFile
 
 log = structlog.get_logger(__name__)
 
@@ -188,7 +192,7 @@ def _nested(ordered: Iterable[Entity]) -> Iterator[Entity]:
         yield whole
 
 
-_MAX_CHARS = 2048
+_MAX_URL_CHARS = 2048
 _HOST = re.compile(r"[\w.-]++|[0-9a-f:.]++")
 _NAMED_HOST = re.compile(r"(?<![\w.-])[\w-]++(?:\.[\w-]++)++")
 _MOMENT = re.compile(r"tg://time\?unix=\d{1,11}", re.ASCII)
@@ -221,7 +225,7 @@ def host_of(url: str) -> str:
         host = parts.hostname or ""
     except ValueError:
         return ""
-    if len(url) > _MAX_CHARS:
+    if len(url) > _MAX_URL_CHARS:
         return ""
     if parts.scheme == "mailto":
         return parts.path.rpartition("@")[2].casefold()
@@ -244,3 +248,81 @@ def _is_host(name: str) -> bool:
     """Return whether a name with dots may be a host; a number such as 1.2 is not one."""
     last = name.rpartition(".")[2]
     return last.isdigit() == name.replace(".", "").isdigit() and len(last) > 1
+
+
+MAX_PARTS = 4
+MAX_CHARS = 32_768
+"""Characters of a reply that are shown and kept; the rest is left out."""
+
+_MAX_BEGINNING_UTF16 = 600
+_TEXT = "txt"
+
+_LANGUAGES = """
+    python=py javascript=js typescript=ts ruby=rb rust=rs kotlin=kt c++=cpp csharp=cs c#=cs
+    golang=go perl=pl haskell=hs elixir=ex clojure=clj julia=jl latex=tex bash=sh shell=sh zsh=sh
+    powershell=ps1 markdown=md yml=yaml patch=diff makefile=mk fortran=f90 matlab=m
+    py js jsx ts tsx rb rs go java kt c h cpp hpp cs swift php sh ps1 sql html css scss json yaml
+    toml xml ini csv md r scala lua dart hs ex clj jl tex diff vue svelte graphql proto asm zig svg
+    f90 m pl tf mk
+"""
+"""Languages, each with the ending of its files if that differs from its name.
+
+No other text after a fence decides about an ending, because a file must not look like a program
+only because a text says so.
+"""
+
+_WORDS = (word.partition("=") for word in _LANGUAGES.split())
+_EXTENSIONS = {language: extension or language for language, _, extension in _WORDS}
+
+
+async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Part, ...], bool]:
+    """Return the parts that show a reply, and whether it is shown to its end.
+
+    `say` returns a sentence by its key and values, as Markdown.
+    """
+    source = clean(markdown[:MAX_CHARS])
+    text, files = _without_long_code(source, say)
+    parts = await rendered(text)
+    if len(parts) > MAX_PARTS:
+        ending = "md" if any(part.entities for part in parts) else _TEXT
+        whole = OutgoingFile(f"answer.{ending}", source.encode())
+        beginning = split(parts[0].text, parts[0].entities, _MAX_BEGINNING_UTF16)[:1]
+        parts, files = with_line(beginning, *render(say("answer.file"))), [whole]
+    if files:
+        parts = _with_files(parts, files)
+    return parts, len(markdown) <= MAX_CHARS
+
+
+def _without_long_code(source: str, say: Callable[..., str]) -> tuple[str, list[OutgoingFile]]:
+    """Return the text with the name of a file in place of each long code block, and the files."""
+    pieces, files, at = list[str](), list[OutgoingFile](), 0
+    for block in code_blocks(source):
+        code = source[block.code_start : block.code_end]
+        if ">" in block.before or utf16_length(code) <= MAX_UTF16:
+            continue
+        file = _code_file(block, code, len(files) + 1)
+        files.append(file)
+        lines = say("answer.lines", count=code.rstrip("\n").count("\n") + 1)
+        pieces += [source[at : block.start], f"{block.before}📎 `{file.name}` ({lines})"]
+        at = block.end
+    return "".join((*pieces, source[at:])), files
+
+
+def _code_file(block: CodeBlock, code: str, number: int) -> OutgoingFile:
+    """Return a code block as a file; code in a list loses the indentation of the list."""
+    words = block.info.split()
+    language = words[0].lower() if words else ""
+    extension = _EXTENSIONS.get(language, _TEXT)
+    indent = len(block.before)
+    lines = (line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in code.split("\n"))
+    name = f"code-{number}.{extension}" if number > 1 else f"code.{extension}"
+    return OutgoingFile(name, "\n".join(lines).encode())
+
+
+def _with_files(parts: tuple[Part, ...], files: list[OutgoingFile]) -> tuple[Part, ...]:
+    """Send the first file with the last part if that fits as its caption."""
+    *before, last = parts
+    if utf16_length(last.text) <= MAX_CAPTION_UTF16:
+        first, *files = files
+        parts = (*before, replace(last, file=first))
+    return (*parts, *(Part("", file=file) for file in files))

@@ -12,11 +12,13 @@ the text. Here each letter gets a mark once.
 
 import re
 import unicodedata
-from itertools import islice
+from collections.abc import Sequence
+from itertools import islice, pairwise
 
 from telegramify_markdown.latex_escape.const import COMBINING, CombiningType
 from telegramify_markdown.latex_escape.helper import LatexToUnicodeHelper
 
+from bot.reply.parts import Part
 from bot.reply.utf16 import well_formed
 
 # A fence to its end or the text's, a span in backticks, a line that may be indented code.
@@ -96,36 +98,31 @@ def _formula(token: re.Match[str], mark: str) -> str:
 
 _MAX_CHARS = 1500
 _MAX_NESTING = 8
-_OPENING, _CLOSING = "{[", "}]"
 _CHAIN = re.compile(rf"(?:\\(?:[A-Za-z]++|.)){{{_MAX_NESTING + 1}}}")  # \hat\hat\hat… nests, too
-_BEGIN = r"\begin"
 _IS_WHOLE = re.compile(r"[\w.]*+")
 
 
 def unicode_of(formula: str) -> str:
     """Return a formula in Unicode; "" if it is too long or too deeply nested to be converted."""
-    too_deep = _nesting(formula) > _MAX_NESTING or formula.count(_BEGIN) > _MAX_NESTING
+    too_deep = _nesting(formula) > _MAX_NESTING or formula.count(r"\begin") > _MAX_NESTING
     if len(formula) > _MAX_CHARS or too_deep or _CHAIN.search(formula):
         return ""
-    return _CONVERTER.convert(formula).strip()
+    return str(_CONVERTER.convert(formula)).strip()
 
 
 def _nesting(formula: str) -> int:
     depth = deepest = 0
     for char in formula:
-        if char in _OPENING:
+        if char in "{[":
             depth += 1
             deepest = max(deepest, depth)
-        elif char in _CLOSING:
+        elif char in "}]":
             depth = max(0, depth - 1)
     return deepest
 
 
 class _Converter(LatexToUnicodeHelper):
     """The library's converter, with marks that do not multiply and roots in parentheses."""
-
-    def convert(self, latex: str) -> str:
-        return str(LatexToUnicodeHelper.convert(self, latex))
 
     @staticmethod
     def translate_combining(command: str, text: str) -> str:
@@ -138,17 +135,13 @@ class _Converter(LatexToUnicodeHelper):
         )
 
     @staticmethod
-    def make_sqrt(index: str, radicand: str) -> str:
+    def translate_sqrt(command: str, option: str, param: str) -> str:  # noqa: ARG004
         """Return `√x` or `√(b²-4ac)`: an overline over each letter is hard to read in a chat."""
-        radix = str(LatexToUnicodeHelper.make_sqrt(index, ""))
-        return radix + (radicand if _IS_WHOLE.fullmatch(radicand) else f"({radicand})")
-
-    @classmethod
-    def translate_sqrt(cls, command: str, option: str, param: str) -> str:  # noqa: ARG003
-        return cls.make_sqrt(option.strip(), param.strip())
+        radix, radicand = LatexToUnicodeHelper.make_sqrt(option.strip(), ""), param.strip()
+        return f"{radix}{radicand}" if _IS_WHOLE.fullmatch(radicand) else f"{radix}({radicand})"
 
 
-_CONVERTER = _Converter()
+_CONVERTER: LatexToUnicodeHelper = _Converter()
 
 
 _REPLACED = "<|$[~\\_^{}`\n -+*>.)"
@@ -226,3 +219,50 @@ def _without_huge_table(block: str) -> str:
     if len(lines) * max(map(len, lines)) <= 4 * len(block) + _MAX_PADDING:
         return block
     return block.replace("|", PLACEHOLDERS["|"])
+
+
+_MAX_COLUMNS = 20
+_MAX_LINES = 240
+"""Telegram takes 500 blocks, and a line is at most two: an entry of a list, and its text."""
+
+_NOT_RAW = re.compile(r"!\[|\]\(|\]\[|\]:|<[A-Za-z/!?]|tg:", re.IGNORECASE)
+_RULE = frozenset("|-: \t")
+
+
+def is_worth_rich(markdown: str, parts: Sequence[Part]) -> bool:
+    """Return whether a reply has a table or a block formula, and nothing that must not be sent raw.
+
+    `parts` show the reply without a rich message. A reply with a file stays as it is.
+    """
+    if not ("|" in markdown or "$$" in markdown or "\\[" in markdown):
+        return False
+    if any(part.file for part in parts) or markdown.count("\n") >= _MAX_LINES:
+        return False
+    text = TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
+    columns = _columns(text.split("\n"))
+    blocks = (t for t in TOKEN.finditer(markdown) if FORMULA_MARKS.get(t.lastgroup or "") == "$$")
+    is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(markdown)
+    return is_fit and (any(map(formula_in, blocks)) or bool(columns))
+
+
+def rich_markdown(markdown: str) -> str:
+    """Return the Markdown with dollars around all formulas, and with all other dollars escaped."""
+    return TOKEN.sub(_with_dollars, markdown)
+
+
+def _with_dollars(token: re.Match[str]) -> str:
+    if formula := formula_in(token):
+        mark = FORMULA_MARKS[token.lastgroup or ""]
+        return f"{mark}{formula.strip()}{mark}"
+    is_money = token.lastgroup in ("literal", "dollar", "dollars")
+    return token[0].replace("$", "\\$") if is_money else token[0]
+
+
+def _columns(lines: Sequence[str]) -> list[int]:
+    """Return the number of columns of each table: its second line is a rule."""
+    rules = [
+        rule.strip().strip("|")
+        for row, rule in pairwise(lines)
+        if "|" in row and "-" in rule and "|" in rule and _RULE.issuperset(rule)
+    ]
+    return [rule.count("|") + 1 for rule in rules]

@@ -19,9 +19,9 @@ from bot.commands.fact_edits import confirmations, questions
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
-from bot.reply.long_reply import MAX_CHARS, is_worth_rich, reply_parts
 from bot.reply.parts import Part, with_buttons
-from bot.reply.render import render
+from bot.reply.render import MAX_CHARS, render, reply_parts
+from bot.reply.source import is_worth_rich
 from bot.reply.split import said_with, with_attached, with_line
 from bot.telegram.updates import MEDIA, ButtonPress
 from bot.turn.answer import TypingIndicator

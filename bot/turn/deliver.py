@@ -13,9 +13,9 @@ from typing import Literal, TypeVar
 
 import structlog
 
-from bot.reply.long_reply import rich_markdown
 from bot.reply.parts import Part
 from bot.reply.render import plain
+from bot.reply.source import rich_markdown
 from bot.reply.split import without_file
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import (

@@ -6,9 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.language.catalogue import Catalogue
-from bot.reply.long_reply import MAX_CHARS, MAX_PARTS, reply_parts
 from bot.reply.parts import Part
-from bot.reply.render import plain, render
+from bot.reply.render import MAX_CHARS, MAX_PARTS, plain, render, reply_parts
 from bot.reply.source import clean
 from bot.reply.split import MAX_CAPTION_UTF16
 from bot.reply.utf16 import utf16_length

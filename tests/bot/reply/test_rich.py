@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.reply.long_reply import is_worth_rich, rich_markdown
 from bot.reply.parts import Part
+from bot.reply.source import is_worth_rich, rich_markdown
 from memory.behaviors.tool_output import OutgoingFile
 
 TABLE = "| a | b |\n|---|:-:|\n| 1 | 2 |"
