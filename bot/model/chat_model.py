@@ -20,6 +20,7 @@ from bot.model.call import (
     CHARS_PER_TOKEN,
     NO_LABELS,
     CallLabels,
+    ChatModel,
     ModelObserver,
     ModelReply,
     ObservedCall,
@@ -27,7 +28,6 @@ from bot.model.call import (
     Usage,
     live_observer,
 )
-from bot.model.dialects import PROMPT, Accumulator, Dialect, Effort, Options, Verbosity, less_effort
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
@@ -38,7 +38,17 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
-from bot.model.wire import EventReader
+from bot.model.resilience import Resilient
+from bot.model.wire import (
+    PROMPT,
+    Accumulator,
+    Dialect,
+    Effort,
+    EventReader,
+    Options,
+    Verbosity,
+    less_effort,
+)
 from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
@@ -291,3 +301,27 @@ async def _read_events(response: httpx2.Response, events: EventReader, answer: A
             async with asyncio.timeout(_REST_S):
                 while bytes_left > 0:
                     bytes_left -= len(await anext(body, b"")) or bytes_left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResilientChatModel:
+    """Answers people by two models; `observers` see both as one model without a name."""
+
+    models: Resilient[ChatModel]
+    observers: Sequence[ModelObserver] = ()
+
+    async def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDefinition],
+        *,
+        tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
+    ) -> ModelReply:
+        """Return one complete answer; raise `ModelError`."""
+        with ObservedCall("answer", "", "first", self.observers):
+            return await self.models.ask(
+                lambda model: model.complete(
+                    messages, tools, tool_choice=tool_choice, labels=labels
+                )
+            )

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.model.call import ModelReply, PromptMessage
-from bot.model.dialects import Accumulator, Dialect, WrittenAnswer, usage_of
 from bot.model.model_errors import CONTENT_FILTER, ContentRefused
 from bot.model.wire import (
     MAX_CALLS,
+    Accumulator,
+    Dialect,
+    WrittenAnswer,
     data_url,
     joined,
     list_of,
@@ -21,6 +23,7 @@ from bot.model.wire import (
     object_of,
     reported_error,
     text_of,
+    usage_of,
 )
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition

@@ -11,12 +11,11 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from bot.model.call import ChatModel, ModelObserver, Posts
-from bot.model.chat_model import ChatParameters, OpenAIChatModel
-from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
+from bot.model.chat_model import ChatParameters, OpenAIChatModel, ResilientChatModel
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import RETRIES, ModelClient, load_sdk, open_client
-from bot.model.resilience import Guard, InternalCalls, Resilient, ResilientChatModel
-from bot.model.structured import StructuredModel
+from bot.model.resilience import CircuitBreaker, Guard, ModelCondition, Resilient
+from bot.model.structured import InternalCalls, StructuredModel
 from config.settings import Settings
 from memory.search.embeddings import Embedder
 from memory.text.internal_model import InternalModel

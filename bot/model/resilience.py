@@ -1,52 +1,179 @@
 """Resilience: which model is asked, and when a model that fails is asked again.
 
-    Resilient          asks one model, or the second one while the first one fails
-    Guard              lets internal calls and embeddings rest while their model fails for everybody
-
-If the first model was silent recently, a request waits half a second for it. Then the second one
-is asked too, and the first answer counts.
+CircuitBreaker     when a model that failed is asked again; makes no requests
+ModelCondition     since when a model fails, and why
+Guard              lets internal calls and embeddings rest while their model fails for everybody
+Resilient          asks one model, or the second one while the first one fails
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import structlog
 
-from bot.model.call import (
-    NO_LABELS,
-    CallLabels,
-    ChatModel,
-    ModelObserver,
-    ModelReply,
-    ObservedCall,
-    PromptMessage,
-)
-from bot.model.circuit_breaker import Attempt, CircuitBreaker, ModelCondition, Part
+from bot.model.call import CallReport
 from bot.model.model_errors import (
     CUT_SHORT,
     NO_CREDIT,
     NO_CREDIT_CODES,
     AnswerIncomplete,
     AnswerUnreadable,
-    ContentRefused,
-    ContextTooLong,
     ModelError,
     ModelRefused,
     ModelUnavailable,
     NotAModel,
+    account_fault,
     reason_of,
     time_limit,
 )
-from bot.model.structured import StructuredModel
-from memory.behaviors.tool import ToolDefinition
 from memory.store.tasks import end_tasks
-from memory.text.internal_model import InputRefused, InternalModelUnavailable
-from memory.text.shape import AnswerShape
 
 log = structlog.get_logger(__name__)
+
+_MAX_DOUBLINGS = 100  # half a day of failures would reach 1,024, where a float overflows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """One request to the model: when it began, and whether it probes a resting model."""
+
+    began: float
+    is_probe: bool
+
+
+@dataclass(slots=True, eq=False)
+class CircuitBreaker:
+    """The circuit of one model.
+
+    A failure opens it: the model rests for `first_s` seconds, then twice as long each time, up to
+    `max_s`. After a rest one request at a time probes the model. One answer closes the circuit.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _: KW_ONLY
+    first_s: float = 2.0
+    max_s: float = 40.0
+    silence: asyncio.Event = field(default_factory=asyncio.Event)  # it does not answer in time
+    _failures: int = 0
+    _until: float = 0.0
+    _probe: Attempt | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the model failed and has not answered since."""
+        return self._failures > 0
+
+    @property
+    def rests_s(self) -> float:
+        """In how many seconds to ask again; more than 0 also while a probe runs."""
+        return max(self._until - self.clock(), self.first_s / 10)
+
+    def begin(self) -> Attempt | None:
+        """Return an attempt, or None if the model must not be asked now."""
+        now = self.clock()
+        if not self.is_open:
+            return Attempt(now, is_probe=False)
+        if self._probe is not None or now < self._until:
+            return None
+        self._probe = Attempt(now, is_probe=True)
+        return self._probe
+
+    def answered(self, attempt: Attempt) -> bool:
+        """Close the circuit; return whether it was open."""
+        was_open = self.is_open
+        self.abandoned(attempt)
+        self._failures = 0
+        self.silence.clear()
+        return was_open
+
+    def failed(self, attempt: Attempt, *, in_silence: bool, max_s: float | None = None) -> float:
+        """Begin a rest, or a longer one after a probe; return its seconds.
+
+        Attempts that ran when the rest began do not make it longer. The rest is counted from the
+        start of the attempt, so that a probe that hangs does not delay the next one.
+        """
+        if not self.is_open or attempt is self._probe:
+            self._failures += 1
+        doublings = min(self._failures - 1, _MAX_DOUBLINGS)
+        rest_s = min(self.first_s * 2.0**doublings, max_s or self.max_s)
+        self._until = max(self._until, attempt.began + rest_s)
+        self.abandoned(attempt)
+        if in_silence:
+            self.silence.set()
+        return rest_s
+
+    def abandoned(self, attempt: Attempt) -> None:
+        """Note that an attempt ended; without a result, it changes nothing else."""
+        if attempt is self._probe:
+            self._probe = None
+
+
+Part: TypeAlias = Literal["answers", "learning", "vectors"]  # what a model is for
+
+_FOR_ALL_AFTER_S = 60
+_FAULT_AFTER_S = 3
+_CERTAIN_FAILURES = 2
+
+
+@dataclass(slots=True, eq=False)
+class ModelCondition:
+    """How one model works, as far as this process knows. Times are Unix seconds, 0 for never."""
+
+    part: Part
+    setting: str  # names the model in the environment
+    clock: Callable[[], float] = time.time
+    answered_at: float = 0.0
+    failing_since: float = 0.0
+    error: ModelError = field(default_factory=ModelError)
+    breaker: CircuitBreaker | None = None  # decides when the model is asked, if any does
+    tell: Callable[[], None] | None = None  # called when a fault of the account fails a call
+    _failures: int = 0
+
+    def observe(self, report: CallReport) -> None:
+        """Note how a call ended; one that was cancelled says nothing."""
+        if report.error is None:
+            self.answered()
+        elif isinstance(report.error, ModelError):
+            self.failed(report.error)
+
+    def answered(self) -> None:
+        """Note an answer: earlier failures no longer count."""
+        self.answered_at = self.clock()
+        self.failing_since, self._failures = 0.0, 0
+
+    def failed(self, error: ModelError) -> None:
+        """Note a call without an answer."""
+        self.failing_since = self.failing_since or self.clock()
+        self._failures += 1
+        self.error = error
+        if account_fault(error) and self.tell:
+            self.tell()
+
+    @property
+    def is_sure_in_s(self) -> float:
+        """In how many seconds without an answer the model counts as failing; inf: it works.
+
+        A fault of the account is sure as soon as the second model had its time to answer.
+        """
+        if not self.failing_since:
+            return math.inf
+        after_s = _FAULT_AFTER_S if account_fault(self.error) else _FOR_ALL_AFTER_S
+        return max(0.0, self.failing_since + after_s - self.clock())
+
+    @property
+    def fails_for_all(self) -> bool:
+        """Whether no call was answered for a while, and one message cannot be the reason."""
+        if self.is_sure_in_s > 0:
+            return False
+        error = self.error
+        is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
+        return self._failures >= _CERTAIN_FAILURES or not is_one_message
+
 
 FIRST_REST_S, MAX_REST_S = 60.0, 86_400.0
 _MAX_OUTAGE_REST_S = 900.0
@@ -138,7 +265,8 @@ class Guard:
 class Resilient(Generic[_Model]):
     """Asks the first of two models, or the second; `limit_s` is the time for both together.
 
-    Without a second model it only asks the first.
+    If the first model was silent recently, a request waits half a second for it. Then the second
+    one is asked too, and the first answer counts. Without a second model it only asks the first.
     """
 
     first: _Model
@@ -174,8 +302,7 @@ class Resilient(Generic[_Model]):
 
     async def close(self) -> None:
         """End the probes that still run."""
-        for probe in list(self._probes):
-            await end_tasks([probe])
+        await end_tasks(list(self._probes))
 
     async def _ask_first(self, call: _Call[_Model, _Answer], attempt: Attempt) -> _Answer:
         try:
@@ -219,65 +346,6 @@ class Resilient(Generic[_Model]):
         probe.add_done_callback(forget)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResilientChatModel:
-    """Answers people by two models; `observers` see both as one model without a name."""
-
-    models: Resilient[ChatModel]
-    observers: Sequence[ModelObserver] = ()
-
-    async def complete(
-        self,
-        messages: Sequence[PromptMessage],
-        tools: Sequence[ToolDefinition],
-        *,
-        tool_choice: Literal["auto", "none"] = "auto",
-        labels: CallLabels = NO_LABELS,
-    ) -> ModelReply:
-        """Return one complete answer; raise `ModelError`."""
-        with ObservedCall("answer", "", "first", self.observers):
-            return await self.models.ask(
-                lambda model: model.complete(
-                    messages, tools, tool_choice=tool_choice, labels=labels
-                )
-            )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class InternalCalls:
-    """Makes internal calls, as `memory` knows them, unless the models rest."""
-
-    models: Resilient[StructuredModel]
-    guard: Guard
-
-    async def fill(
-        self, instructions: str, content: str, shape: AnswerShape
-    ) -> Mapping[str, object]:
-        """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
-        with self._attempt():
-            return await self.models.ask(lambda model: model.fill(instructions, content, shape))
-
-    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
-        """Return prose; raise `InternalModelUnavailable`."""
-        with self._attempt():
-            return await self.models.ask(
-                lambda model: model.write(instructions, content, max_tokens)
-            )
-
-    @contextmanager
-    def _attempt(self) -> Iterator[None]:
-        """Turn errors of models into those of internal calls."""
-        try:
-            with self.guard.attempt():
-                yield
-        except (ContentRefused, ContextTooLong) as error:
-            raise InputRefused(type(error).__name__) from error
-        except Resting as error:
-            raise InternalModelUnavailable(str(error), rests_s=error.rests_s) from error
-        except ModelError as error:
-            raise InternalModelUnavailable(type(error).__name__) from error
-
-
 def _may_concern_one_call(cause: ModelError) -> bool:
     """Tell whether the call of another conversation may well succeed."""
     if isinstance(cause, ModelRefused):
@@ -297,10 +365,8 @@ def _is_away(error: BaseException | None) -> bool:
 async def _earlier(first: "asyncio.Task[_Answer]", second: "asyncio.Task[_Answer]") -> _Answer:
     """Return the answer that comes first; if both fail, raise the second model's error."""
     done, _ = await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
-    if first in done and first.exception() is None:
-        return first.result()
-    if second in done and second.exception() is not None and first not in done:
+    if first not in done and second.exception() is not None:
         await asyncio.wait({first})
-        if first.exception() is None:
-            return first.result()
+    if first.done() and first.exception() is None:
+        return first.result()
     return await second

@@ -14,10 +14,13 @@ from typing import Any
 
 from bot.model.call import ModelReply, PromptMessage, ReasoningItem
 from bot.model.completions import wire_name, wire_tool
-from bot.model.dialects import Accumulator, Dialect, Options, WrittenAnswer, usage_of
 from bot.model.model_errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
 from bot.model.wire import (
     MAX_CALLS,
+    Accumulator,
+    Dialect,
+    Options,
+    WrittenAnswer,
     data_url,
     joined,
     list_of,
@@ -25,6 +28,7 @@ from bot.model.wire import (
     object_of,
     reported_error,
     text_of,
+    usage_of,
 )
 from memory.behaviors.steps import ToolCall
 from memory.text.shape import AnswerShape

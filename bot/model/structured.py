@@ -9,7 +9,8 @@ mode cannot say (free keys, tuples, recursion); api.openai.com would then refuse
 """
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -17,18 +18,22 @@ from time import monotonic
 import structlog
 
 from bot.model.call import ModelObserver, ObservedCall, PromptMessage
-from bot.model.dialects import PROMPT, Dialect, Effort, Options, WrittenAnswer, less_effort
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
     AnswerIncomplete,
     AnswerUnreadable,
+    ContentRefused,
+    ContextTooLong,
+    ModelError,
     NotAModel,
     time_limit,
 )
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
-from bot.model.wire import object_of
+from bot.model.resilience import Guard, Resilient, Resting
+from bot.model.wire import PROMPT, Dialect, Effort, Options, WrittenAnswer, less_effort, object_of
+from memory.text.internal_model import InputRefused, InternalModelUnavailable
 from memory.text.shape import AnswerShape
 
 log = structlog.get_logger(__name__)
@@ -211,3 +216,38 @@ def _whole(answer: WrittenAnswer) -> str:
     if answer.is_cut:
         raise AnswerIncomplete("cut short", code=CUT_SHORT)
     return answer.text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InternalCalls:
+    """Makes internal calls, as `memory` knows them, unless the models rest."""
+
+    models: Resilient[StructuredModel]
+    guard: Guard
+
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
+        """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
+        with self._attempt():
+            return await self.models.ask(lambda model: model.fill(instructions, content, shape))
+
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
+        """Return prose; raise `InternalModelUnavailable`."""
+        with self._attempt():
+            return await self.models.ask(
+                lambda model: model.write(instructions, content, max_tokens)
+            )
+
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """Turn errors of models into those of internal calls."""
+        try:
+            with self.guard.attempt():
+                yield
+        except (ContentRefused, ContextTooLong) as error:
+            raise InputRefused(type(error).__name__) from error
+        except Resting as error:
+            raise InternalModelUnavailable(str(error), rests_s=error.rests_s) from error
+        except ModelError as error:
+            raise InternalModelUnavailable(type(error).__name__) from error

@@ -20,8 +20,8 @@ from starlette.routing import Mount
 
 from bot.app import App, Outside
 from bot.model.call import ModelObserver
-from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models, OpenModels, open_models
+from bot.model.resilience import CircuitBreaker
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.offline_memory import OfflineInternalModel

@@ -12,8 +12,8 @@ from typing import Literal
 from bot.commands.notices import AdminNotices
 from bot.costs import Budget, shown
 from bot.feature import Feature, Services
-from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import account_fault, setting_to_check
+from bot.model.resilience import ModelCondition
 from bot.runtime.maintenance import repeat
 from memory.memory import Memory
 

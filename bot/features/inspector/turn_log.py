@@ -20,7 +20,7 @@ import orjson
 import structlog
 
 from bot.model.call import CallReport
-from bot.model.circuit_breaker import ModelCondition
+from bot.model.resilience import ModelCondition
 from bot.turn.observers import (
     AgentRan,
     Event,

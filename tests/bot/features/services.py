@@ -4,8 +4,8 @@ from bot.commands.sentences import Sentences
 from bot.feature import Services
 from bot.language.catalogue import Catalogue
 from bot.model.call import ChatModel
-from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models
+from bot.model.resilience import CircuitBreaker
 from bot.playground.offline_model import OfflineChatModel
 from bot.playground.offline_senses import OfflineServer
 from bot.telegram.chat import Chat

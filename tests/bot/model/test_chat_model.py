@@ -10,7 +10,6 @@ import pytest
 
 from bot.model.call import CallReport, ModelReply, PromptMessage, Usage, watching
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
-from bot.model.dialects import Effort
 from bot.model.model_errors import (
     AnswerIncomplete,
     ContentRefused,
@@ -22,6 +21,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.request_forms import Api
+from bot.model.wire import Effort
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
 from tests.bot.model.dialogue import CALLS, CLOCK, HELLO, TEXT

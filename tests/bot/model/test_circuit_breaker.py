@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.model.circuit_breaker import Attempt, CircuitBreaker
+from bot.model.resilience import Attempt, CircuitBreaker
 from tests.lab.simulated_time import SimulatedClock
 
 

@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from bot.model.call import ChatModel, ModelReply, PromptMessage
-from bot.model.chat_model import OpenAIChatModel
-from bot.model.circuit_breaker import CircuitBreaker, ModelCondition
+from bot.model.chat_model import OpenAIChatModel, ResilientChatModel
 from bot.model.model_errors import (
     ContentRefused,
     ContextTooLong,
@@ -17,8 +16,8 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resilience import Guard, InternalCalls, Resilient, ResilientChatModel
-from bot.model.structured import StructuredModel
+from bot.model.resilience import CircuitBreaker, Guard, ModelCondition, Resilient
+from bot.model.structured import InternalCalls, StructuredModel
 from memory.text.internal_model import InternalModelUnavailable
 from tests.lab.simulator.loop import VirtualLoop
 from tests.servers.model_api import (

@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from bot.app import App, Outside
-from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models
+from bot.model.resilience import CircuitBreaker
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel

@@ -6,17 +6,18 @@ from time import time
 
 import pytest
 
-from bot.model.circuit_breaker import CircuitBreaker, ModelCondition, Part
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import (
     FIRST_REST_S,
     MAX_REST_S,
+    CircuitBreaker,
     Guard,
-    InternalCalls,
+    ModelCondition,
+    Part,
     Resilient,
 )
-from bot.model.structured import StructuredModel
+from bot.model.structured import InternalCalls, StructuredModel
 from memory.learning import learner, progress
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory

@@ -9,8 +9,8 @@ from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.features.alerts.feature import ModelWatch
 from bot.language.catalogue import Catalogue
-from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
+from bot.model.resilience import ModelCondition
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable

@@ -10,8 +10,8 @@ import structlog
 
 from bot.features.inspector.turn_log import TurnLog
 from bot.model.call import CallReport
-from bot.model.circuit_breaker import ModelCondition
 from bot.model.model_errors import ModelUnavailable
+from bot.model.resilience import ModelCondition
 from bot.runtime.logs import short_name
 from bot.turn.observers import AgentRan, GaveUp, NotAnswered, PartSent, StepBegan, TurnEnded
 from memory.behaviors.context import AgentContext
