@@ -53,19 +53,14 @@ from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
 
-NOT_SEEN = "[you cannot see the picture]"
-"""Told to a model in place of a picture that it cannot get."""
-_PAUSE_S = 0.1
-"""We wait a moment before we ask a server again that has just broken off."""
+NOT_SEEN = "[you cannot see the picture]"  # in place of a picture that a model cannot get
+_PAUSE_S = 0.1  # before we ask a server again that has just broken off
 _MAX_BYTES = 8 * 2**20
-_BYTES_PER_TOKEN = 2_000
-"""On most servers each token comes in an event of its own, of 300 bytes."""
-_READ_FACTOR = 4
-"""If a model ignores its token limit, we read up to so many times the limit."""
+_BYTES_PER_TOKEN = 2_000  # on most servers each token comes in an event of its own, of 300 bytes
+_READ_FACTOR = 4  # if a model ignores its token limit, we read up to so many times the limit
 _REASONING_FACTOR = 4
 """Reasoning counts against the token limit, so a model that reasons gets a limit so much higher."""
-_TOKENS_PER_S = 50
-"""About how fast models write."""
+_TOKENS_PER_S = 50  # about how fast models write
 _REASONING = "OPENAI_REASONING="
 
 
@@ -256,9 +251,8 @@ def _written(reply: ModelReply, reasoned_s: float) -> Usage:
     return Usage(0, shown + hidden, reasoning_tokens=hidden)
 
 
-_REST_S = 0.1
-_REST_BYTES = 64 * 1024
-"""A connection can be used again only if its answer is read to the end. We read so much for it."""
+# A connection can be used again only if its answer is read to the end. We read so much for it.
+_REST_S, _REST_BYTES = 0.1, 64 * 1024
 
 
 async def read_answer(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:

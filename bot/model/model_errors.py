@@ -30,21 +30,9 @@ NO_CREDIT_CODES = (NO_CREDIT, "billing_hard_limit_reached", "billing_not_active"
 _BAD_KEY = "invalid_api_key"
 _NO_MODEL = ("model_not_found", "model_decommissioned")
 
-_BAD_MESSAGES = frozenset(
-    {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-    }
-)
-_BAD_PARAMETERS = frozenset(
-    {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.METHOD_NOT_ALLOWED,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-    }
-)
+_BAD_REQUEST = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+_BAD_MESSAGES = (*_BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+_BAD_PARAMETERS = (*_BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 _KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
 _NO_SERVER = ("dns", "connection_refused", "connection_failed")
 _MODEL = re.compile(r"\bmodel", re.IGNORECASE)

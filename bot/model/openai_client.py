@@ -35,7 +35,7 @@ from bot.model.model_errors import (
     PicturesRefused,
 )
 from bot.model.request_forms import Api, ServedModel, ServerApi
-from bot.model.wire import code_of, is_blind, is_filtered, is_too_long
+from bot.model.wire import TOO_LONG, code_of, is_blind, is_filtered
 
 if TYPE_CHECKING:
     import openai
@@ -54,15 +54,9 @@ _NEVER_FILTERED = frozenset(  # a refusal with such a status is not about the co
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sdk:
-    openai: Any
-    answer: Any  # the class of an answer that is not read yet
-
-
 @cache
-def _sdk() -> _Sdk:
-    """Import the SDK, which takes a quarter of a second."""
+def _sdk() -> tuple[Any, Any]:
+    """Import the SDK, which takes a quarter of a second; the second is an answer not read yet."""
     import openai  # noqa: PLC0415 - see above
 
     class _Unread(openai.AsyncStream[object]):
@@ -75,7 +69,7 @@ def _sdk() -> _Sdk:
         def __init__(self, *, response: httpx2.Response, **_: object) -> None:
             self.response = response
 
-    return _Sdk(openai, _Unread)
+    return openai, _Unread
 
 
 async def load_sdk(after_s: float = 0.0) -> None:
@@ -114,7 +108,7 @@ class ModelClient:
 
     @cached_property
     def _client(self) -> "openai.AsyncOpenAI":
-        client: openai.AsyncOpenAI = _sdk().openai.AsyncOpenAI(
+        client: openai.AsyncOpenAI = _sdk()[0].AsyncOpenAI(
             api_key=(self.key or "").strip() or _NO_KEY,
             base_url=self.base_url,
             timeout=timeouts(self.timeout_s),
@@ -136,6 +130,7 @@ class ModelClient:
         type; the body is then sent as fields of a form.
         """
         await load_sdk()
+        openai, unread = _sdk()
         options: Any = {} if silence_s is None else {"timeout": timeouts(silence_s)}
         if file is not None:
             options["headers"] = {"Content-Type": "multipart/form-data"}
@@ -147,9 +142,9 @@ class ModelClient:
                 files=None if file is None else {"file": file},
                 options=options,
                 stream=True,
-                stream_cls=_sdk().answer,
+                stream_cls=unread,
             )
-        except (_sdk().openai.OpenAIError, *UNREADABLE) as error:
+        except (openai.OpenAIError, *UNREADABLE) as error:
             raise translate(error) from error
         response: httpx2.Response = stream.response
         return response
@@ -237,11 +232,12 @@ async def _watch(request: httpx2.Request) -> None:
 
 def translate(error: BaseException) -> ModelError:
     """Return our error for one of the SDK, or for what it raises if an answer lacks fields."""
-    name, openai = type(error).__name__, _sdk().openai
+    name, (openai, _) = type(error).__name__, _sdk()
     unavailable = (openai.ConflictError, openai.InternalServerError, openai.RateLimitError)
     is_compressed = any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
     if isinstance(error, openai.APIConnectionError) and not is_compressed:
-        return ModelUnavailable(name, code=_connection_code(error))
+        is_late = isinstance(error, openai.APITimeoutError)
+        return ModelUnavailable(name, code="timeout" if is_late else _connection_code(error))
     if not isinstance(error, openai.APIStatusError) or error.response.is_redirect:
         return NotAModel(name)
     status, code = error.status_code, code_of(error.body)
@@ -251,20 +247,16 @@ def translate(error: BaseException) -> ModelError:
     # llama.cpp says with status 500 that it is blind.
     if may_pass_later and not is_blind(objection):
         return ModelUnavailable(text, status, code)
-    refused = ModelRefused
-    if is_too_long(objection):
+    refused = PicturesRefused if is_blind(objection) else ModelRefused
+    if TOO_LONG.search(objection):
         refused = ContextTooLong
     elif status not in _NEVER_FILTERED and is_filtered(code, objection):
         return ContentRefused(text, status, code)
-    elif is_blind(objection):
-        refused = PicturesRefused
     return refused(text, status, code, objection=objection, param=error.param or "")
 
 
 def _connection_code(error: BaseException) -> str:
-    """Return why there was no connection: unknown name, refused, or too slow."""
-    if isinstance(error, _sdk().openai.APITimeoutError):
-        return "timeout"
+    """Return why there was no connection."""
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
             return "dns"

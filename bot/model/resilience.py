@@ -246,7 +246,10 @@ class Guard:
         self._condition.failed(cause)
         was_open = self._breaker.is_open
         is_outage = isinstance(cause, ModelUnavailable) and cause.code != NO_CREDIT
-        is_one_call = _may_concern_one_call(cause)
+        # The call of another conversation may well succeed.
+        is_one_call = isinstance(cause, AnswerIncomplete) or type(cause) is ModelError
+        if isinstance(cause, ModelRefused):
+            is_one_call = cause.may_concern_messages
         self._doubts += 1 if is_one_call else _MAX_DOUBTS // 2 if is_outage else _MAX_DOUBTS
         if self._doubts < _MAX_DOUBTS:
             self._breaker.answered(attempt)
@@ -344,13 +347,6 @@ class Resilient(Generic[_Model]):
 
         self._probes.add(probe)
         probe.add_done_callback(forget)
-
-
-def _may_concern_one_call(cause: ModelError) -> bool:
-    """Tell whether the call of another conversation may well succeed."""
-    if isinstance(cause, ModelRefused):
-        return cause.may_concern_messages
-    return isinstance(cause, AnswerIncomplete) or type(cause) is ModelError
 
 
 def _is_away(error: BaseException | None) -> bool:

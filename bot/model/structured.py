@@ -43,10 +43,9 @@ _TEMPERATURE: Options = {"temperature": {"temperature": 0}}
 _MAX_BYTES = 4 * 2**20
 _IN_JSON = "Answer with one JSON object and nothing else. This is its JSON schema:\n"
 _TRIES = 2
+# Not strict: cheap models write line breaks inside strings unescaped.
 _DECODER = json.JSONDecoder(strict=False)
-"""Accepts line breaks inside strings, which cheap models write unescaped."""
-_MAX_BRACES = 1_000
-"""Each brace that opens no object costs up to a walk through the text, so they are bounded."""
+_MAX_BRACES = 1_000  # each that opens no object costs up to a walk through the text
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ models, and a chat completion without messages.
 
 import asyncio
 import re
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
@@ -127,24 +127,17 @@ async def recognize(base_url: str, key: str | None) -> KnownServer:
 
 async def _answer(client: HttpClient, request: httpx2.Request) -> str:
     """Return one line for each header, then the beginning of the body; "" without an answer."""
-    answer = ""
+    headers, body = "", b""
     with suppress(httpx2.HTTPError, TimeoutError):
         async with asyncio.timeout(_TIMEOUT_S):
-            answer = await _beginning(await client.send(request, stream=True))
-    return answer
-
-
-async def _beginning(response: httpx2.Response) -> str:
-    try:
-        body = b""
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > _MAX_BYTES:
-                break
-    finally:
-        await response.aclose()
-    headers = "".join(f"\n{name}: {value}" for name, value in response.headers.items())
-    return f"{headers}\n{body.decode(errors='replace')}"
+            response = await client.send(request, stream=True)
+            async with aclosing(response):
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > _MAX_BYTES:
+                        break
+            headers = "".join(f"\n{name}: {value}" for name, value in response.headers.items())
+    return f"{headers}\n{body.decode(errors='replace')}" if headers else ""
 
 
 _CONNECTION = {

@@ -22,10 +22,8 @@ from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from memory.text.shape import AnswerShape
 
-MAX_CALLS = 32
-"""Tool calls of one answer; we do not read the calls beyond that."""
-MAX_CALL_CHARS = 200_000
-"""Characters of all calls of one answer, names and ids included."""
+MAX_CALLS = 32  # tool calls of one answer; we do not read the calls beyond that
+MAX_CALL_CHARS = 200_000  # of all calls of one answer, names and ids included
 MAX_EVENT_BYTES = 4 * 2**20
 """The last event of a response repeats all of it: text, calls and encrypted reasoning."""
 _DONE = b"[DONE]"
@@ -37,7 +35,7 @@ _FILTERED = re.compile(
     re.IGNORECASE,
 )
 """What Azure, OpenAI, LiteLLM, OpenRouter and DashScope say of a filtered prompt."""
-_TOO_LONG = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
+TOO_LONG = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
 """The code of api.openai.com, and what servers say that have no code for it."""
 _BLIND = re.compile(
     r"(not|n't|cannot|no endpoints found that) (currently )?support (\w+ )?"
@@ -112,19 +110,15 @@ def joined(pieces: Sequence[str]) -> str:
 
 def object_of(given: object) -> Mapping[str, object]:
     """Return a JSON object, an empty one for null; raise `AnswerIncomplete` for anything else."""
-    if given is None:
-        return {}
-    if isinstance(given, dict):
-        return given
+    if given is None or isinstance(given, dict):
+        return given or {}
     raise AnswerIncomplete("a part of the answer has another type")
 
 
 def list_of(given: object) -> Sequence[object]:
     """Return a JSON list, an empty one for null; raise `AnswerIncomplete` for anything else."""
-    if given is None:
-        return ()
-    if isinstance(given, list):
-        return given
+    if given is None or isinstance(given, list):
+        return given or ()
     raise AnswerIncomplete("a part of the answer has another type")
 
 
@@ -151,11 +145,6 @@ def code_of(body: object) -> str:
 def is_filtered(code: str, objection: str = "") -> bool:
     """Tell whether a content filter declined a text, by the server's code or its text."""
     return bool(_FILTERED.search(code) or _FILTERED.search(objection))
-
-
-def is_too_long(objection: str) -> bool:
-    """Tell whether the server says that the prompt is longer than the model's context."""
-    return bool(_TOO_LONG.search(objection))
 
 
 def is_blind(objection: str) -> bool:
