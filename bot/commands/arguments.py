@@ -10,7 +10,7 @@ from bot.commands.access import Operators
 from bot.commands.bot_command import Answer, BotCommand, Handler
 from bot.commands.general import LISTED
 from bot.commands.sentences import Sentences
-from bot.reply.utf16 import utf16_slice
+from bot.reply.parts import utf16_slice
 from bot.telegram.updates import IncomingMessage
 from memory.store.keys import Scope
 

@@ -14,8 +14,7 @@ import structlog
 from bot.commands.fact_edits import EDIT
 from bot.commands.paged_list import ASK, ListChange, ListEntry
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part, Quote
-from bot.reply.utf16 import shortened
+from bot.reply.parts import Part, Quote, shortened
 from memory.behaviors.statements import stems
 from memory.documents.library import Library, documents
 from memory.erasure.correcting import present_fact

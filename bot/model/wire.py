@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from bot.model.call import ModelReply, PromptMessage, Usage
 from bot.model.model_errors import AnswerIncomplete, ContentRefused, ModelError, NotAModel
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import well_formed
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from memory.text.shape import AnswerShape

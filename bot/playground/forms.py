@@ -26,7 +26,7 @@ from bot.playground.scene import (
     Scene,
     SceneFull,
 )
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import well_formed
 from memory.store.errors import StoreError
 
 _MAX_BODY_BYTES = 21 * 2**20

@@ -42,7 +42,7 @@ from bot.playground.page_filters import FILTERS, to_html
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import BOT, BOT_USERNAME, Scene
 from bot.playground.year.filling import YearFiller
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import well_formed
 from bot.runtime.web import BASE_STYLE
 
 _WEB = Path(__file__).parent / "web"

@@ -26,8 +26,7 @@ from bot.playground.scene import (
     PagePerson,
     Scene,
 )
-from bot.reply.parts import Part
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import Part, well_formed
 from bot.telegram.bot_api import BotIdentity, MenuScope
 from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.connection import Backoff, TelegramHealth

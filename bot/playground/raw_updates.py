@@ -16,8 +16,7 @@ from bot.playground.scene import (
     PageMessage,
     PagePerson,
 )
-from bot.reply.parts import Entity
-from bot.reply.utf16 import utf16_length
+from bot.reply.parts import Entity, utf16_length
 
 _MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
 _COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")

@@ -24,10 +24,9 @@ import structlog
 from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
-from bot.reply.parts import Entity, Part
+from bot.reply.parts import Edit, Entity, Part, edited, text_of, utf16_length
 from bot.reply.source import bounded, clean, protect, restore
 from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, CodeBlock, code_blocks, split, with_line
-from bot.reply.utf16 import Edit, edited, text_of, utf16_length
 from memory.behaviors.tool_output import OutgoingFile
 
 log = structlog.get_logger(__name__)
@@ -117,20 +116,14 @@ def _unpadded(row: str) -> str:
     return _DASHES.sub("---", row) if is_rule else _SPACES.sub(" ", row).rstrip()
 
 
-def _config() -> RenderConfig:
-    """Return signs that read well in a chat: bold headings without emoji, round bullets."""
-    config = RenderConfig.isolated()
-    config.cite_expandable = False
-    signs = config.markdown_symbol
-    signs.heading_level_1 = signs.heading_level_2 = ""
-    signs.heading_level_3 = signs.heading_level_4 = ""
-    signs.image = "🖼 "
-    signs.unordered_list_item = "•"
-    signs.task_completed, signs.task_uncompleted = "☑", "☐"
-    return config
-
-
-_CONFIG = _config()
+# Signs that read well in a chat: bold headings without emoji, round bullets.
+_CONFIG = RenderConfig.isolated()
+_CONFIG.cite_expandable = False
+_SIGNS = _CONFIG.markdown_symbol
+_SIGNS.heading_level_1 = _SIGNS.heading_level_2 = ""
+_SIGNS.heading_level_3 = _SIGNS.heading_level_4 = ""
+_SIGNS.image, _SIGNS.unordered_list_item = "🖼 ", "•"
+_SIGNS.task_completed, _SIGNS.task_uncompleted = "☑", "☐"
 
 
 _CODE = frozenset({"pre", "code"})

@@ -18,8 +18,7 @@ from itertools import islice, pairwise
 from telegramify_markdown.latex_escape.const import COMBINING, CombiningType
 from telegramify_markdown.latex_escape.helper import LatexToUnicodeHelper
 
-from bot.reply.parts import Part
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import Part, well_formed
 
 # A fence to its end or the text's, a span in backticks, a line that may be indented code.
 _CODE = r"""

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from bot.reply.parts import Entity, Part
-from bot.reply.utf16 import utf16_length
+from bot.reply.parts import Entity, Part, utf16_length
 from memory.text.sentences import character_start, sentences
 
 MAX_UTF16 = 4096

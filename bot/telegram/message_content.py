@@ -11,7 +11,7 @@ import telegram
 from telegram.constants import ChatType
 
 from bot.parsing.pictures import MAX_PIXELS
-from bot.reply.utf16 import utf16_slice, well_formed
+from bot.reply.parts import utf16_slice, well_formed
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.descriptions import RICH_MESSAGE, spelled
 from bot.telegram.updates import (

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import telegram
 from telegram.constants import ChatType, ReactionEmoji
 
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import well_formed
 from bot.telegram.admission import is_own_button
 from bot.telegram.bot_api import ALLOWED_UPDATES, BotIdentity
 from bot.telegram.edits import read_edit

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import orjson
 import telegram
 
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import well_formed
 from memory.message import Message
 from memory.queue.open_turn import stamped, unstamped
 

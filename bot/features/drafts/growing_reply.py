@@ -8,10 +8,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bot.reply.parts import Entity, Part
+from bot.reply.parts import Entity, Part, utf16_length
 from bot.reply.render import SHORT_CHARS, parsed
 from bot.reply.split import CodeBlock, code_blocks, split
-from bot.reply.utf16 import utf16_length
 from memory.text.sentences import character_start
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n(?=[^\W\d_])")

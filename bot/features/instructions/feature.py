@@ -13,8 +13,7 @@ from bot.commands.access import Access
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.reply.parts import Button, Part, with_buttons
-from bot.reply.utf16 import shortened
+from bot.reply.parts import Button, Part, shortened, with_buttons
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext

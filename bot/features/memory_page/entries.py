@@ -17,7 +17,7 @@ from bot.commands.sentences import Sentences
 from bot.commands.used_memories import state_entries
 from bot.feature import Feature
 from bot.features.memory_page.about_people import is_about_people, names_of
-from bot.reply.utf16 import shortened, utf16_length
+from bot.reply.parts import shortened, utf16_length
 from memory.behaviors.learning_mode import mode_in
 from memory.behaviors.user_facts import UserFacts
 from memory.documents.library import documents

@@ -15,9 +15,8 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.reply.parts import Button, Entity, Part, Quote
+from bot.reply.parts import Button, Entity, Part, Quote, utf16_length
 from bot.reply.render import rendered
-from bot.reply.utf16 import utf16_length
 from bot.telegram.edits import texts_of
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.questions import NotConfirmed

@@ -14,7 +14,7 @@ import orjson
 from bot.model.call import MediaModel, ModelObserver, Posts, Usage
 from bot.model.model_errors import AnswerIncomplete, NotAModel, time_limit
 from bot.model.wire import count_of, object_of
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import well_formed
 from memory.behaviors.tool_output import is_opus
 
 _MAX_BYTES = 512 * 1024

@@ -6,11 +6,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Part
+from bot.reply.parts import Part, utf16_length
 from bot.reply.render import MAX_CHARS, MAX_PARTS, plain, render, reply_parts
 from bot.reply.source import clean
 from bot.reply.split import MAX_CAPTION_UTF16
-from bot.reply.utf16 import utf16_length
 from tests.bot.reply.telegram_rules import faults
 
 PARAGRAPH = "A **bold** word and some more of them. " * 40

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.utf16 import utf16_slice, well_formed
+from bot.reply.parts import utf16_slice, well_formed
 from tests.bot.telegram.raw import utf16
 
 
