@@ -176,8 +176,7 @@ class ObservedCall:
 
     def answered(self) -> None:
         """Note that the newest request was refused, or that its answer has come to its end."""
-        if self.unanswered:
-            self.unanswered.pop()
+        del self.unanswered[-1:]
 
     def __enter__(self) -> Self:
         self._outer = current_call.set(self)
@@ -191,7 +190,9 @@ class ObservedCall:
     ) -> None:
         current_call.reset(self._outer)
         for body in self.unanswered:
-            self.usage += self.unanswered_usage or Usage(_estimated_tokens(body))
+            text, pictures = _DATA_URL.subn(b"", body)
+            tokens = len(text.decode(errors="replace")) // CHARS_PER_TOKEN
+            self.usage += self.unanswered_usage or Usage(tokens + pictures * _PICTURE_TOKENS)
         seconds = monotonic() - self._began
         report = CallReport(
             self.kind, self.model, self.which, seconds, self.usage, error, self.is_reply
@@ -202,13 +203,6 @@ class ObservedCall:
 
 current_call: ContextVar[ObservedCall | None] = ContextVar("call", default=None)
 """The call that the running task makes."""
-
-
-def _estimated_tokens(body: bytes) -> int:
-    """Return about what a server bills for a prompt that it was sent."""
-    text, pictures = _DATA_URL.subn(b"", body)
-    chars = len(text.decode(errors="replace"))
-    return chars // CHARS_PER_TOKEN + pictures * _PICTURE_TOKENS
 
 
 class Posts(Protocol):

@@ -150,7 +150,7 @@ class OpenAIChatModel:
         stream = partial(self._stream, call)
         second = await self._served.ask(partial(self._groups, request), stream)
         call.usage += second.usage
-        self._served.raise_token_limit()
+        self._served.raise_token_limit(_REASONING_FACTOR)
         reply = second if second.text or second.tool_calls or not first.text else first
         if not (reply.text.strip() or reply.tool_calls):
             raise AnswerIncomplete("nothing but reasoning", code=CUT_SHORT)

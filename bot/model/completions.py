@@ -66,12 +66,8 @@ def wire_call(call: ToolCall) -> dict[str, Any]:
 
 def wire_tool(tool: ToolDefinition) -> dict[str, Any]:
     """Return a tool that a model may call."""
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
-    return {"type": "function", "function": function}
+    named = {"name": tool.name, "description": tool.description}
+    return {"type": "function", "function": {**named, "parameters": dict(tool.parameters)}}
 
 
 def _json(shape: AnswerShape | None) -> Mapping[str, Any]:

@@ -44,7 +44,6 @@ _NO_PATH = re.compile(
 )
 _TOOLS = re.compile(r"\btools?\b", re.IGNORECASE)
 _PATH_STATUS = (404, 405)
-_REASONING_FACTOR = 4
 
 
 @dataclass(slots=True)
@@ -120,9 +119,9 @@ class ServedModel:
                 self._remember(accepted)
                 return answer
 
-    def raise_token_limit(self) -> None:
+    def raise_token_limit(self, factor: int) -> None:
         """Allow more tokens for each answer from now on, because reasoning took them all."""
-        self._known = replace(self.accepted, token_factor=_REASONING_FACTOR)
+        self._known = replace(self.accepted, token_factor=factor)
 
     def _plainer(self, accepted: Accepted, chosen: Options, error: ModelRefused) -> Accepted | None:
         """Return what may pass after a refusal; None if nothing is left to try."""
@@ -130,7 +129,8 @@ class ServedModel:
             return replace(accepted, sees=False) if accepted.sees else None
         other = RESPONSES if accepted.dialect is CHAT else CHAT
         can_leave = self._server.setting == "auto" and other.name not in accepted.left
-        if _wants_no_effort(error, accepted):
+        takes_effort = accepted.dialect is CHAT and not accepted.only_without_effort
+        if takes_effort and error.objects_to("reasoning_effort") and error.says(_TOOLS):
             # If there turns out to be no Responses API, we come back and ask without effort.
             dialect = other if can_leave else accepted.dialect
             return replace(accepted, dialect=dialect, only_without_effort=True)
@@ -182,12 +182,6 @@ def _blamed(error: ModelRefused, chosen: Options) -> frozenset[str]:
         return frozenset(named)
     is_vague = error.may_concern_parameters and not isinstance(error, ContextTooLong)
     return frozenset(optional[:1] if is_vague else ())
-
-
-def _wants_no_effort(error: ModelRefused, accepted: Accepted) -> bool:
-    """Tell whether chat completions refuse to combine reasoning with tools."""
-    is_new = accepted.dialect is CHAT and not accepted.only_without_effort
-    return is_new and error.objects_to("reasoning_effort") and error.says(_TOOLS)
 
 
 def _belongs_elsewhere(error: ModelRefused, dialect: Dialect) -> bool:

@@ -148,31 +148,18 @@ def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping
     """Yield the entries of a prompt, with the reasoning items that `origin` can read."""
     for message in messages:
         if message.role == "tool":
-            yield {
-                "type": "function_call_output",
-                "call_id": message.tool_call_id,
-                "output": message.content,
-            }
-        else:
-            yield from _message_entries(message, origin)
-
-
-def _message_entries(message: PromptMessage, origin: str) -> Iterator[Mapping[str, Any]]:
-    reasoning: dict[int, list[Mapping[str, Any]]] = {}
-    for each in message.reasoning:
-        if each.origin == origin:
-            reasoning.setdefault(each.before_call, []).append(each.body)
-    yield from reasoning.pop(0, ())
-    if message.content or not message.tool_calls:
-        yield {"role": message.role, "content": _content(message)}
-    for number, call in enumerate(message.tool_calls):
-        yield from reasoning.pop(number, ())
-        yield {
-            "type": "function_call",
-            "call_id": call.id,
-            "name": wire_name(call.name),
-            "arguments": call.arguments,
-        }
+            answered, output = message.tool_call_id, message.content
+            yield {"type": "function_call_output", "call_id": answered, "output": output}
+            continue
+        readable = [each for each in message.reasoning if each.origin == origin]
+        yield from (each.body for each in readable if each.before_call == 0)
+        if message.content or not message.tool_calls:
+            yield {"role": message.role, "content": _content(message)}
+        for number, call in enumerate(message.tool_calls):
+            if number:
+                yield from (each.body for each in readable if each.before_call == number)
+            called = {"name": wire_name(call.name), "arguments": call.arguments}
+            yield {"type": "function_call", "call_id": call.id, **called}
 
 
 def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
