@@ -186,19 +186,19 @@ class Prices:
     def missing(self, sources: Iterable[BillingSource]) -> tuple[str, ...]:
         """Return the sorted names of models that were used and have no price for any such use."""
         sources = list(sources)
-        priced = {each.model for each in sources if self._is_priced(each)}
+        priced = {each.model for each in sources if self._price_of(each)}
         return tuple(sorted({each.model for each in sources} - priced))
 
-    def _is_priced(self, source: BillingSource) -> bool:
+    def _price_of(self, source: BillingSource) -> Price | None:
+        """Return the price of such a use of a model; None if there is none."""
         price = self._prices.get(source.model)
-        if price is None:
-            return False
-        counted, _ = _UNITS.get(price.unit, ("", 0))
-        return source.kind == counted if counted else source.kind not in (HEARD, SPOKEN, DRAWN)
+        counted, _ = _UNITS.get(price.unit if price else "", ("", 0))
+        is_use = source.kind == counted if counted else source.kind not in (HEARD, SPOKEN, DRAWN)
+        return price if is_use else None
 
     def _of(self, source: BillingSource, tokens: Tokens) -> Decimal:
-        price = self._prices.get(source.model)
-        if price is None or not self._is_priced(source):
+        price = self._price_of(source)
+        if price is None:
             return Decimal(0)
         if price.unit:
             return tokens.reasoning * price.input / _UNITS[price.unit][1]  # see `model_called`

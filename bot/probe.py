@@ -100,7 +100,7 @@ def server(state: ServerState) -> Row:
             "Redis", "unknown", f"answers, but does not report its version ({needed} is needed)"
         )
     seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms for a round trip"
-    if _numbers(state.version) < minimum:
+    if tuple(int(part) for part in state.version.split(".") if part.isdecimal()) < minimum:
         return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
     return Row("Redis", "ok", seen)
 
@@ -133,19 +133,18 @@ async def read_state(client: RedisClient) -> ServerState:
     await client.ping()
     ping_ms = (time.perf_counter() - began) * 1000
     info: Mapping[str, str] = {}
+    config: Mapping[str, str] = {}
     is_redis = True
     with suppress(StoreRefused):
         info = await client.info("default")
         is_redis = bool(info)
-    config: Mapping[str, str] = {}
     ahead_s = await client.clock_ahead_s() if is_redis else 0
     if is_redis:
         with suppress(StoreRefused):
             config = await client.call("CONFIG GET", "save", "maxclients")
     appends = info.get("aof_enabled")
-    is_valkey = "valkey_version" in info
     return ServerState(
-        product="Valkey" if is_valkey else "Redis",
+        product="Valkey" if "valkey_version" in info else "Redis",
         version=info.get("valkey_version") or info.get("redis_version"),
         ping_ms=ping_ms,
         appends=None if appends is None else appends == "1",
@@ -164,7 +163,3 @@ async def read_state(client: RedisClient) -> ServerState:
 
 def _integer(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())

@@ -29,8 +29,7 @@ from memory.search.embeddings import EmbeddingsUnavailable, Vectors, load_index
 log = structlog.get_logger(__name__)
 
 _MAX_BYTES = 64 * 1024
-_MAX_BYTES_PER_TEXT = 100_000
-"""Bounds of an answer: 4,096 numbers written in full, if a server does not know base64."""
+_MAX_BYTES_PER_TEXT = 100_000  # 4,096 numbers in full, if a server does not know base64
 _MAX_TEXTS = 256
 _MAX_BATCH_BYTES = 250_000
 _MAX_TEXT_BYTES = 8_000
@@ -96,13 +95,8 @@ class OpenAIEmbedder:
     async def _rows(
         self, texts: Sequence[str], dimensions: int | None, call: ObservedCall
     ) -> list[object]:
-        request: dict[str, Any] = {
-            "model": self.model,
-            "input": list(texts),
-            "encoding_format": "base64",
-        }
-        if dimensions is not None:
-            request["dimensions"] = dimensions
+        request: dict[str, Any] = {} if dimensions is None else {"dimensions": dimensions}
+        request |= {"model": self.model, "input": list(texts), "encoding_format": "base64"}
         max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_PER_TEXT
         body = await self.client.post_whole("/embeddings", request, max_bytes)
         try:

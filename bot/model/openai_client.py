@@ -43,11 +43,9 @@ if TYPE_CHECKING:
 
 RETRIES = 1
 _CONNECT_S = 5
-_NO_KEY = "none"
-"""The SDK insists on a key; a server of one's own may need none."""
-
+_NO_KEY = "none"  # the SDK insists on a key; a server of one's own may need none
+# The same limits as in the SDK's own client.
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-"""The same limits as in the SDK's own client."""
 _WE_GAVE_UP = (httpcore2.ReadTimeout, asyncio.CancelledError)
 _NEVER_FILTERED = frozenset(  # a refusal with such a status is not about the content
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
@@ -274,8 +272,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+# The SDK reads the whole body of an error; a server needs less to say what it refuses.
 _MAX_ERROR_BYTES = 64 * 1024
-"""The SDK reads the whole body of an error; a server needs less to say what it refuses."""
 _UNCOMPRESSED = ("", "identity")
 
 

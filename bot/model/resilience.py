@@ -188,12 +188,10 @@ _ADVICE: Mapping[Part, str] = {
     "vectors": "recall uses words alone; set OPENAI_EMBEDDING_MODEL=off if this server has none",
 }
 
-_HEAD_START_S = 0.5
-"""How long we wait for a first model that may be silent before we ask the second one too."""
-_PROBE_S = 40.0
-"""A probe that takes longer counts as a failure, so that the next one can begin."""
-_ACCOUNT_CODES = frozenset({*NO_CREDIT_CODES, "model_not_found"})
-"""Codes that concern the account or the model, whatever the status is."""
+_HEAD_START_S = 0.5  # of a first model that may be silent, before we ask the second one too
+_PROBE_S = 40.0  # a probe that takes longer counts as a failure, so that the next one can begin
+# Codes that concern the account or the model, whatever the status is.
+_ACCOUNT_CODES = (*NO_CREDIT_CODES, "model_not_found")
 
 _Model = TypeVar("_Model")
 _Answer = TypeVar("_Answer")
