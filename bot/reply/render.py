@@ -84,13 +84,8 @@ def parsed(markdown: str) -> tuple[str, tuple[Entity, ...]]:
 
 def _entity(found: MessageEntity) -> Entity:
     language = _LANGUAGE.match(restore(found.language or ""))
-    return Entity(
-        found.type,
-        found.offset,
-        found.length,
-        url=restore(found.url or ""),
-        language=language[0] if language else "",
-    )
+    url, language_name = restore(found.url or ""), language[0] if language else ""
+    return Entity(found.type, found.offset, found.length, url, language_name)
 
 
 def _without_padding(
@@ -232,15 +227,12 @@ def _names_another(text: str, url: str, host: str) -> bool:
         return False
     seen = unicodedata.normalize("NFKC", text).translate(_OTHER_DOTS).casefold()
     seen = "".join(char for char in seen if unicodedata.category(char) != "Cf")
-    named = (name for name in _NAMED_HOST.findall(seen) if _is_host(name))
-    first = next(named, host)
-    return first.removeprefix("www.") != host.removeprefix("www.")
-
-
-def _is_host(name: str) -> bool:
-    """Return whether a name with dots may be a host; a number such as 1.2 is not one."""
-    last = name.rpartition(".")[2]
-    return last.isdigit() == name.replace(".", "").isdigit() and len(last) > 1
+    for name in _NAMED_HOST.findall(seen):
+        last = name.rpartition(".")[2]
+        # A number such as 1.2 is not a host.
+        if last.isdigit() == name.replace(".", "").isdigit() and len(last) > 1:
+            return bool(name.removeprefix("www.") != host.removeprefix("www."))
+    return False
 
 
 MAX_PARTS = 4

@@ -45,12 +45,12 @@ _LITERAL = r"""
 """
 _FLAGS = re.VERBOSE | re.DOTALL | re.MULTILINE
 _LOSABLE = re.compile(_LITERAL, _FLAGS)
-TOKEN = re.compile(
+_TOKEN = re.compile(
     f"(?P<code>{_CODE})|{_FORMULA}|{_SPOILER}|{_KEPT}|(?P<literal>{_LITERAL})", _FLAGS
 )
 """Code, formulas, and what the parser would lose; its groups tell them apart."""
 
-FORMULA_MARKS = {"round": "$", "dollar": "$", "square": "$$", "dollars": "$$"}
+_FORMULA_MARKS = {"round": "$", "dollar": "$", "square": "$$", "dollars": "$$"}
 """What stands around a formula of each group."""
 
 _LATEX = re.compile(r"[\\^_={}]")
@@ -59,13 +59,13 @@ _NAME = re.compile(r"[A-Za-z]++")
 
 def protect(markdown: str) -> str:
     """Replace what the parser would lose; `markdown` is clean. `placeholders.restore` undoes it."""
-    return TOKEN.sub(_protected, markdown)
+    return _TOKEN.sub(_protected, markdown)
 
 
-def formula_in(token: re.Match[str]) -> str:
-    """Return the LaTeX of a match of `TOKEN`; "" if it is no formula, but a price or brackets."""
+def _formula_in(token: re.Match[str]) -> str:
+    """Return the LaTeX of a match of `_TOKEN`; "" if it is no formula, but a price or brackets."""
     kind = token.lastgroup or ""
-    if kind not in FORMULA_MARKS:
+    if kind not in _FORMULA_MARKS:
         return ""
     body = token[kind]
     # Between dollars, a name of one letter is a formula too.
@@ -81,8 +81,8 @@ def _protected(token: re.Match[str]) -> str:
             return PLACEHOLDERS[token[0]]
         case "spoiler":
             return f"||{protect(token['spoiler'])}||"
-        case _ if formula_in(token):
-            return _formula(token, FORMULA_MARKS[token.lastgroup or ""])
+        case _ if _formula_in(token):
+            return _formula(token, _FORMULA_MARKS[token.lastgroup or ""])
         case "round" | "square":  # only escaped brackets
             return f"{token[0][:2]}{protect(token[token.lastgroup])}{token[0][-2:]}"
         case _:
@@ -152,14 +152,9 @@ _ALL = str.maketrans(PLACEHOLDERS)
 # Text from outside never holds our placeholders: Unicode does not allow them in interchange.
 _CLEANED = dict.fromkeys(range(0xFDD0, 0xFDF0), "\ufffd")
 
-_MAX_INDENT = 32
-"""Columns of indentation, list marks and quote marks at the beginning of a line."""
-
-_MAX_PADDING = 16_384
-"""Characters to which a table may be padded, beyond four times its own length."""
-
+_MAX_INDENT = 32  # columns of indentation, list marks and quote marks at the beginning of a line
+_MAX_PADDING = 16_384  # to which a table may be padded, beyond four times its own length
 _MAX_FENCES = 200
-
 # At least 9 signs: a tab is up to 4 columns, so fewer signs always fit.
 _INDENT = re.compile(
     r"^(?:[ \t>]|[-+*](?=[ \t\n]|\Z)|\d{1,9}[.)](?=[ \t\n]|\Z)){9,}+", re.MULTILINE
@@ -237,21 +232,21 @@ def is_worth_rich(markdown: str, parts: Sequence[Part]) -> bool:
         return False
     if any(part.file for part in parts) or markdown.count("\n") >= _MAX_LINES:
         return False
-    text = TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
+    text = _TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
     columns = _columns(text.split("\n"))
-    blocks = (t for t in TOKEN.finditer(markdown) if FORMULA_MARKS.get(t.lastgroup or "") == "$$")
+    blocks = (t for t in _TOKEN.finditer(markdown) if _FORMULA_MARKS.get(t.lastgroup or "") == "$$")
     is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(markdown)
-    return is_fit and (any(map(formula_in, blocks)) or bool(columns))
+    return is_fit and (any(map(_formula_in, blocks)) or bool(columns))
 
 
 def rich_markdown(markdown: str) -> str:
     """Return the Markdown with dollars around all formulas, and with all other dollars escaped."""
-    return TOKEN.sub(_with_dollars, markdown)
+    return _TOKEN.sub(_with_dollars, markdown)
 
 
 def _with_dollars(token: re.Match[str]) -> str:
-    if formula := formula_in(token):
-        mark = FORMULA_MARKS[token.lastgroup or ""]
+    if formula := _formula_in(token):
+        mark = _FORMULA_MARKS[token.lastgroup or ""]
         return f"{mark}{formula.strip()}{mark}"
     is_money = token.lastgroup in ("literal", "dollar", "dollars")
     return token[0].replace("$", "\\$") if is_money else token[0]
