@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
-from memory.search.languages import LANGUAGES
 from memory.search.question import asks_when, tells_time
 from memory.search.words import (
     FUNCTION_WORDS,
+    LANGUAGES,
     fold,
     languages_of,
     script_of,

@@ -73,8 +73,7 @@ class DenseIndex:
     Some records may have no vector. The width is that of the first vector.
     """
 
-    def __init__(self, centring: float = 1.0) -> None:
-        self._centring = centring
+    def __init__(self) -> None:
         self._width: int | None = None
         self._matrix: Int8Rows = np.zeros((0, 0), np.int8)  # (records, width)
         self._unit: Floats = np.zeros(0, np.float32)  # (records,), 1 / length of the row
@@ -94,12 +93,6 @@ class DenseIndex:
     def present(self) -> Flags:
         """`(records,)` bool: which records have a vector."""
         return self._present[: self._used]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        arrays = (self._matrix, self._unit, self._present, self._along, self._scale, self._signs)
-        return sum(array.nbytes for array in arrays)
 
     def extend(self, vectors: Sequence[Floats | None]) -> None:
         """Add records, with or without their unit vectors.
@@ -215,7 +208,7 @@ class DenseIndex:
         total = np.zeros_like(self._centre)
         for block in blocks(self._centred_to):  # rows without a vector are zero
             total += self._unit[block] @ self._matrix[block].astype(np.float32)
-        self._centre = total * np.float32(self._centring / count_in_mean)
+        self._centre = total * np.float32(1 / count_in_mean)
         # The threshold is compared with rows of int8, so it has to be as long as they are.
         length = count_in_mean / max(float(self._unit[: self._centred_to].sum()), _FLAT)
         self._threshold = np.rint(self._centre * np.float32(length)).astype(np.int8)

@@ -27,14 +27,27 @@ from memory.search.arrays import (
     GrowingArray,
     Positions,
     best_positions,
+    bytes_of,
     int8_rows,
     quantised,
 )
 from memory.search.dense import DenseIndex, DenseScores, standardise
 from memory.search.lexical import LexicalIndex, LexicalScores, Sessions
 from memory.search.message_search import Hit, IndexRecord
-from memory.search.question import QUESTION_MARKS, is_question
-from memory.search.times import Times
+from memory.search.postings import TERM_BYTES
+from memory.search.question import (
+    QUESTION_MARKS,
+    NamedDays,
+    Period,
+    anchored,
+    asks_for_summary,
+    asks_when,
+    is_question,
+    last_months,
+    named_days,
+    names_a_distance,
+    relative_periods,
+)
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import words_of
 
@@ -56,7 +69,7 @@ class HybridIndex:
         self._weights = weights
         self._sessions = Sessions()
         self._lexical = LexicalIndex(self._sessions, weights)
-        self._dense = DenseIndex(weights.centring)
+        self._dense = DenseIndex()
         self._prior = GrowingArray(np.float32)
         self._times = Times(weights)
 
@@ -72,8 +85,9 @@ class HybridIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
-        parts = (self._lexical, self._dense, self._sessions, self._times, self._prior)
-        return sum(part.nbytes for part in parts)
+        postings = self._lexical.postings
+        parts = (self, self._sessions, self._lexical, postings, self._dense, self._times)
+        return bytes_of(*parts) + TERM_BYTES * len(postings)
 
     def append(self, record: IndexRecord) -> int:
         """Index one record, as `extend` does with several, and return its row."""
@@ -90,12 +104,12 @@ class HybridIndex:
         self._dense.extend(vectors)
         said = vocabulary.read(map(words_of, texts))
         asks = np.array([text.rstrip().endswith(QUESTION_MARKS) for text in texts])
-        by_assistant = np.array(are_by_assistant)
+        by_person = ~np.array(are_by_assistant)
         self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
-        self._lexical.extend(said, np.where(by_assistant, weights.assistant_words, 1.0), days)
-        self._sessions.extend(sessions, asks & ~by_assistant, ~by_assistant)
-        self._times.extend(vocabulary.tell_times(said), days, by_assistant)
-        penalty = weights.assistant_penalty * by_assistant + weights.question_penalty * asks
+        self._lexical.extend(said, np.where(by_person, 1.0, weights.assistant_words), days)
+        self._sessions.extend(sessions, asks, by_person)
+        self._times.extend(vocabulary.tell_times(said), days)
+        penalty = weights.assistant_penalty * ~by_person + weights.question_penalty * asks
         self._prior.extend(-penalty)
 
     def put_vector(self, row: int, vector: Floats) -> None:
@@ -149,6 +163,8 @@ class HybridIndex:
         then = self._times.said_then(question, asked_on, self._lexical)
         lexical = self._lexical_share(found)
         scores = lexical + self._prior.view
+        if asks_for_summary(question):
+            scores += np.float32(self._weights.summary_bonus) * ~self._sessions.by_person
         self._times.add_to(scores, question, then)
         near = None
         if vector is not None and self.vectors:
@@ -203,7 +219,7 @@ class HybridIndex:
 
     def first_said(self, allowed: Flags) -> list[Hit]:
         """Return the first records that people said, for a question for the first thing."""
-        rows = np.flatnonzero(allowed & ~self._times.by_assistant)
+        rows = np.flatnonzero(allowed & self._sessions.by_person)
         return [Hit(row) for row in rows.tolist()[:_FIRST_SAID]]
 
     def statements_of_rare_words(self, question: str, k: int, allowed: Flags) -> list[Hit]:
@@ -274,3 +290,66 @@ def _best(
     at = at[best_positions(scores[at], k)]
     columns = [each[at].tolist() for each in (rows, scores, *parts)]
     return [Hit(*values) for values in zip(*columns, strict=True)]
+
+
+class Times:
+    """When each record was said, and whether it tells a time or a number, by position."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._days = GrowingArray(np.int32)
+        self._tells_time = GrowingArray(np.bool_)
+
+    def extend(self, tell_times: Flags, days: Sequence[date | None]) -> None:
+        """Add records; one without a date is of no day."""
+        self._days.extend([day.toordinal() if day else 0 for day in days])
+        self._tells_time.extend(tell_times)
+
+    def said_then(self, question: str, today: date | None, lexical: LexicalIndex) -> Floats | None:
+        """Return how near each record is to days that the question names by their distance.
+
+        `(records,)`: 1 for a record of these days, less in the days after. None if it names none
+        that have records, or without `today`. "Before the move" counts from the record that
+        `lexical` finds best for "the move".
+        """
+        if today is None or not names_a_distance(question):
+            return None
+        periods = [*relative_periods(question, today), *last_months(question, today)]
+        anchor = anchored(question)
+        if anchor is not None and (found := lexical.scores(anchor.text)).known:
+            day = int(self._days.view[int(found.own.argmax())]) + anchor.days
+            periods.append((day - anchor.slack, day + anchor.slack))
+        near = self._nearest(periods)
+        return near if near.max(initial=0) == 1 else None
+
+    def add_to(self, scores: Floats, question: str, then: Floats | None = None) -> None:
+        """Add to the scores of all records what they have of the times that the question asks for.
+
+        `then` is what `said_then` found.
+        """
+        if asks_when(question):
+            scores += np.float32(self._weights.time_bonus) * self._tells_time.view
+        if then is not None:
+            scores += np.float32(self._weights.relative_date_bonus) * then
+        if named := [each for each in named_days(question) if each.year or then is None]:
+            scores += np.float32(self._weights.date_bonus) * self._named(named)
+
+    def names_days(self, question: str) -> bool:
+        """Return whether a question names a day, month or year of which there are records."""
+        return bool(self._named(named_days(question)).max(initial=0) == 1)
+
+    def _named(self, named: Sequence[NamedDays]) -> Floats:
+        """Return the nearness of each record to the nearest of these days, `(records,)`."""
+        dated = self._days.view[self._days.view > 0] if named else self._days.view[:0]
+        if not len(dated):
+            return np.zeros(len(self._days), np.float32)
+        years = [date.fromordinal(int(day)).year for day in (dated.min(), dated.max())]
+        return self._nearest([period for each in named for period in each.periods(*years)])
+
+    def _nearest(self, periods: Sequence[Period]) -> Floats:
+        """Return the nearness of each record to the nearest of these periods, `(records,)`."""
+        days, near = self._days.view, np.zeros(len(self._days), np.float32)
+        for first, last in periods:  # it falls to 0 in the days after a period
+            fading = 1 - (days - last) / np.float32(self._weights.date_fade_days)
+            np.maximum(near, np.where(days < first, 0, np.clip(fading, 0, 1)), out=near)
+        return near

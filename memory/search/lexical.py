@@ -39,14 +39,10 @@ class Sessions:
         self._asks = GrowingArray(np.bool_)
         self._by_person = GrowingArray(np.bool_)
 
-    def __len__(self) -> int:
-        return len(self._joined)
-
     @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        arrays = (self._joined, self._starts, self._asks, self._by_person)
-        return sum(array.nbytes for array in arrays)
+    def by_person(self) -> Flags:
+        """`(records,)` bool: a person says it, not the assistant."""
+        return self._by_person.view
 
     @property
     def joined(self) -> Floats:
@@ -59,19 +55,19 @@ class Sessions:
         return self._asks.view[:-1] & self._by_person.view[1:]
 
     def extend(self, sessions: Sequence[int], asks: Flags, by_person: Flags) -> None:
-        """Add records at the end; `asks` of those that are a person's question."""
+        """Add records at the end; `asks` of those that are questions."""
         before = ~sessions[0] if self._newest is None else self._newest
         joined = np.diff([before, *sessions]) == 0
-        self._starts.extend(len(self) + np.flatnonzero(~joined))
+        self._starts.extend(len(self._joined) + np.flatnonzero(~joined))
         self._newest = sessions[-1]
         self._joined.extend(joined)
-        self._asks.extend(asks)
+        self._asks.extend(asks & by_person)
         self._by_person.extend(by_person)
 
     def best(self, scores: Floats) -> Floats:
         """Return for each record the best score in its session, `(records,)` float32."""
         starts = self._starts.view
-        lengths = np.diff(starts, append=len(self))
+        lengths = np.diff(starts, append=len(scores))
         return np.repeat(np.maximum.reduceat(scores, starts), lengths)
 
 
@@ -104,19 +100,14 @@ class LexicalIndex:
     def __init__(self, sessions: Sessions, weights: Weights = DEFAULTS) -> None:
         self._sessions = sessions
         self._weights = weights
-        self._postings = Postings()
+        self.postings = Postings()
+        self.vocabulary = Vocabulary()
         self._stretch, self._shares = GrowingArray(np.float16), GrowingArray(np.float16)
-        self._languages = RecordLanguages(is_stemmed=weights.snowball)
-        self._forget_words()
+        self._languages = RecordLanguages()
 
     def __len__(self) -> int:
         """Count records."""
-        return len(self._languages)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, approximately."""
-        return self._postings.nbytes + self._stretch.nbytes + self._shares.nbytes
+        return len(self._shares)
 
     def extend(
         self, said: NumberedWords, weights: npt.NDArray[np.float64], days: Sequence[date | None]
@@ -132,15 +123,15 @@ class LexicalIndex:
         numbers = np.append(said.numbers, self.vocabulary.numbers(chain.from_iterable(dates)))
         texts = np.append(said.texts, np.repeat(np.arange(len(dates)), dated))
         texts, terms = self._terms_of(texts, spoken, numbers)
-        both, counts = np.unique(texts * len(self._postings) + terms, return_counts=True)
-        texts, terms = np.divmod(both, max(1, len(self._postings)))
+        both, counts = np.unique(texts * len(self.postings) + terms, return_counts=True)
+        texts, terms = np.divmod(both, max(1, len(self.postings)))
         k1 = self._weights.saturation
         paragraphs = (said.lengths + dated) / self._weights.paragraph_words
         self._stretch.extend(k1 * np.maximum(1.0, paragraphs))
         self._shares.extend(weights)
-        self._postings.extend(texts + (len(self) - len(dates)), terms, counts)
+        self.postings.extend(texts + (len(self) - len(dates)), terms, counts)
         if len(self.vocabulary) > _MAX_WORDS:
-            self._forget_words()
+            self.vocabulary = Vocabulary()
 
     def _dates(self, kinds: Sequence[tuple[date | None, int, bool]]) -> list[tuple[str, ...]]:
         """Return the words of each record's date, by its day, languages and ideographs."""
@@ -160,47 +151,34 @@ class LexicalIndex:
         for languages in sorted(set(spoken)):
             at = np.flatnonzero(of_words == languages)
             runs[at] = self._runs_of(languages, numbers[at])
-        starts, ends = self._bounds.view[runs], self._bounds.view[runs + 1]
-        counts = ends - starts
+        bounds = self.vocabulary.bounds.view
+        starts, counts = bounds[runs], bounds[runs + 1] - bounds[runs]
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.repeat(texts, counts), self._terms.view[np.repeat(starts, counts) + within]
+        terms = self.vocabulary.terms.view[np.repeat(starts, counts) + within]
+        return np.repeat(texts, counts), terms
 
     def _runs_of(self, languages: int, numbers: Numbers) -> Numbers:
-        """Return the runs of words in a set of languages."""
-        runs = self._runs.setdefault(languages, GrowingArray(np.int64))
-        runs.extend(np.zeros(len(self.vocabulary) - len(runs)))
+        """Return the runs of words in a set of languages (see `Vocabulary`)."""
+        held = self.vocabulary
+        runs = held.runs.setdefault(languages, GrowingArray(np.int64))
+        runs.extend(np.zeros(len(held) - len(runs)))
         # Without counts, it would import `numpy.ma`.
         new, _ = np.unique(numbers[runs.view[numbers] == 0], return_counts=True)
         terms, bounds, known = list[int](), list[int](), self._languages.sets[languages]
         for number in new.tolist():
-            of_word = terms_of((self.vocabulary.words[number],), known)
-            terms += map(self._postings.number, of_word)
-            bounds.append(len(self._terms) + len(terms))
-        runs.view[new] = np.arange(len(new)) + len(self._bounds) - 1
-        self._terms.extend(terms)
-        self._bounds.extend(bounds)
+            terms += map(self.postings.number, terms_of((held.words[number],), known))
+            bounds.append(len(held.terms) + len(terms))
+        runs.view[new] = np.arange(len(new)) + len(held.bounds) - 1
+        held.terms.extend(terms)
+        held.bounds.extend(bounds)
         return runs.view[numbers]
-
-    def _forget_words(self) -> None:
-        """Drop what only saves time while many records are added at once.
-
-        That is the numbers of words, and the terms of each word in each set of languages: those of
-        run n are `_terms[_bounds[n] : _bounds[n + 1]]`. Run 0 stands for words not seen before.
-        """
-        self.vocabulary = Vocabulary()
-        self._runs: dict[int, GrowingArray[np.int64]] = {}
-        self._bounds, self._terms = GrowingArray(np.int64), GrowingArray(np.int64)
-        self._bounds.extend([0, 0])
 
     def scores(self, question: str) -> LexicalScores:
         """Score all records for a question; 0 without a shared word here or in a neighbor."""
-        if self.vocabulary:
-            self._forget_words()
-        asked = asked_terms(
-            without_small_talk(asked_words_of(question)),
-            self._languages.spoken(),
-            function_words=self._weights.keep_function_words,
-        )
+        if self.vocabulary:  # it only saves time while many records are added at once
+            self.vocabulary = Vocabulary()
+        words = without_small_talk(asked_words_of(question))
+        asked = asked_terms(words, self._languages.spoken())
         size = len(self)
         own, boosted = np.zeros((2, size), np.float32)
         near, rarest = np.zeros(size, np.bool_), np.zeros(0, np.intp)
@@ -250,7 +228,7 @@ class LexicalIndex:
 
         It is high for short records of rare words, which say much for their length.
         """
-        records, terms = self._postings.mentions()
+        records, terms = self.postings.mentions()
         mentioned = np.bincount(terms)
         idf = np.log1p((len(self) - mentioned + 0.5) / (mentioned + 0.5))
         sums = np.bincount(records, idf[terms], len(self))
@@ -273,10 +251,10 @@ class LexicalIndex:
         """
         found, parts_left = list[tuple[Positions, Floats]](), _MAX_PARTS
         for forms in asked:
-            records, counts = self._postings.of(forms)
+            records, counts = self.postings.of(forms)
             if not len(records) and parts_left:
                 parts_left -= 1
-                records, counts = self._postings.of(self._postings.sharing_parts(forms))
+                records, counts = self.postings.of(self.postings.sharing_parts(forms))
             saturated = (self._weights.saturation + 1) / (counts + self._stretch.view[records])
             found.append((records, self._shares.view[records] * counts * saturated))
         return found

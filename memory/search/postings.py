@@ -17,7 +17,7 @@ Mentions = npt.NDArray[np.uint32]
 """A record and how often it has a term, at most 255 times, in one number."""
 Numbers = npt.NDArray[Any]
 
-_TERM_BYTES: Final = 200
+TERM_BYTES: Final = 200
 """Bytes of a term without mentions: its text, its number, and its place in a dictionary."""
 _COUNT_BITS: Final = 8
 _MAX_COUNT: Final = 2**_COUNT_BITS - 1
@@ -35,19 +35,11 @@ _MIN_PART: Final = 5
 class Postings:
     """The records that mention each term, ascending, and how often; at most 16 million records."""
 
-    __slots__ = ("_mentions", "_new_mentions", "_new_terms", "_starts", "_terms")
-
     def __init__(self) -> None:
         self._terms: dict[str, int] = {}
         self._starts = np.zeros(1, np.int64)
         self._mentions: Mentions = np.zeros(0, np.uint32)
         self._clear_new()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held, approximately."""
-        arrays = (self._starts, self._mentions, self._new_terms, self._new_mentions)
-        return len(self._terms) * _TERM_BYTES + sum(each.nbytes for each in arrays)
 
     def __len__(self) -> int:
         """Count terms."""

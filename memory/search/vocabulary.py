@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.search.arrays import Flags, GrowingArray
-from memory.search.languages import LANGUAGES
 from memory.search.question import tells_time
 from memory.search.words import (
     ALWAYS_UKRAINIAN,
     CLAIMED_BY,
+    LANGUAGES,
     LANGUAGES_OF_SCRIPT,
     UNKNOWN,
     has_ideograph,
@@ -60,11 +60,18 @@ class NumberedWords:
 
 
 class Vocabulary(dict[str, int]):
-    """The number of each word; `words` has them by their numbers."""
+    """The number of each word; `words` has them by their numbers.
+
+    `runs` has the run of each word in a set of languages: `terms[bounds[n] : bounds[n + 1]]` are
+    its index terms in run n. Run 0 stands for words not seen before.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.words: list[str] = []
+        self.runs: dict[int, GrowingArray[np.int64]] = {}
+        self.bounds, self.terms = GrowingArray(np.int64), GrowingArray(np.int64)
+        self.bounds.extend([0, 0])
         self._scripts = GrowingArray(np.int64)
         self._claims = GrowingArray(np.int64)
         self._is_ukrainian = GrowingArray(np.bool_)
@@ -145,21 +152,13 @@ def _most_voted(votes: npt.NDArray[np.float32], candidates: Sequence[str]) -> Nu
 
 
 class RecordLanguages:
-    """Counts the records of each set of languages; `sets` has the sets by their numbers.
+    """Counts the records of each set of languages; `sets` has the sets by their numbers."""
 
-    If not `is_stemmed`, all languages are `UNKNOWN`.
-    """
-
-    def __init__(self, *, is_stemmed: bool) -> None:
+    def __init__(self) -> None:
         self.sets: list[dict[str, str]] = []
-        self._is_stemmed = is_stemmed
         self._numbers: dict[tuple[tuple[str, str], ...], int] = {}
         self._clear: dict[Guess, int] = {}
         self._counts = Counter[int]()
-
-    def __len__(self) -> int:
-        """Count records."""
-        return self._counts.total()
 
     def extend(self, guesses: Sequence[Guess]) -> list[int]:
         """Add records with these guesses (see `Vocabulary.guesses`); return their sets' numbers."""
@@ -189,8 +188,6 @@ class RecordLanguages:
         }
         for script, language in languages.items():
             languages[script] = language or self._prevailing(script)
-        if not self._is_stemmed:
-            languages = dict.fromkeys(languages, UNKNOWN)
         number = self._numbers.setdefault(tuple(languages.items()), len(self.sets))
         if number == len(self.sets):
             self.sets.append(languages)

@@ -18,11 +18,8 @@ class Weights:
     neighbor_boost: float = 0.6  # share of a word's weight that each neighbor gets, per step
     answer_boost: float = 1.2  # the same for what a person says right after a person's question
     assistant_words: float = 0.5  # weight of a word that the assistant wrote; a person's is 1
-    keep_function_words: bool = False  # whether "where" and "did" of a question count as words
-    snowball: bool = True  # stem by language; otherwise words are cut to their first letters
 
     # Dense retriever.
-    centring: float = 1.0  # share of the conversation's mean vector that is subtracted
     dense_neighbor_boost: float = 0.15  # share of the score that each of four neighbors adds
 
     # Blend.

@@ -1,20 +1,60 @@
 """Turns text into index terms: words stemmed by language, n-grams for scripts without spaces.
 
-The same text gives the same terms on every machine and in every process. Only the text is stored;
-terms are computed when it is loaded.
+What it knows of each language is in `languages.toml`. The same text gives the same terms on every
+machine and in every process. Only the text is stored; terms are computed when it is loaded.
 """
 
 import functools
 import re
+import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from importlib.resources import files
 from itertools import chain
 
 from Stemmer import Stemmer
 
-from memory.search.languages import LANGUAGES
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language. `stemmer` is the name of Snowball's algorithm; "" if there is none.
+
+    `months` has the forms of each month's name, January first. `times` are words that tell a time
+    or a number, `people` those for who somebody is to a person. `phrases` has lists with commas
+    by their names in `languages.toml`, which says what they are.
+    """
+
+    script: str
+    stemmer: str
+    months: tuple[tuple[str, ...], ...]
+    function_words: frozenset[str]
+    phrases: Mapping[str, str]
+    times: frozenset[str]
+    people: frozenset[str]
+
+
+def _read() -> dict[str, Language]:
+    text = files("memory.search").joinpath("languages.toml").read_text(encoding="utf-8")
+    return {
+        code: Language(
+            script=entry["script"],
+            stemmer=entry["stemmer"],
+            months=tuple(tuple(month.split("/")) for month in entry["months"].split()),
+            function_words=frozenset(entry["words"].split()),
+            phrases=entry,
+            times=frozenset(entry.get("times", "").split()),
+            people=frozenset(entry.get("people", "").split()),
+        )
+        for code, entry in tomllib.loads(text).items()
+    }
+
+
+LANGUAGES = _read()
+"""Languages by two-letter code."""
+
 
 UNKNOWN = ""
 """The language of a word that no language claims; such words are cut to their first letters."""
@@ -227,14 +267,12 @@ def date_words(day: date, languages: frozenset[str]) -> tuple[str, ...]:
     return (str(day.day), *named, str(day.year))
 
 
-def asked_terms(
-    words: Sequence[str], spoken: dict[str, frozenset[str]], *, function_words: bool = False
-) -> list[tuple[str, ...]]:
+def asked_terms(words: Sequence[str], spoken: dict[str, frozenset[str]]) -> list[tuple[str, ...]]:
     """Return the content terms of a question, each as all forms under which it may be stored.
 
     The language of a short question is often unclear. So each word is looked up under every
     language that the conversation uses in its script (`spoken`). A function word of the guessed
-    language is dropped; without a guess, one of any spoken language. `function_words` keeps them.
+    language is dropped; without a guess, one of any spoken language.
     """
     guessed = languages_of(words, {})
     asked: dict[tuple[str, ...], None] = {}
@@ -247,7 +285,7 @@ def asked_terms(
             used = spoken.get(script, frozenset())
             guess = guessed.get(script, UNKNOWN)
             likely = {guess} if guess else used
-            if not function_words and not likely.isdisjoint(CLAIMED_BY.get(piece, ())):
+            if not likely.isdisjoint(CLAIMED_BY.get(piece, ())):
                 continue
             forms = dict.fromkeys(stem(piece, code) for code in sorted(used | {guess}))
             asked[tuple(forms)] = None

@@ -6,8 +6,15 @@ from functools import cache
 from itertools import islice
 
 from memory.scopes.entries import Fact
-from memory.search.languages import LANGUAGES
-from memory.search.words import CLAIMED_BY, FUNCTION_WORDS, fold, languages_of, terms_of, words_of
+from memory.search.words import (
+    CLAIMED_BY,
+    FUNCTION_WORDS,
+    LANGUAGES,
+    fold,
+    languages_of,
+    terms_of,
+    words_of,
+)
 
 _FIRST_WORDS = 4
 """Who a fact is about stands at its beginning."""

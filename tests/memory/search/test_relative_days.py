@@ -6,7 +6,7 @@ import pytest
 
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import IndexRecord
-from memory.search.relative_days import Anchored, anchored, last_months, relative_periods
+from memory.search.question import Anchored, anchored, last_months, relative_periods
 
 TODAY = date(2026, 11, 22)
 """A Sunday."""
