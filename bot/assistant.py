@@ -56,7 +56,7 @@ from memory.memory import Memory
 from memory.scopes.selectors import MessageSelector
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
-from memory.text.internal_model import InternalModel
+from memory.text.shape import InternalModel
 from memory.text.tokens import TokenCounter
 
 _BATCH_TOKENS = 3_000

@@ -27,9 +27,8 @@ from bot.prompt.assemble import beside_others
 from memory.behaviors.behavior import FunctionNameClash
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
-from memory.behaviors.tool import Arguments, Tool, ToolDefinition, ToolError
+from memory.behaviors.tool import Arguments, Tool, ToolDefinition, ToolError, held_back
 from memory.behaviors.tool_output import ToolOutput
-from memory.behaviors.trust import held_back
 from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK

@@ -32,7 +32,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolQuestion, ToolResult, digest
-from memory.behaviors.trust import is_answer_untrusted
+from memory.behaviors.tool import is_answer_untrusted
 from memory.behaviors.user_facts import question_for
 from memory.erasure.questions import NotConfirmed, Question, Questions
 from memory.memory import Memory

@@ -12,8 +12,7 @@ from pydantic import Field
 
 from memory.behaviors.context import AgentContext, Asker, CallContext, may_change
 from memory.behaviors.statements import MAX_CHARS, one_word, same_facts, unfit
-from memory.behaviors.tool import Arguments, Tool, ToolError
-from memory.behaviors.trust import must_ask
+from memory.behaviors.tool import Arguments, Tool, ToolError, must_ask
 from memory.scopes.changes import senders_of
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import is_of_kind, known_facts, listed, of_time, place_of

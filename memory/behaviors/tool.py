@@ -1,12 +1,21 @@
-"""What a tool is: a name and a description for the model, typed arguments, and a function."""
+"""What a tool is, and when it asks the person before it writes.
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+A tool has a name and a description for the model, typed arguments, and a function. It asks if
+untrusted text was in the prompt, because such text may have told the model to write or erase
+something (see README.md).
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from memory.behaviors.context import AgentContext
+from memory.scopes.entries import Fact
+from memory.scopes.writes import Remember, SetDomain, ToolWrite
+from memory.text.untrusted_text import UNTRUSTED_MARK, shown
 
 
 class Arguments(BaseModel):
@@ -65,21 +74,107 @@ def _schema(arguments: type[Arguments]) -> dict[str, Any]:
     for noise in ("title", "description", "additionalProperties"):
         schema.pop(noise, None)
     schema["properties"] = {
-        name: _shown(described) for name, described in schema.get("properties", {}).items()
+        name: _described(described) for name, described in schema.get("properties", {}).items()
     }
     return schema
 
 
-def _shown(described: Mapping[str, Any]) -> dict[str, Any]:
+def _described(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the model is told of an argument, in few tokens.
 
     What is optional is left out rather than empty or null. Lengths are only checked.
     """
-    shown = {name: value for name, value in described.items() if name not in _NOT_SHOWN}
-    if shown.get("default", ...) in (None, "", 0):
-        del shown["default"]
-    match [each for each in shown.get("anyOf", ()) if each != {"type": "null"}]:
+    told = {name: value for name, value in described.items() if name not in _NOT_SHOWN}
+    if told.get("default", ...) in (None, "", 0):
+        del told["default"]
+    match [each for each in told.get("anyOf", ()) if each != {"type": "null"}]:
         case [only]:
-            del shown["anyOf"]
-            return _shown(only) | shown
-    return shown
+            del told["anyOf"]
+            return _described(only) | told
+    return told
+
+
+DOCUMENTS_HEADING = "From documents:"
+"""Stands above passages of documents, so that we see whether a prompt holds any."""
+
+_WORD = re.compile(r"\d+|\w{4,}")
+_STEM = 4
+"""Forms of one word share their first four letters; shorter words say little."""
+
+
+def holds_untrusted(context: AgentContext) -> bool:
+    """Return whether the prompt of this run holds untrusted text.
+
+    Untrusted is what was forwarded or quoted, what documents say, what tools brought, and what
+    rests on such text: answers, the running state, synopses.
+    """
+    is_window_trusted = all(message.is_first_party for message in context.window)
+    return not is_window_trusted or is_answer_untrusted(context)
+
+
+def is_answer_untrusted(context: AgentContext) -> bool:
+    """Return whether an answer written now may repeat untrusted text.
+
+    Earlier answers in the window do not count. Otherwise one forwarded message would mark all
+    answers after it.
+    """
+    recalled = (message for found in context.recalled for message in found.messages)
+    asked = (message for message in context.window if message.role == "user")
+    shown = {message.seq for message in context.window}
+    pairs = ((reply.message, reply.question) for reply in context.replies)
+    replied = (each for pair in pairs for each in pair if each and each.seq not in shown)
+    results = (result for step in context.completed_steps for result in step.results)
+    messages = (context.user_message, *asked, *recalled, *replied)
+    return (
+        not all(message.is_first_party for message in messages)
+        or any(result.is_untrusted for result in results)
+        or DOCUMENTS_HEADING in context.memory_context
+        or UNTRUSTED_MARK in context.memory_context
+    )
+
+
+def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()) -> bool:
+    """Return whether to ask the person before this is written; `facts` are those of the scope.
+
+    In a group the messages of other members are enough to ask. A new fact that the speaker states
+    in the message being answered is written without asking.
+    """
+    if holds_untrusted(context):
+        return True
+    if isinstance(write, SetDomain) or not _holds_other_members(context, facts):
+        return False
+    if isinstance(write, Remember) and not write.replaces:
+        said = context.user_message  # it may have other endings of the words
+        return not _stems(write.text) <= _stems(f"{said.sender_name} {said.text}")
+    return True
+
+
+def held_back(context: AgentContext, write: ToolWrite) -> ToolWrite:
+    """Return a write with `asks_first` set if the rule asks for it (the tool did not look).
+
+    It then holds only characters that the person sees in the question.
+    """
+    if write.asks_first or not must_ask(context, write):
+        return write
+    if isinstance(write, SetDomain):
+        write = replace(write, fields=shown(write.fields))
+    return replace(write, asks_first=True, sender_id=context.user_message.sender_id)
+
+
+def _holds_other_members(context: AgentContext, facts: Iterable[Fact]) -> bool:
+    """Return whether anybody but the speaker has ever talked to the assistant in this group.
+
+    What other topics of the group said (`t` codes) may be of anybody.
+    """
+    if not context.is_group:
+        return False
+    used = context.call_context.used if context.call_context else ()
+    if any(code.startswith("t") for code in used):
+        return True
+    in_history = (m.sender_id for m in context.chat_history.messages if m.role == "user")
+    in_facts = (source.sender_id for fact in facts for source in fact.sources)
+    return bool({*in_history, *in_facts} - {context.user_message.sender_id})
+
+
+def _stems(text: str) -> set[str]:
+    return {word if word.isdigit() else word[:_STEM] for word in _WORD.findall(text.casefold())}

@@ -21,8 +21,7 @@ from memory.behaviors.learning_behavior import (
     LearningBehavior,
     PartRejected,
 )
-from memory.behaviors.learning_mode import due_cards
-from memory.behaviors.statements import Statements, entries_of, stems
+from memory.behaviors.statements import Statements, due_cards, entries_of, stems
 from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import (

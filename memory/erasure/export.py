@@ -12,7 +12,7 @@ import orjson
 
 from memory.behaviors.behavior_store import BehaviorState, stored_by_behaviors
 from memory.behaviors.tool_output import OutgoingFile
-from memory.documents.library import documents
+from memory.documents import documents
 from memory.message import Message
 from memory.scopes.changes import former_wordings
 from memory.scopes.entries import Fact

@@ -25,7 +25,7 @@ from memory.behaviors.learning_behavior import (
     PartRejected,
     Unlearned,
 )
-from memory.behaviors.learning_mode import mode_in, unasked
+from memory.behaviors.statements import mode_in, unasked
 from memory.learning.progress import Progress, messages_after, progress_after
 from memory.learning.tool_writes import new_cards
 from memory.message import Message
@@ -36,9 +36,8 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import load_index
 from memory.search.message_search import SESSION_PAUSE_S
-from memory.text.internal_model import InputRefused, InternalModel
 from memory.text.message_lines import NAMELESS, speaker_name
-from memory.text.shape import AnswerShape, PartInvalid
+from memory.text.shape import AnswerShape, InputRefused, InternalModel, PartInvalid
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped
 

@@ -1,6 +1,7 @@
-"""The shape of a structured answer: named parts, each a pydantic model.
+"""The border to the model of internal calls, and the shape of its structured answers.
 
-A shape is made once, so the schema is the same in every request. `bot.model` asks servers for it.
+People never see its answers. A shape is named parts, each a pydantic model. It is made once, so the
+schema is the same in every request. `bot.model` asks servers for it.
 The SDK's helpers and `instructor` validate an answer as a whole. Here each part is validated alone,
 and nulls or unknown fields of weaker servers are repaired, so that one bad part spoils no other.
 
@@ -15,7 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -277,3 +278,40 @@ def _path(value: Any, location: tuple[int | str, ...]) -> tuple[Any, ...]:
             value = value[step]
             path.append(step)
     return tuple(path)
+
+
+class ModelTrouble(Exception):
+    """Base of the errors that are raised if a model gives no usable answer now.
+
+    `rests_s`: the model fails for everybody and is not asked for this many seconds; 0 if only this
+    call failed.
+    """
+
+    def __init__(self, reason: str = "", *, rests_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.rests_s = rests_s
+
+
+class InternalModelUnavailable(ModelTrouble):
+    """Raised if the internal model fails. Nothing is changed, and learning tries again."""
+
+
+class InputRefused(InternalModelUnavailable):
+    """Raised if the model refuses its input, or if the input is too long for it."""
+
+
+class InternalModel(Protocol):
+    """Answers internal calls."""
+
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
+        """Return the raw parts of a structured answer by name, None for a missing part.
+
+        Raise `InternalModelUnavailable`, or `InputRefused` if a shorter input might pass.
+        """
+        ...
+
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
+        """Return plain text; raise `InternalModelUnavailable`."""
+        ...

@@ -16,7 +16,7 @@ from bot.telegram.errors import FloodWait, TelegramError
 from bot.turn.notes import Below, called, patterns_in, says_any
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
-from memory.behaviors.learning_mode import LearningModes, mode_in
+from memory.behaviors.statements import LearningModes
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.progress import learner_in
 from memory.memory import Memory

@@ -18,8 +18,7 @@ from bot.parsing.answers import NotRead
 from bot.runtime.process import memory_options, redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
-from memory.documents.chunking import passages
-from memory.documents.library import Library, Origin, PutResult, key_of
+from memory.documents import Library, Origin, PutResult, key_of, passages
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.search.embeddings import EmbeddingsUnavailable

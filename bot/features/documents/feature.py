@@ -27,8 +27,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.behavior import reaches_of
 from memory.behaviors.context import is_first_party
-from memory.documents.chunking import Section, passages
-from memory.documents.library import Library, Origin, PutResult, documents, key_of, room_of
+from memory.documents import Library
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten

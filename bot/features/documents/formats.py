@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import HERE, Parser, parse_known
-from memory.documents.chunking import Section, by_heading
+from memory.documents import Section, by_heading
 
 Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
 _OFFICE = "application/vnd.openxmlformats-officedocument"

@@ -11,7 +11,7 @@ from bot.model.call import ChatModel, PromptMessage, watching
 from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PIXELS
 from bot.parsing.processes import Parser, parse
-from memory.documents.chunking import Section
+from memory.documents import Section
 from memory.message import Picture
 from memory.store.keys import Scope
 

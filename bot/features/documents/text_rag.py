@@ -15,9 +15,8 @@ from pydantic import Field
 
 from memory.behaviors.behavior import AIContextBehavior, Reach
 from memory.behaviors.context import AgentContext, CallContext
-from memory.behaviors.tool import Arguments, Tool
-from memory.behaviors.trust import DOCUMENTS_HEADING
-from memory.documents.library import documents
+from memory.behaviors.tool import DOCUMENTS_HEADING, Arguments, Tool
+from memory.documents import documents
 from memory.message import Message
 from memory.scopes.entries import Chunk
 from memory.scopes.fields import Document

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.parsing.processes import Parser, parse_known
-from memory.documents.chunking import Section, passages
+from memory.documents import Section, passages
 from memory.text.tokens import TokenCounter
 
 _READER = Parser(Path(__file__).with_name("talk_reader.py"), 64 * 2**20, 24 * 2**20, 256, 10)

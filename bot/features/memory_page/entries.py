@@ -18,9 +18,9 @@ from bot.commands.used_memories import state_entries
 from bot.feature import Feature
 from bot.features.memory_page.about_people import is_about_people, names_of
 from bot.reply.parts import shortened, utf16_length
-from memory.behaviors.learning_mode import mode_in
+from memory.behaviors.statements import mode_in
 from memory.behaviors.user_facts import UserFacts
-from memory.documents.library import documents
+from memory.documents import documents
 from memory.erasure.correcting import is_movable
 from memory.learning.progress import learner_in
 from memory.limits.capacity import ConversationStats, count_conversation

@@ -19,7 +19,7 @@ from bot.feature import Feature, Services
 from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.behaviors.learning_mode import MODES, LearningModes
+from memory.behaviors.statements import MODES, LearningModes
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope

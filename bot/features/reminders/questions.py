@@ -21,7 +21,7 @@ from bot.telegram.updates import ButtonPress
 from bot.turn.notes import Below, called
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
-from memory.behaviors.trust import DOCUMENTS_HEADING
+from memory.behaviors.tool import DOCUMENTS_HEADING
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 from memory.work.item import UnusableTime, WorkItem

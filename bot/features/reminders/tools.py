@@ -18,8 +18,7 @@ from bot.features.reminders.time_zone import TimeZones, find_named_zone, zone_of
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext, CallContext
-from memory.behaviors.tool import Arguments, Tool, ToolError
-from memory.behaviors.trust import must_ask
+from memory.behaviors.tool import Arguments, Tool, ToolError, must_ask
 from memory.message import Message
 from memory.scopes.writes import ForgetRecord, Remember
 from memory.text.untrusted_text import UNTRUSTED_MARK, shown

@@ -10,7 +10,7 @@ from bot.playground.offline_model import OfflineChatModel
 from bot.playground.offline_senses import OfflineServer
 from bot.telegram.chat import Chat
 from memory.memory import Memory
-from memory.text.internal_model import InternalModel
+from memory.text.shape import InternalModel
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 
 from bot.prompt.assemble import PromptAssembler, PromptBudget
 from memory.behaviors.context import AgentContext
-from memory.behaviors.trust import holds_untrusted, is_answer_untrusted
+from memory.behaviors.tool import holds_untrusted, is_answer_untrusted
 from memory.message import Message, RepliedTo
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.documents.library import Library
+from memory.documents import Library
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.documents.chunking import Section, passages
+from memory.documents import Section, passages
 from memory.text.sentences import sentences
 from memory.text.tokens import TokenCounter
 from tests.work import QUADRATIC, ratio

@@ -2,8 +2,7 @@
 
 import pytest
 
-from memory.documents.chunking import Section
-from memory.documents.library import Library, Origin, documents, key_of
+from memory.documents import Library, Origin, Section, documents, key_of
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten, Revision, Write
 from memory.scopes.entries import Chunk

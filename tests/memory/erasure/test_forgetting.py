@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.documents.chunking import Section
-from memory.documents.library import Library, Origin
+from memory.documents import Library, Origin, Section
 from memory.erasure.jobs import Job
 from memory.learning.learner import LearningConfig
 from memory.learning.vectors import VectorLearner

@@ -21,8 +21,7 @@ from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
-from memory.text.internal_model import InternalModelUnavailable
-from memory.text.shape import AnswerShape
+from memory.text.shape import AnswerShape, InternalModelUnavailable
 from tests.memory.turns import HERE, put
 from tests.memory.words_embedder import WordsEmbedder
 

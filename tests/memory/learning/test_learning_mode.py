@@ -7,7 +7,7 @@ from time import time
 import pytest
 
 from memory.behaviors.context import Asker
-from memory.behaviors.learning_mode import LearningModes, due_cards, mode_in
+from memory.behaviors.statements import LearningModes, due_cards, mode_in
 from memory.behaviors.user_facts import UserFacts
 from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from memory.behaviors.behavior_store import BehaviorState, Kept
-from memory.behaviors.learning_mode import LearningMode
+from memory.behaviors.statements import LearningMode
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write, without

@@ -14,7 +14,7 @@ import pytest
 from bot.reply.parts import Part
 from bot.turn.outbox import Outbox
 from memory.behaviors.behavior_store import stored_by_behaviors
-from memory.documents.library import documents
+from memory.documents import documents
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.fields import Digest, Failures, Field, ToolWrites, read_field

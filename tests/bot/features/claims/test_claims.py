@@ -10,7 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.features.claims.feature import NOTHING_KEPT, ClaimNote, claims_to_have_saved
 from bot.language.catalogue import Catalogue
 from memory.behaviors.context import AgentContext
-from memory.behaviors.learning_mode import LearningModes
+from memory.behaviors.statements import LearningModes
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import Remember

@@ -12,7 +12,7 @@ from bot.features.documents.formats import Format, Limits, format_of, read_secti
 from bot.language.catalogue import Catalogue
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import REASONS
-from memory.documents.chunking import Section
+from memory.documents import Section
 from tests.bot.parsing.pdfs import bomb, encrypted, pdf
 
 LIMITS = Limits(pages=3, chars=1_000)

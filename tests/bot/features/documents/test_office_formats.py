@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from bot.features.documents.formats import Format, Limits, format_of
-from memory.documents.chunking import Section
+from memory.documents import Section
 from tests.bot.features.documents.test_formats import read, reason
 from tests.bot.parsing.office import book, entities, sheets, slides, word, zipped
 

@@ -9,7 +9,7 @@ from pypdf import PdfReader, PdfWriter
 
 from bot.features.documents.scans import ScannedPages, ScanReader
 from bot.parsing.answers import NotRead
-from memory.documents.chunking import Section
+from memory.documents import Section
 from memory.message import Picture
 from memory.scopes.changes import NotWritten
 from memory.store.keys import Scope

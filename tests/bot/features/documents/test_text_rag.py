@@ -11,9 +11,8 @@ from bot.features.documents.feature import feature
 from bot.features.documents.text_rag import SearchDocumentsArguments, TextRag, TextRagOptions
 from memory.behaviors.behavior import reaches_of
 from memory.behaviors.context import AgentContext, CallContext, Person
-from memory.behaviors.trust import DOCUMENTS_HEADING
-from memory.documents.chunking import Section
-from memory.documents.library import Library, Origin, key_of
+from memory.behaviors.tool import DOCUMENTS_HEADING
+from memory.documents import Library, Origin, Section, key_of
 from memory.memory import Memory
 from memory.message import Message
 from memory.store.keys import Scope

@@ -6,8 +6,8 @@ import pytest
 
 from bot.features.documents.feature import feature
 from bot.telegram.errors import RefusalReason
-from memory.documents import library as stored
-from memory.documents.library import Library
+from memory import documents as stored
+from memory.documents import Library
 from memory.memory import Memory
 from memory.store.errors import LeaseLost
 from tests.bot.features.files import HERE, MAX_BYTES, Filing

@@ -22,10 +22,9 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.errors import OutcomeUnknown
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
+from memory import documents as stored
 from memory.behaviors.context import CallContext, Person
-from memory.documents import library as stored
-from memory.documents.chunking import Section
-from memory.documents.library import Library
+from memory.documents import Library, Section
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.sources import Trust

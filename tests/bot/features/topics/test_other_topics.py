@@ -15,7 +15,7 @@ from bot.features.topics.other_topics import (
     set_recall_topics,
 )
 from memory.behaviors.context import AgentContext, CallContext, Person
-from memory.behaviors.trust import must_ask
+from memory.behaviors.tool import must_ask
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.fields import Field, read_field

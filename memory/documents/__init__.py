@@ -1,1 +1,0 @@
-"""Documents of a scope: cut into passages, stored, listed and removed."""
