@@ -12,7 +12,7 @@ from memory.erasure.forgetting import Forgetting, MemorySwitch
 from memory.erasure.jobs import Jobs
 from memory.erasure.questions import Questions
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
-from memory.learning.tool_writes import Consent
+from memory.learning.tool_writes import ToolWriter
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
 from memory.limits.quotas import Members, Quotas, SendRates
@@ -95,8 +95,8 @@ class Memory:
 
     def enable_learning(self, config: LearningConfig) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
-        self._learner = ConversationLearner(self.histories, self.correcting, self._vectors, config)
-        self.consent = Consent(self.scopes, self.correcting, config.with_domain)
+        self.consent = ToolWriter(self.scopes, self.correcting, config.with_domain)
+        self._learner = ConversationLearner(self.histories, self.consent, self._vectors, config)
 
     def ready_queue(self) -> ReadyQueue:
         """Return a new consumer of the wake-ups of conversations."""

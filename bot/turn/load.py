@@ -16,7 +16,7 @@ from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ReplyTarget
 from bot.turn.request import Request
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.context import AgentContext, CallContext
 from memory.message import Message, RepliedTo
 from memory.scopes.history import ChatHistory
@@ -43,7 +43,7 @@ class ContextLoader:
     does not see them, so they must not mark its answer as untrusted.
     """
 
-    behaviors: AIContextBehavior
+    behaviors: AIContextBehaviorManager
     chat: Chat
     selector: MessageSelector
     recall_k: int

@@ -26,7 +26,7 @@ from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.observers import GaveUp, Observer, StepBegan, TurnBegan, TurnEnded, observed
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, answer_to, is_off_record, unpack, with_words
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.erasure.questions import Question
 from memory.message import Message
 from memory.queue.dead_letters import DeadLetters
@@ -49,7 +49,7 @@ class TurnRunner:
     histories: HistoryParts
     answerer: Answerer
     deliverer: Deliverer
-    behaviors: AIContextBehavior
+    behaviors: AIContextBehaviorManager
     learn: Callable[[Scope], None]  # begins to learn in the background, and returns at once
     observe: Observer
 

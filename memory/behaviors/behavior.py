@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import Any
 
 import structlog
@@ -132,14 +133,12 @@ class FunctionNameClash(Exception):
     """Raised when two behaviors offer functions of the same name."""
 
 
-class AIContextBehaviorManager(AIContextBehavior):
+class AIContextBehaviorManager:
     """All behaviors of a bot, in the order in which they were registered; those that lead first.
 
     A hook runs at the same time in all behaviors that override it, each under the time limit. A
     slow or failing one is logged and does not affect the others. Raises `FunctionNameClash`.
     """
-
-    name = "all"
 
     def __init__(self, behaviors: Sequence[AIContextBehavior], time_limit_s: float) -> None:
         behaviors = self.behaviors = tuple(sorted(behaviors, key=lambda each: not each.leads_with))
@@ -171,36 +170,12 @@ class AIContextBehaviorManager(AIContextBehavior):
         covering = [each for each in self.behaviors if each.reach.covers(conversation)]
         return AIContextBehaviorManager(covering, self._time_limit_s)
 
-    async def on_conversation_created(self, call_context: CallContext) -> None:
-        """Pass the call on."""
-        await self._call("on_conversation_created", call_context)
-
-    async def on_conversation_deleting(self, call_context: CallContext) -> None:
-        """Pass the call on."""
-        await self._call("on_conversation_deleting", call_context)
-
-    async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
-        """Pass the call on."""
-        await self._call("on_conversation_checkpoint", call_context)
-
-    async def on_new_message(self, call_context: CallContext, message: Message) -> None:
-        """Pass the call on."""
-        await self._call("on_new_message", call_context, message)
-
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
         """Return the texts of all behaviors, in the order of their registration."""
         texts = await self._call("on_model_invoke", call_context, new_messages)
         return "\n".join(text for text in texts if text and text.strip())
-
-    async def on_suspend(self, call_context: CallContext) -> None:
-        """Pass the call on."""
-        await self._call("on_suspend", call_context)
-
-    async def on_resume(self, call_context: CallContext) -> None:
-        """Pass the call on."""
-        await self._call("on_resume", call_context)
 
     async def _call(self, hook: str, call_context: CallContext, *arguments: object) -> list[Any]:
         """Call a hook where it is overridden; return the answers, `None` for a failed call."""
@@ -228,3 +203,10 @@ class AIContextBehaviorManager(AIContextBehavior):
             return None
 
         return await asyncio.gather(*map(guarded, overriding))
+
+    on_conversation_created = partialmethod(_call, "on_conversation_created")
+    on_conversation_deleting = partialmethod(_call, "on_conversation_deleting")
+    on_conversation_checkpoint = partialmethod(_call, "on_conversation_checkpoint")
+    on_new_message = partialmethod(_call, "on_new_message")
+    on_suspend = partialmethod(_call, "on_suspend")
+    on_resume = partialmethod(_call, "on_resume")

@@ -51,11 +51,6 @@ class Batch:
     state: str = ""  # what the behavior returned last as its state; the running state is in `here`
 
     @property
-    def exchanges(self) -> int:
-        """How many turns the messages belong to."""
-        return len({message.exchange for message in self.messages})
-
-    @property
     def holds_untrusted(self) -> bool:
         """Whether a message holds untrusted text, or an answer was written from such text."""
         digests = (self.digests.get(message.seq, "") for message in self.messages)
@@ -78,7 +73,6 @@ class Learned:
     entries: Sequence[ScopeEntry] = ()  # records, and changes of records
     state: str | None = None  # at most `MAX_STATE_BYTES`; None: unchanged, "" removes it
     is_untrusted: bool = False  # untrusted text went into the state
-    learned_up_to: int = 0  # sequence of the last message that counts; 0: the last of the batch
 
 
 class PartRejected(Exception):

@@ -165,6 +165,9 @@ class Synopses(LearningBehavior):
             raise PartRejected("not a synopsis")
         first, last = batch.messages[0], batch.messages[-1]
         said = {name: cut(one_line(text or ""), _FIELD_BYTES) for name, text in answer}
+        earlier = _continued(batch)
+        rests_on_untrusted = batch.holds_untrusted
+        rests_on_untrusted |= earlier is not None and earlier.trust is Trust.UNTRUSTED
         synopsis = Synopsis(
             id=0,
             **said,
@@ -173,7 +176,7 @@ class Synopses(LearningBehavior):
             first_seq=first.seq,
             last_seq=last.seq,
             tag=batch.conversation.tag,
-            trust=_trust(batch),
+            trust=Trust.UNTRUSTED if rests_on_untrusted else Trust.DERIVED,
         )
         return Learned([synopsis] if synopsis.text else [])
 
@@ -211,13 +214,6 @@ def _first_piece(messages: Iterable[Message]) -> list[Message]:
             break
         taken = more
     return taken
-
-
-def _trust(batch: Batch) -> Trust:
-    """Return the trust of a synopsis: untrusted if anything it is written from is untrusted."""
-    earlier = _continued(batch)
-    rests_on_untrusted = earlier is not None and earlier.trust is Trust.UNTRUSTED
-    return Trust.UNTRUSTED if batch.holds_untrusted or rests_on_untrusted else Trust.DERIVED
 
 
 def _continued(batch: Batch) -> Synopsis | None:

@@ -112,12 +112,13 @@ class UserFacts(LearningBehavior):
         """
         scope_memory = await self._scopes.current(call_context.facts_scope)
         here = await self._scopes.current(call_context.conversation)
-        facts = _current(scope_memory, here)
+        known = known_facts(scope_memory, here)
+        facts = [fact for fact in known if fact.is_current]
         question = call_context.question(new_messages)
         asks_all, found = asks_for_all(question), list[Fact]()
         if len(facts) > _MAX_UNSEARCHED or asks_all:
             found = await self._search(scope_memory, here, question)
-        listed = self._listed(known_facts(scope_memory, here), found, question) if asks_all else {}
+        listed = self._listed(known, found, question) if asks_all else {}
         call_context.used.update({f"f{id_}": line for id_, line in listed.items()})
         if len(facts) > _MAX_UNSEARCHED:
             pinned = {fact.id: fact for fact in facts if fact.is_pinned}
@@ -127,7 +128,11 @@ class UserFacts(LearningBehavior):
         lines = {self._line(fact, call_context.now): fact.id for fact in facts}
         fitting = self._fitting(lines, _MAX_SHOWN_TOKENS)
         call_context.used.update({f"f{lines[line]}": line for line in fitting})
-        _note_questions(call_context, scope_memory, here)
+        if call_context.writes is not None:  # what the person may be asked with the answer
+            asker, now = call_context.speaker.id, call_context.now
+            call_context.writes.extend(due_cards(here, scope_memory, asker, now))
+            if here.scope.is_private and not is_on_its_way(here):
+                call_context.writes.extend(to_confirm(scope_memory, asker, now))
         fitting.sort(key=lambda line: (lines[line] < 0, abs(lines[line])))
         always_ids = {fact.id for fact in facts if fact.is_pinned}
         always = [line for line in fitting if lines[line] in always_ids]
@@ -162,7 +167,8 @@ class UserFacts(LearningBehavior):
         hits = batch.facts.search(
             Fact, said[:_MAX_QUESTION_CHARS], None, _MAX_FOUND_FOR_BATCH, self._zone
         )
-        newest = reversed(_current(batch.facts, batch.here))
+        known = reversed(known_facts(batch.facts, batch.here))
+        newest = (fact for fact in known if fact.is_current)
         nearest_first = {fact.id: fact for fact in (*(hit.record for hit in hits), *newest)}
         lines = map(_as_json, nearest_first.values())
         return "\n".join(self._fitting(lines, _MAX_INPUT_TOKENS)) or "(no facts are known yet)"
@@ -190,21 +196,6 @@ class UserFacts(LearningBehavior):
                 max_tokens -= cost
                 taken.append(line)
         return taken
-
-
-def _note_questions(call_context: CallContext, facts: ScopeMemory, here: ScopeMemory) -> None:
-    """Note what the person may be asked with the answer."""
-    if call_context.writes is None:
-        return
-    asker, now = call_context.speaker.id, call_context.now
-    call_context.writes.extend(due_cards(here, facts, asker, now))
-    if here.scope.is_private and not is_on_its_way(here):
-        call_context.writes.extend(to_confirm(facts, asker, now))
-
-
-def _current(facts: ScopeMemory, here: ScopeMemory) -> list[Fact]:
-    """Return the facts that still hold, oldest first, those of a topic alone at the end."""
-    return [fact for fact in known_facts(facts, here) if fact.is_current]
 
 
 def _as_json(fact: Fact) -> str:

@@ -98,7 +98,7 @@ class BatchLearner:
                     instructions(asked, others), batch_input(batches, self._tokens), self._shape
                 )
             except InputRefused:
-                longest = max(batch.exchanges for batch in batches.values())
+                longest = max(len({m.exchange for m in b.messages}) for b in batches.values())
                 max_exchanges = longest // 2
                 if longest == len(asked) == 1:
                     if failures < _SKIP_AFTER:
@@ -171,7 +171,7 @@ class BatchLearner:
                 if topic or cards:
                     # The watermark moves with the next step. A repeat finds these facts known.
                     await self._scopes.write(here, Write(topic, cards))
-                learned_up_to = part.learned_up_to or batch.messages[-1].seq
+                learned_up_to = batch.messages[-1].seq
                 if target is here:
                     watermarks[behavior] = learned_up_to
                 write = progress.after(behavior, replace(part, entries=general), learned_up_to)

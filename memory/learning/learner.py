@@ -16,7 +16,6 @@ from typing import Literal
 import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
-from memory.erasure.correcting import Correcting
 from memory.learning.batch_learner import BatchLearner
 from memory.learning.progress import MAX_SAID, LearnerBusy, Progress, pause_after, progress_of
 from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
@@ -71,7 +70,7 @@ class ConversationLearner:
     def __init__(
         self,
         parts: HistoryParts,
-        correcting: Correcting,
+        writer: ToolWriter,
         vectors: VectorLearner | None,
         config: LearningConfig,
     ) -> None:
@@ -80,7 +79,7 @@ class ConversationLearner:
         self._model = config.model
         self._model_name = config.model_name
         self._behaviors = tuple(config.behaviors)
-        self._writer = ToolWriter(parts.scopes, correcting, config.with_domain)
+        self._writer = writer
         self._batches = BatchLearner(parts.scopes, parts.tokens, self._behaviors)
 
     async def run_round(self, conversation: Scope, noted: float | None = None) -> LearningRound:

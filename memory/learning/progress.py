@@ -190,14 +190,6 @@ async def progress_after(
     return progress
 
 
-def watermark_place(
-    behavior: LearningBehavior, conversation: Scope, generation: int
-) -> tuple[Scope, str]:
-    """Return the scope and the learner of a behavior's watermark of a conversation."""
-    scope = conversation.facts_scope if behavior.is_personal else conversation
-    return scope, learner_in(scope, behavior.name, conversation, generation)
-
-
 def learner_in(scope: Scope, behavior: str, conversation: Scope, generation: int) -> str:
     """Name a behavior in a scope; in another scope also the conversation and its generation.
 

@@ -114,8 +114,11 @@ def remembered(
     return [new.in_place_of(replaced), Ended(write.replaces, now, THE_ONE_BEFORE)]
 
 
-class Consent:
-    """Carries out the answers. `with_domain` returns a state with the domain fields of a tool."""
+class ToolWriter:
+    """Stores the facts that a tool was asked to keep, and erases those it was asked to forget.
+
+    `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
+    """
 
     def __init__(self, scopes: Scopes, correcting: Correcting, with_domain: WithDomain) -> None:
         self._scopes = scopes
@@ -125,7 +128,7 @@ class Consent:
     async def answer(
         self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool, text: str = ""
     ) -> str:
-        """Carry out the waiting write if `agrees`; a repeat returns the first answer.
+        """Carry out a waiting write if its person `agrees`; a repeat returns the first answer.
 
         It is "kept", "not_kept", "forgotten", "not_forgotten" or "confirmed". With a `text`, a fact
         gets these words of the person instead.
@@ -184,54 +187,6 @@ class Consent:
         if is_apart:
             facts = await self._scopes.read(facts.scope)
             await self._scopes.write(facts, Write(removed=[answered.name]))
-
-
-def _agreed(
-    here: ScopeMemory, facts: ScopeMemory, asked: WaitingWrite, answer: str
-) -> list[ScopeEntry]:
-    """Return the entries that an answer adds to the facts."""
-    write = asked.write
-    if answer == "confirmed" and isinstance(write, StillTrue):
-        return [Checked(write.record_id, time(), is_confirmed=True)]
-    if answer == "kept" and isinstance(write, Remember):
-        return remembered(write, asked.seq, here, facts, time())
-    return []
-
-
-def _check_same(facts: ScopeMemory, write: StillTrue, answer: str) -> None:
-    """Raise `NotConfirmed` if the fact has other words now, or is gone and was to be confirmed."""
-    present = present_fact(facts, write.record_id)
-    has_changed = present is not None and present.id != write.record_id
-    if has_changed or (present is None and answer == "confirmed"):
-        raise NotConfirmed("unknown")
-
-
-async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
-    """Raise `NotConfirmed` if the write would end or erase a fact that now is another person's."""
-    fact_ids: tuple[int, ...] = (write.replaces,) if isinstance(write, Remember) else ()
-    if isinstance(write, ForgetRecord | StillTrue):
-        fact_ids = write.record_ids
-    for fact_id in fact_ids:
-        fact = facts.record(fact_id)
-        if isinstance(fact, Fact) and not await may_change(asker, senders_of(facts, fact)):
-            raise NotConfirmed("not_yours")
-
-
-def without_domain(state: str, _: str) -> str:
-    """Return the state unchanged, because it has no domain fields."""
-    return state
-
-
-class ToolWriter:
-    """Stores the facts that a tool was asked to keep, and erases those it was asked to forget.
-
-    `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
-    """
-
-    def __init__(self, scopes: Scopes, correcting: Correcting, with_domain: WithDomain) -> None:
-        self._scopes = scopes
-        self._correcting = correcting
-        self._with_domain = with_domain
 
     async def carry_out(self, progress: Progress) -> Progress:
         """Carry out the waiting writes of a conversation, oldest turn first; drop old questions.
@@ -295,6 +250,42 @@ class ToolWriter:
             if _writes_of(here, turn) != requested:
                 raise NotWritten("answered")  # a person was faster than the learner
         return await self._write(progress, here, replace(done, entries=topic))
+
+
+def _agreed(
+    here: ScopeMemory, facts: ScopeMemory, asked: WaitingWrite, answer: str
+) -> list[ScopeEntry]:
+    """Return the entries that an answer adds to the facts."""
+    write = asked.write
+    if answer == "confirmed" and isinstance(write, StillTrue):
+        return [Checked(write.record_id, time(), is_confirmed=True)]
+    if answer == "kept" and isinstance(write, Remember):
+        return remembered(write, asked.seq, here, facts, time())
+    return []
+
+
+def _check_same(facts: ScopeMemory, write: StillTrue, answer: str) -> None:
+    """Raise `NotConfirmed` if the fact has other words now, or is gone and was to be confirmed."""
+    present = present_fact(facts, write.record_id)
+    has_changed = present is not None and present.id != write.record_id
+    if has_changed or (present is None and answer == "confirmed"):
+        raise NotConfirmed("unknown")
+
+
+async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
+    """Raise `NotConfirmed` if the write would end or erase a fact that now is another person's."""
+    fact_ids: tuple[int, ...] = (write.replaces,) if isinstance(write, Remember) else ()
+    if isinstance(write, ForgetRecord | StillTrue):
+        fact_ids = write.record_ids
+    for fact_id in fact_ids:
+        fact = facts.record(fact_id)
+        if isinstance(fact, Fact) and not await may_change(asker, senders_of(facts, fact)):
+            raise NotConfirmed("not_yours")
+
+
+def without_domain(state: str, _: str) -> str:
+    """Return the state unchanged, because it has no domain fields."""
+    return state
 
 
 def _writes_of(here: ScopeMemory, turn: str) -> ToolWrites:

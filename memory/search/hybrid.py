@@ -29,7 +29,6 @@ from memory.search.arrays import (
     best_positions,
     bytes_of,
     int8_rows,
-    quantised,
 )
 from memory.search.dense import DenseIndex, DenseScores, standardise
 from memory.search.lexical import LexicalIndex, LexicalScores, Sessions
@@ -89,11 +88,6 @@ class HybridIndex:
         parts = (self, self._sessions, self._lexical, postings, self._dense, self._times)
         return bytes_of(*parts) + TERM_BYTES * len(postings)
 
-    def append(self, record: IndexRecord) -> int:
-        """Index one record, as `extend` does with several, and return its row."""
-        self.extend([record])
-        return len(self) - 1
-
     def extend(self, records: Sequence[IndexRecord], ids: Iterable[int] | None = None) -> None:
         """Index at least one record; raise `ValueError` if a vector has another width.
 
@@ -111,10 +105,6 @@ class HybridIndex:
         self._times.extend(vocabulary.tell_times(said), days)
         penalty = weights.assistant_penalty * ~by_person + weights.question_penalty * asks
         self._prior.extend(-penalty)
-
-    def put_vector(self, row: int, vector: Floats) -> None:
-        """Set the vector of one record, as `put_stored` does with several."""
-        self._dense.put_packed(np.array([row]), quantised(vector)[None])
 
     def put_stored(self, entry_ids: Sequence[int], packed_rows: Sequence[bytes]) -> None:
         """Set the vectors of ascending entries, as they are stored, as far as these are indexed.

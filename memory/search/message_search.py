@@ -25,7 +25,7 @@ class IndexRecord(NamedTuple):
     """What is indexed of one record of a session, which stand together; `text` has the speaker.
 
     The words of `said_on` are indexed with the text, in the language of the text. `vector`: a unit
-    vector, `(dimensions,)` float32; None until `put_vector`. It is a tuple and not a dataclass,
+    vector, `(dimensions,)` float32; None until `put_stored`. It is a tuple and not a dataclass,
     because a cold start makes one of each message, and tuples are made faster.
     """
 

@@ -25,7 +25,7 @@ from memory.memory import Memory, MemoryOptions
 from memory.message import Message
 from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import stored_fields
+from memory.scopes.log import packed, stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import embedded_text, record_of
@@ -95,10 +95,9 @@ def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:
     """Return an index with only one retriever, the dense or the lexical one."""
     weights = Weights(lexical=0, floor=-inf, min_lexical=-inf) if dense else Weights()
     index = HybridIndex(weights=weights)
-    for row, message in enumerate(labelled.messages):
-        index.append(record_of(message, 0, UTC))
-        if dense:
-            index.put_vector(row, labelled.rows[row])
+    index.extend([record_of(message, 0, UTC) for message in labelled.messages])
+    if dense:
+        index.put_stored(range(len(index)), [packed(row) for row in labelled.rows])
     return index
 
 

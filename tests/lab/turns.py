@@ -26,7 +26,7 @@ from statistics import median
 from bot.assistant import behaviors_of, learning_config
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import open_client
-from memory.learning.progress import watermark_place
+from memory.learning.progress import learner_in
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.fields import Watermark
@@ -135,7 +135,8 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
     behaviors = behaviors_of(settings, memory, internal)
     generation = (await memory.scopes.read(conversation)).generation
     for behavior in learning_config(settings, behaviors, internal).behaviors:
-        scope, learner = watermark_place(behavior, conversation, generation)
+        scope = conversation.facts_scope if behavior.is_personal else conversation
+        learner = learner_in(scope, behavior.name, conversation, generation)
         scope_memory = await memory.scopes.read(scope)
         await memory.scopes.write(scope_memory, Write(fields=[Watermark(learner, newest)]))
 

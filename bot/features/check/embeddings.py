@@ -184,7 +184,7 @@ def _found(said: Sequence[IndexRecord]) -> list[int]:
     indexes = [HybridIndex(weights=weights) for weights in (_BOTH, _VECTORS, _BOTH)]
     for number, record in enumerate(said):
         for index in indexes:  # each is a session of its own: neighbors would raise each other
-            index.append(record._replace(session=number))
+            index.extend([record._replace(session=number)])
     asking = [
         (number, near)
         for number, record in enumerate(said)

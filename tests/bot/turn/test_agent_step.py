@@ -12,7 +12,7 @@ from bot.turn.answer import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Event
 from bot.turn.request import Request
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
 from memory.message import Message
@@ -48,7 +48,7 @@ class Watched:
 
     async def answer(self, run_agent: RunAgent) -> str:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
-        loader = ContextLoader(AIContextBehavior(), chat, window, recall_k=2)
+        loader = ContextLoader(AIContextBehaviorManager([], 60), chat, window, recall_k=2)
         sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=60)
         step = AgentStep(run_agent, loader, sentences, at_work, self.events.append)
         return (await step.answer(REQUEST, self._history)).said

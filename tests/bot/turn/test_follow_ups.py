@@ -7,7 +7,7 @@ import pytest
 
 from bot.turn.load import ContextLoader
 from bot.turn.request import Request
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import CallContext
 from memory.message import Message
 from memory.scopes.history import ChatHistory
@@ -70,7 +70,9 @@ async def test_no_hook_goes_on_after_recall_has_failed(store: RedisClient) -> No
 
     history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
     history.__class__ = Erased
-    loader = ContextLoader(Slow(), QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8)
+    behaviors = AIContextBehaviorManager([Slow()], time_limit_s=60)
+    window = BlockWindowMessageSelector(2, 100, 2)
+    loader = ContextLoader(behaviors, QuietChat(), window, recall_k=8)
     message = Message(0, 0, "user", "Hello", NOON, ANNA, "Anna", message_ids=(5,))
     with pytest.raises(LeaseLost):
         await loader.load(
@@ -86,7 +88,9 @@ class Asked(AIContextBehavior):
 
 async def test_a_follow_up_finds_what_the_question_before_it_found(store: RedisClient) -> None:
     memory = await bare_memory(store)
-    loader = ContextLoader(Asked(), QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8)
+    behaviors = AIContextBehaviorManager([Asked()], time_limit_s=60)
+    window = BlockWindowMessageSelector(2, 100, 2)
+    loader = ContextLoader(behaviors, QuietChat(), window, recall_k=8)
 
     async def recalled(text: str) -> set[str]:
         message = Message(0, 0, "user", text, NOON, ANNA, "Anna", message_ids=(5,))

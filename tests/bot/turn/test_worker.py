@@ -26,7 +26,7 @@ from bot.turn.permits import Permits
 from bot.turn.request import Request
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
-from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import CallContext
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
@@ -377,7 +377,7 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_le
         rig.memory.histories,
         Answerer([say_yes], no_give_up, Sentences(Catalogue()), steps.append),
         Deliverer(QuietChat(), 10.0, no_export, steps.append),
-        slow,
+        AIContextBehaviorManager([slow], 60),
         learning.append,
         steps.append,
     )
@@ -694,12 +694,13 @@ def answering(
     rig: Rig, step: AnswerStep, chat: QuietChat, behavior: AIContextBehavior | None = None
 ) -> TurnRunner:
     memory, sentences = rig.memory, Sentences(Catalogue())
+    behaviors = AIContextBehaviorManager([behavior] if behavior else [], 60)
     return TurnRunner(
         memory.turns,
         memory.histories,
         Answerer([step], no_give_up, sentences, ignore),
         Deliverer(chat, 10.0, no_export, ignore),
-        behavior or AIContextBehavior(),
+        behaviors,
         list[Scope]().append,
         ignore,
     )

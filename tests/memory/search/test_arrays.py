@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory.scopes.log import packed
 from memory.search import dense
 from memory.search.arrays import Floats, GrowingArray
 from memory.search.hybrid import HybridIndex
@@ -54,11 +55,11 @@ def test_results_depend_only_on_the_vectors_that_are_held(
     index, held = HybridIndex(), list[IndexRecord]()
     for record in records:
         held.append(record)
-        index.append(record)
+        index.extend([record])
         index.search(question, vector, 1)
         if data.draw(st.booleans()):
             row, new = data.draw(st.integers(0, len(held) - 1)), data.draw(vectors)
-            index.put_vector(row, new)
+            index.put_stored([row], [packed(new)])
             held[row] = held[row]._replace(vector=new)
     expected = scores(index_of(held).search(question, vector, 99))
     assert scores(index.search(question, vector, 99)) == pytest.approx(expected, abs=1e-3)
@@ -72,7 +73,7 @@ def test_vectors_of_another_model_are_refused_and_words_still_find(
     index, untrusted = index_of(records), np.full(width, width**-0.5, np.float32)
     before = index.search(question, None, 99)
     with pytest.raises(ValueError, match="dimensions"):
-        index.put_vector(0, untrusted)
+        index.put_stored([0], [packed(untrusted)])
     assert index.search(question, untrusted, 99) == index.search(question, None, 99) == before
 
 

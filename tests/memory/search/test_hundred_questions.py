@@ -44,7 +44,7 @@ def test_each_question_finds_its_message_first(language: str) -> None:
     assert len(pairs) == 25
     index = HybridIndex()
     for said, _ in pairs:
-        index.append(IndexRecord(SAID[language].format(said), session=len(index)))
+        index.extend([IndexRecord(SAID[language].format(said), session=len(index))])
     missed = []
     for row, (_, asked) in enumerate(pairs):
         hits = index.search(ASKED[language].format(asked), None, 3)

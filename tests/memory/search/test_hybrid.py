@@ -27,9 +27,9 @@ from tests.memory.search.conversations import (
 
 
 @given(conversations())
-def test_rows_are_numbered_in_the_order_of_appends(records: list[IndexRecord]) -> None:
-    index = HybridIndex()
-    assert [index.append(record) for record in records] == list(range(len(records)))
+def test_rows_are_numbered_in_the_order_of_records(records: list[IndexRecord]) -> None:
+    index = index_of(records)
+    assert index.ids.tolist() == list(range(len(records)))
     assert len(index) == len(records)
     assert index.vectors == sum(record.vector is not None for record in records)
 
@@ -53,14 +53,14 @@ def test_scores_do_not_depend_on_when_vectors_were_set_or_searches_ran(
 ) -> None:
     late = HybridIndex()
     for record in records:
-        late.append(record._replace(vector=None))
+        late.extend([record._replace(vector=None)])
         late.search(question, vector, 1)
     order = list(range(len(records)))
     random.shuffle(order)
     for row in order:
         given_vector = records[row].vector
         if given_vector is not None:
-            late.put_vector(row, given_vector)
+            late.put_stored([row], [packed(given_vector)])
             late.search(question, vector, 1)
     at_once = index_of(records).search(question, vector, 99)
     assert scores(late.search(question, vector, 99)) == pytest.approx(scores(at_once), abs=1e-3)
@@ -81,9 +81,9 @@ def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
     index = index_of([IndexRecord("lantern", 0, vector=vector_of(1))])
     wide = np.ones(WIDTH + 1, np.float32)
     with pytest.raises(ValueError, match="dimensions"):
-        index.append(IndexRecord("kettle", 0, vector=wide))
+        index.extend([IndexRecord("kettle", 0, vector=wide)])
     with pytest.raises(ValueError, match="dimensions"):
-        index.put_vector(0, wide)
+        index.put_stored([0], [packed(wide)])
     assert index.search("lantern", wide, 1) == index.search("lantern", None, 1)
     assert (len(index), index.vectors) == (1, 1)
 
@@ -131,8 +131,8 @@ def test_int8_vectors_hardly_change_scores() -> None:
     weights = Weights(floor=-np.inf)
     exact, quantised = HybridIndex(weights), HybridIndex(weights)
     for number, (row, small) in enumerate(zip(rows_of, stored, strict=True)):
-        exact.append(IndexRecord("lantern", number, vector=row))
-        quantised.append(IndexRecord("lantern", number, vector=small))
+        exact.extend([IndexRecord("lantern", number, vector=row)])
+        quantised.extend([IndexRecord("lantern", number, vector=small)])
     for number in range(0, 200, 20):
         question = unit(rows_of[number] + 0.1 * random.standard_normal(64).astype(np.float32))
         whole = exact.search("lantern", question, 200)
@@ -144,5 +144,5 @@ def test_int8_vectors_hardly_change_scores() -> None:
 def test_nbytes_grows_with_the_index() -> None:
     index = HybridIndex()
     before = index.nbytes
-    index.append(IndexRecord("lantern", 0, vector=vector_of(1)))
+    index.extend([IndexRecord("lantern", 0, vector=vector_of(1))])
     assert index.nbytes > before

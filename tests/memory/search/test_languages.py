@@ -50,7 +50,7 @@ def spoken(*languages: str) -> tuple[HybridIndex, dict[str, int]]:
     for language in languages:
         first[language] = len(index)
         for text in SAID[language]:
-            index.append(IndexRecord(text, session=len(index)))
+            index.extend([IndexRecord(text, session=len(index))])
     return index, first
 
 
@@ -76,14 +76,14 @@ def test_greetings_and_unrelated_questions_find_nothing(language: str) -> None:
 
 def test_thanks_find_no_earlier_thanks() -> None:
     index = HybridIndex()
-    index.append(IndexRecord("Danke!", session=0))
+    index.extend([IndexRecord("Danke!", session=0)])
     assert index.search("Super, vielen Dank dir", None, 3) == []
 
 
 @pytest.mark.parametrize("text", SMALL_TALK.split("|"))
 def test_small_talk_does_not_even_find_itself(text: str) -> None:
     index = HybridIndex()
-    index.append(IndexRecord(text, session=0))
+    index.extend([IndexRecord(text, session=0)])
     assert index.search(text, None, 3) == []
 
 
@@ -104,5 +104,5 @@ def test_the_month_of_a_message_is_found_in_the_language_of_its_text(
 ) -> None:
     index = HybridIndex()
     for row, month in enumerate((3, 4, 5, 6)):
-        index.append(IndexRecord(said, session=row, said_on=date(2026, month, 14)))
+        index.extend([IndexRecord(said, session=row, said_on=date(2026, month, 14))])
     assert index.search(question, None, 4)[0].row == 2

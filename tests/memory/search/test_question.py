@@ -109,7 +109,7 @@ def test_times_and_numbers_in_a_text_are_recognised(text: str) -> None:
 def test_what_was_said_in_the_month_of_the_question_comes_first() -> None:
     index = HybridIndex()
     for row, month in enumerate((3, 5, 6, 9)):
-        index.append(IndexRecord("We sailed the boat", row, said_on=date(2026, month, 2)))
+        index.extend([IndexRecord("We sailed the boat", row, said_on=date(2026, month, 2))])
     found = [hit.row for hit in index.search("Where did the boat sail in May?", None, 4)]
     assert found[0] == 1
 
@@ -117,15 +117,15 @@ def test_what_was_said_in_the_month_of_the_question_comes_first() -> None:
 def test_a_message_with_a_number_comes_first_if_one_is_asked_for() -> None:
     index = HybridIndex()
     for row, text in enumerate(("My boats are red", "I own 3 boats", "I wash my boats")):
-        index.append(IndexRecord(text, row))
+        index.extend([IndexRecord(text, row)])
     assert index.search("How many boats do I have?", None, 3)[0].row == 1
     assert index.search("Who has boats?", None, 3)[0].row == 0
 
 
 def test_answers_of_the_assistant_gain_if_a_summary_is_asked_for() -> None:
     index = HybridIndex()
-    index.append(IndexRecord("My boat needs a new sail", 0))
-    index.append(IndexRecord("Your boat needs a sail and paint", 0, by_assistant=True))
+    index.extend([IndexRecord("My boat needs a new sail", 0)])
+    index.extend([IndexRecord("Your boat needs a sail and paint", 0, by_assistant=True)])
 
     def lead(question: str) -> float:
         hits = {hit.row: hit.score for hit in index.search(question, None, 2)}
@@ -136,10 +136,10 @@ def test_answers_of_the_assistant_gain_if_a_summary_is_asked_for() -> None:
 
 def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
     index = HybridIndex()
-    index.append(IndexRecord("Where does your sister live now?", 0))
-    index.append(IndexRecord("By the sea", 0))
-    index.append(IndexRecord("Where does your sister live now?", 1))
-    index.append(IndexRecord("By the sea", 1, by_assistant=True))
+    index.extend([IndexRecord("Where does your sister live now?", 0)])
+    index.extend([IndexRecord("By the sea", 0)])
+    index.extend([IndexRecord("Where does your sister live now?", 1)])
+    index.extend([IndexRecord("By the sea", 1, by_assistant=True)])
     hits = {hit.row: hit.lexical for hit in index.search("My sister?", None, 4)}
     assert hits[1] > hits[3]
     assert hits[0] == hits[2]
@@ -148,9 +148,9 @@ def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
 def test_a_short_text_that_asks_nothing_finds_only_what_has_its_rarest_word() -> None:
     index = HybridIndex()
     for row in range(40):
-        index.append(IndexRecord(f"Good soup number{row}", row))
-    index.append(IndexRecord("Four nights at sea", 40))
-    index.append(IndexRecord("And then?", 40))
+        index.extend([IndexRecord(f"Good soup number{row}", row)])
+    index.extend([IndexRecord("Four nights at sea", 40)])
+    index.extend([IndexRecord("And then?", 40)])
     assert [hit.row for hit in index.search("Good nights", None, 9)] == [40]
     assert [hit.row for hit in index.search("Was it a good night?", None, 9)] == [40, 41]
 
@@ -158,10 +158,10 @@ def test_a_short_text_that_asks_nothing_finds_only_what_has_its_rarest_word() ->
 def test_weak_evidence_without_vectors_needs_a_rare_word() -> None:
     index = HybridIndex()
     for row in range(40):
-        index.append(IndexRecord(f"Soup for {row} days", row))
-    index.append(IndexRecord("A goat", 40))
+        index.extend([IndexRecord(f"Soup for {row} days", row)])
+    index.extend([IndexRecord("A goat", 40)])
     assert index.search("How many days has winter on Jupiter and Saturn?", None, 9) == []
-    index.append(IndexRecord("Bruce, obviously", 40))
+    index.extend([IndexRecord("Bruce, obviously", 40)])
     found = index.search("Has the goat seen days on Jupiter and Saturn?", None, 9)
     assert [hit.row for hit in found] == [40, 41]  # the rare word, and what was said beside it
 
@@ -169,8 +169,8 @@ def test_weak_evidence_without_vectors_needs_a_rare_word() -> None:
 def test_a_part_of_a_compound_finds_the_compound() -> None:
     index = HybridIndex()
     for row in range(40):
-        index.append(IndexRecord(f"Die Suppe Nummer {row} war gut", row))
-    index.append(IndexRecord("Der Garagenschlüssel hängt bei Familie Wessel", 40))
+        index.extend([IndexRecord(f"Die Suppe Nummer {row} war gut", row)])
+    index.extend([IndexRecord("Der Garagenschlüssel hängt bei Familie Wessel", 40)])
     assert index.search("Wo ist der Schlüssel?", None, 3)[0].row == 40
     assert index.search("Wo ist die Schlüsselkiste?", None, 3) == []
 
@@ -178,10 +178,10 @@ def test_a_part_of_a_compound_finds_the_compound() -> None:
 def test_without_vectors_the_rare_words_of_the_best_hit_search_again() -> None:
     index = HybridIndex()
     for row in range(40):
-        index.append(IndexRecord(f"Good soup number{row}", row))
+        index.extend([IndexRecord(f"Good soup number{row}", row)])
     first = "My apprentice is called Joaquín"
-    index.append(IndexRecord(first, 40))
-    index.append(IndexRecord("Joaquín went to Murano", 41))
+    index.extend([IndexRecord(first, 40)])
+    index.extend([IndexRecord("Joaquín went to Murano", 41)])
     hits = index.search("Who is my apprentice?", None, 9)
     assert [hit.row for hit in hits] == [40]
     assert [hit.row for hit in index.related(hits, 5, None, first)] == [41]
@@ -191,11 +191,11 @@ def test_without_vectors_the_rare_words_of_the_best_hit_search_again() -> None:
 def test_a_list_is_filled_up_with_statements_of_rare_words() -> None:
     index = HybridIndex()
     for row in range(40):
-        index.append(IndexRecord(f"Good soup number {row % 4}", row))
-    index.append(IndexRecord("The museum in Bonn was open", 40))
-    index.append(IndexRecord("Half of the Prado is closed", 41))
-    index.append(IndexRecord("What is the Rijksmuseum?", 42))
-    index.append(IndexRecord("Visit the Albertina", 43, by_assistant=True))
+        index.extend([IndexRecord(f"Good soup number {row % 4}", row)])
+    index.extend([IndexRecord("The museum in Bonn was open", 40)])
+    index.extend([IndexRecord("Half of the Prado is closed", 41)])
+    index.extend([IndexRecord("What is the Rijksmuseum?", 42)])
+    index.extend([IndexRecord("Visit the Albertina", 43, by_assistant=True)])
     allowed = np.ones(44, np.bool_)
     hits = index.search("Which museums have I seen?", None, 2)
     assert hits[0].row == 40

@@ -30,7 +30,7 @@ def planted() -> tuple[HybridIndex, Floats]:
     rows_of[TANGENT] = rows_of[FIRST] - 0.9 * question + 0.3 * rows_of[TANGENT]
     index = HybridIndex()
     for number, row in enumerate(rows_of):
-        index.append(IndexRecord(f"filler{number}", number, vector=unit(row)))
+        index.extend([IndexRecord(f"filler{number}", number, vector=unit(row))])
     return index, unit(question)
 
 

@@ -104,7 +104,7 @@ def test_days_may_be_counted_from_what_happened(question: str, anchor: Anchored 
 def conversation(*said: tuple[date, str]) -> HybridIndex:
     index = HybridIndex()
     for number, (day, text) in enumerate(said):
-        index.append(IndexRecord(text, number, said_on=day))
+        index.extend([IndexRecord(text, number, said_on=day)])
     return index
 
 
