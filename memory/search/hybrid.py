@@ -31,9 +31,8 @@ from memory.search.arrays import (
     int8_rows,
 )
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.lexical import LexicalIndex, LexicalScores, Sessions
+from memory.search.lexical import TERM_BYTES, LexicalIndex, LexicalScores, Sessions
 from memory.search.message_search import Hit, IndexRecord
-from memory.search.postings import TERM_BYTES
 from memory.search.question import (
     QUESTION_MARKS,
     NamedDays,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.search import postings, words
-from memory.search.postings import Postings
+from memory.search import lexical, words
+from memory.search.lexical import Postings
 
 TERMS = st.sets(st.sampled_from("abcdefgh"), max_size=5)
 CHARACTERS = st.sampled_from("abZ09 _-'.\t?\x1f\u00e9\u6708\u4e09\u0660")
@@ -14,7 +14,7 @@ CHARACTERS = st.sampled_from("abZ09 _-'.\t?\x1f\u00e9\u6708\u4e09\u0660")
 
 @pytest.fixture(autouse=True)
 def _settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "_MAX_NEW", 3)
+    monkeypatch.setattr(lexical, "_MAX_NEW", 3)
 
 
 def append(flat: Postings, record: int, counts: dict[str, int]) -> None:
