@@ -65,10 +65,7 @@ MAX_STATE_BYTES = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is to be written. Each behavior has a state of its own, where its entries stand.
-
-    Entries go to the scope memory that `LearningBehavior.is_personal` names.
-    """
+    """What is to be written, in the scope memory that `LearningBehavior.is_personal` names."""
 
     entries: Sequence[ScopeEntry] = ()  # records, and changes of records
     state: str | None = None  # at most `MAX_STATE_BYTES`; None: unchanged, "" removes it

@@ -87,10 +87,7 @@ class RunningState(LearningBehavior):
         self.task = _TASK + (_DOMAIN_TASK if domain else "")
 
     def with_domain(self, state: str, update: str) -> str:
-        """Return a stored state with the domain fields that an operator's tool has set.
-
-        An update that cannot be kept is logged and changes nothing.
-        """
+        """Return a state with the domain fields that a tool has set; unchanged if refused."""
         try:
             return merged_domain(self.model, state, update)
         except DomainRefused as error:
@@ -116,10 +113,7 @@ class RunningState(LearningBehavior):
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        """Return the known part of the state; "" if nothing is known.
-
-        In the first turn after some days, it is followed by the matter that is still open.
-        """
+        """Return what is known, after some days with the matter that is open; "" for nothing."""
         scope_memory = await self._scopes.current(call_context.conversation)
         state = read(self.model, scope_memory.state)
         text = shown(state)

@@ -122,10 +122,7 @@ def same_facts(text: str, facts: Iterable[Fact]) -> list[Fact]:
 
 
 def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry]:
-    """Return what to write: new facts, more sources of known facts, ends of replaced facts.
-
-    Statements that break a rule are left out. At most 8 of a batch are taken.
-    """
+    """Return what to write for at most 8 statements; those that break a rule are left out."""
     own = {m.seq: m for m in batch.messages if m.role == "user" and m.is_first_party}
     untrusted = _untrusted_text(batch, own)
     known = known_facts(batch.facts, batch.here)
@@ -189,10 +186,7 @@ def _of_same_person(batch: Batch, message: Message, fact: Fact | None) -> Fact |
 
 
 def _untrusted_text(batch: Batch, own: Mapping[int, Message]) -> set[str]:
-    """Return the stems of words that only untrusted text of this batch contains.
-
-    A fact with such a word that its own message lacks did not come from that person.
-    """
+    """Return the stems that only untrusted text has; a fact with one is not the person's own."""
     others = [message.text for message in batch.messages if message.seq not in own]
     words = set().union(*map(stems, (*others, *batch.digests.values())))
     return words.difference(*(stems(message.text) for message in own.values()))
@@ -217,10 +211,7 @@ def _new(statement: Statement, text: str, source: Source, message: Message) -> F
 
 
 def _again(fact: Fact, text: str, source: Source, at: float) -> list[ScopeEntry]:
-    """Return one more source of a fact, unless the message is one already.
-
-    The source keeps other words, so that the fact has them if the first source is erased.
-    """
+    """Return one more source of a fact, with its own words, unless the message is one already."""
     known = {(each.tag, each.seq) for each in fact.sources}
     words = "" if _normal(text) == _normal(fact.text) else text
     is_known = (source.tag, source.seq) in known
@@ -298,10 +289,7 @@ class LearningModes:
         self._scopes = scopes
 
     async def set_mode(self, conversation: Scope, mode: Mode) -> None:
-        """Learn facts so from now on; a repeat changes nothing. Raise `StoreError`.
-
-        A learner that has begun under another mode is refused.
-        """
+        """Learn facts so from now on; refuse a learner that has begun. Raise `StoreError`."""
         wanted = Revision(fields=[LearningMode(mode)])
         await self._scopes.update(
             conversation.facts_scope, lambda facts: None if mode_in(facts) == mode else wanted

@@ -26,10 +26,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolQuestion:
-    """A call that its person has to agree to: what the model calls it, and what people are shown.
-
-    `arguments` is a JSON object.
-    """
+    """A call that its person has to agree to. The model knows its `name`; people see the rest."""
 
     name: str
     server: str
@@ -76,10 +73,7 @@ class CompletedStep:
 
 
 def digest(steps: Sequence[CompletedStep]) -> str:
-    """Return what the tools of a run were asked and answered, in at most 2,000 characters.
-
-    Learning reads it; it is stored until then.
-    """
+    """Return, for learning, what tools were asked and answered, in at most 2,000 characters."""
     lines = [
         _line(call, result)
         for step in steps

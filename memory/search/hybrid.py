@@ -1,16 +1,7 @@
 """Hybrid search over one conversation: a lexical and a dense retriever, blended into one ranking.
 
-    score = lexical x (boosted + session x best own of the session) / best boosted
-          + standardised cosine, with `dense_neighbor_boost` of each neighbor's
-          - assistant_penalty if the assistant wrote it
-          - question_penalty if it ends with a question mark
-          + date_bonus if it was said on a day that the question names, or shortly after, and
-            relative_date_bonus if it names the day by its distance ("last summer")
-          + time_bonus if the question asks for a time or a number and the record has one
-          + summary_bonus if the question asks for a summary and the assistant wrote the record
-
-The unit is a standard deviation of the dense scores; the names are those of `Weights`. A question
-without any evidence in the conversation finds nothing (the floor). No storage and no I/O.
+README.md has the formula. A question without any evidence in the conversation finds nothing (the
+floor). No storage and no I/O.
 """
 
 from array import array

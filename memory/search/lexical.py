@@ -332,10 +332,7 @@ class LexicalIndex:
         )
 
     def density(self) -> Floats:
-        """Return the mean weight (idf) of the words of each record, `(records,)`.
-
-        It is high for short records of rare words, which say much for their length.
-        """
+        """Return the mean weight (idf) of each record's words, `(records,)`: how much it tells."""
         records, terms = self.postings.mentions()
         mentioned = np.bincount(terms)
         idf = np.log1p((len(self) - mentioned + 0.5) / (mentioned + 0.5))
@@ -353,10 +350,7 @@ class LexicalIndex:
         return self.rarity(min(records, len(self) // 2))
 
     def _mentions(self, asked: Sequence[Sequence[str]]) -> list[tuple[Positions, Floats]]:
-        """Return for each word the records that have it in any form, and its weights in them.
-
-        A word that none has is looked for as a part of words.
-        """
+        """Return for each word, or for what has it as a part, records and its weights in them."""
         found, parts_left = list[tuple[Positions, Floats]](), _MAX_PARTS
         for forms in asked:
             records, counts = self.postings.of(forms)

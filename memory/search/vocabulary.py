@@ -108,11 +108,7 @@ class Vocabulary(dict[str, int]):
         return numbers
 
     def guesses(self, said: NumberedWords) -> list[Guess]:
-        """Guess the languages of texts.
-
-        A language is `UNCLEAR` if no language of the script wins, and `ABSENT` if the text does not
-        have the script.
-        """
+        """Guess the languages of texts: `UNCLEAR` if none of a script wins, `ABSENT` without it."""
         numbers, texts, count = said.numbers, said.texts, len(said.lengths)
         claims = texts * len(_CLAIMS) + self._claims.view[numbers]
         votes = _counted(claims, count, len(_CLAIMS)).astype(np.float32) @ _VOTES

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.scopes.log import packed
-from memory.search import dense
+from memory.search import dense, lexical, words
 from memory.search.arrays import Floats, GrowingArray
 from memory.search.hybrid import HybridIndex
-from memory.search.lexical import Sessions
+from memory.search.lexical import Postings, Sessions
 from memory.search.message_search import IndexRecord
 from tests.memory.search.conversations import (
     WIDTH,
@@ -94,3 +94,38 @@ def test_few_of_many_records_are_scored_exactly(monkeypatch: pytest.MonkeyPatch)
     assert sum(same) >= 0.95 * 10 * len(asked)  # of real vectors, 99 of 100 are the same
     assert len(grown._dense.scores(rows[0], np.zeros(4800, np.float32)).rows) < 1600
     assert [index_of(records).search(*each, 10) for each in asked] == found
+
+
+TERMS = st.sets(st.sampled_from("abcdefgh"), max_size=5)
+CHARACTERS = st.sampled_from("abZ09 _-'.\t?\x1f\u00e9\u6708\u4e09\u0660")
+
+
+@pytest.fixture(autouse=True)
+def _settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexical, "_MAX_NEW", 3)
+
+
+def append(flat: Postings, record: int, counts: dict[str, int]) -> None:
+    """Add one record with the count of each of its terms."""
+    terms = np.array([flat.number(term) for term in counts], np.int64)
+    flat.extend(np.full(len(terms), record), terms, np.array(list(counts.values()), np.int64))
+
+
+@given(st.data(), st.lists(TERMS, max_size=30))
+def test_postings_equal_lists_of_each_term(data: st.DataObject, said: list[set[str]]) -> None:
+    flat, held = Postings(), list[dict[str, int]]()
+    for terms in said:
+        counts = {term: data.draw(st.integers(1, 300)) for term in sorted(terms)}
+        append(flat, len(held), counts)
+        held.append(counts)
+        for term in "abcdefgh":
+            records, counted = flat.of([term])
+            expected = {at: min(each[term], 255) for at, each in enumerate(held) if term in each}
+            assert dict(zip(records.tolist(), counted.tolist(), strict=True)) == expected
+            assert records.tolist() == sorted(expected)
+            assert flat.of([term, "a"])[0].tolist() == sorted({*expected, *flat.of(["a"])[0]})
+
+
+@given(st.text(CHARACTERS))
+def test_ascii_texts_have_the_words_of_all_texts(text: str) -> None:
+    assert words.words_of(text) == words._WORD.findall(words.fold(text))

@@ -1,7 +1,11 @@
 """From text to terms: what counts as one word, and which spellings are the same."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from memory.search.question import tells_time
+from memory.search.vocabulary import ABSENT, CODES, SCRIPTS, UNCLEAR, Vocabulary
 from memory.search.words import (
     UNKNOWN,
     asked_terms,
@@ -89,3 +93,26 @@ def test_a_word_is_looked_up_in_the_forms_of_all_spoken_languages() -> None:
 def test_only_the_first_letters_of_a_very_long_word_are_used() -> None:
     assert stem("a" * 4096, "en") == stem("a" * 64, "en")
     assert script_of("1" * 4096 + "a") == script_of("1" * 4096)
+
+
+SAID = "the cat is der nicht und les chats não на столе він її گربه من का 山 2024 ok".split()  # noqa: SIM905 - read as words
+TEXTS = st.lists(st.lists(st.sampled_from(SAID), max_size=6).map(" ".join), max_size=6)
+
+
+@given(TEXTS)
+def test_many_texts_say_together_what_each_says_alone(texts: list[str]) -> None:
+    words = [words_of(text) for text in texts]
+    vocabulary = Vocabulary()
+    said = vocabulary.read(words)
+    guessed = [
+        {
+            script: UNKNOWN if code == UNCLEAR else CODES[code]
+            for script, code in zip(SCRIPTS, guess, strict=True)
+            if code != ABSENT
+        }
+        for guess in vocabulary.guesses(said)
+    ]
+    assert guessed == [languages_of(each, {}) for each in words]
+    assert vocabulary.have_ideographs(said).tolist() == ["山" in text for text in texts]
+    told = [any(map(tells_time, each)) for each in words]
+    assert vocabulary.tell_times(said).tolist() == told
