@@ -62,10 +62,7 @@ def by_heading(text: str) -> list[Section]:
 def passages(
     document: Iterable[Section], counter: TokenCounter, max_tokens: int = PASSAGE_TOKENS
 ) -> list[Section]:
-    """Return the passages of a document in order, none empty, each of at most `max_tokens`.
-
-    A passage never spans two sections. A million characters take about a second.
-    """
+    """Return the passages of each section in order, none empty, each of at most `max_tokens`."""
     return [
         replace(section, text=passage)
         for section in document

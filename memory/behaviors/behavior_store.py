@@ -133,10 +133,7 @@ class BehaviorStore:
         return here.get(BehaviorState, self._behavior)
 
     async def keep(self, call_context: CallContext, name: str, text: str) -> None:
-        """Store a text under a name, in place of an older one; "" removes it. Raise `CannotStore`.
-
-        Only tools (with `context.call_context`) and hooks that run before the answer may call it.
-        """
+        """Store a text under a name before the answer; "" removes it. Raise `CannotStore`."""
         if call_context.writes is None:
             raise CannotStore("the turn has its answer already")
         stored = await self.read(call_context)

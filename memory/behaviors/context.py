@@ -128,9 +128,6 @@ class AgentContext:
     async def get_or_create(
         cls, context_keys: Mapping[str, object], parts: HistoryParts, *, now: float
     ) -> "AgentContext":
-        """Return the context of these keys, in any order; a turn builds its own instead.
-
-        The same keys give the same history in every process. A new conversation is empty.
-        """
+        """Return the context of these keys, in any order; a new conversation is empty."""
         history = await ChatHistory.read(parts, Scope.of_keys(context_keys))
         return cls(history.conversation, history, now)

@@ -38,16 +38,13 @@ class IndexRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One record that was found: its row, its score, and what each retriever added to it.
-
-    `is_boosted`: words of its neighbors count more than its own.
-    """
+    """One record that was found: its row, its score, and what each retriever added to it."""
 
     row: int
     score: float = 0.0
     lexical: float = 0.0
     dense: float = 0.0
-    is_boosted: bool = False
+    is_boosted: bool = False  # words of its neighbors count more than its own
 
 
 def embedded_text(message: Message) -> str:
@@ -73,10 +70,7 @@ def record_of(message: Message, session: int, zone: tzinfo) -> IndexRecord:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """When a statement stopped being true (Unix seconds), and the fact that holds instead.
-
-    `text` is "" and `fact_id` 0 if nothing replaced it.
-    """
+    """When a statement stopped being true (Unix seconds), and the fact that came instead."""
 
     ended_at: float
     text: str = ""

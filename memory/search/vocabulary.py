@@ -44,14 +44,11 @@ _VOTES = np.array([[code in claimed for code in CODES] for claimed in _CLAIMS], 
 
 @dataclass(frozen=True, slots=True)
 class NumberedWords:
-    """All words of several texts by their numbers, `(words,)`, and which text each stands in.
-
-    `lengths` counts the words of each text, `(texts,)`.
-    """
+    """All words of several texts by their numbers, `(words,)`, and which text each stands in."""
 
     numbers: Numbers
     texts: Numbers
-    lengths: Numbers
+    lengths: Numbers  # words of each text, `(texts,)`
 
     def any(self, flags: Flags) -> Flags:
         """Return for each text whether one of its words has a flag; `flags`: `(words,)`."""

@@ -257,10 +257,7 @@ def has_ideograph(word: str) -> bool:
 
 @functools.lru_cache(maxsize=4_096)
 def date_words(day: date, languages: frozenset[str]) -> tuple[str, ...]:
-    """Return the words by which a text of these languages is found by its date.
-
-    The month is named in each language of the text. Without a known language it is English.
-    """
+    """Return the words of a date in these languages, in which a text is found by it; or English."""
     codes = sorted(languages & LANGUAGES.keys()) or ["en"]
     months = (LANGUAGES[code].months[day.month - 1] for code in codes)
     named = map(fold, dict.fromkeys(chain.from_iterable(months)))

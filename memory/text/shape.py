@@ -208,10 +208,7 @@ class AnswerShape:
         )
 
     def validate(self, name: str, raw: object) -> BaseModel:
-        """Return a part as an instance of its model; raise `PartInvalid`.
-
-        A null that the model does not allow counts as missing. Unknown fields are dropped.
-        """
+        """Return a part, without unknown fields and unwanted nulls; raise `PartInvalid`."""
         model = self.parts[name]
         try:
             value = _with_nulls(raw)
