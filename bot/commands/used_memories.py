@@ -16,7 +16,7 @@ from bot.commands.paged_list import ASK, ListChange, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part, Quote, shortened
 from memory.behaviors.statements import stems
-from memory.documents import documents
+from memory.documents import Library, documents
 from memory.erasure.correcting import present_fact
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory

@@ -33,8 +33,7 @@ from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
 from bot.model.resilience import Guard, Resilient, Resting
 from bot.model.wire import PROMPT, Dialect, Effort, Options, WrittenAnswer, less_effort, object_of
-from memory.text.internal_model import InputRefused, InternalModelUnavailable
-from memory.text.shape import AnswerShape
+from memory.text.shape import AnswerShape, InputRefused, InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from bot.reply.parts import Button, Entity, Part, Quote, well_formed
+from bot.reply.parts import Button, Entity, Part, Quote, utf16_length, well_formed
 from bot.reply.split import MAX_UTF16
 from bot.telegram.bot_api import CALL_S, TelegramClient
 from bot.telegram.chat import CopiedMessage, Destination

@@ -282,19 +282,9 @@ def due_cards(here: ScopeMemory, facts: ScopeMemory, sender_id: int, now: float)
     ][: max(0, _MAX_OPEN - len(is_open))]
 
 
-class LearningModes:
-    """Sets how facts are learned."""
-
-    def __init__(self, scopes: Scopes) -> None:
-        self._scopes = scopes
-
-    async def set_mode(self, conversation: Scope, mode: Mode) -> None:
-        """Learn facts so from now on; refuse a learner that has begun. Raise `StoreError`."""
-        wanted = Revision(fields=[LearningMode(mode)])
-        await self._scopes.update(
-            conversation.facts_scope, lambda facts: None if mode_in(facts) == mode else wanted
-        )
-
-    async def mode(self, conversation: Scope) -> Mode:
-        """Return how facts are learned; raise `StoreError`."""
-        return mode_in(await self._scopes.read(conversation.facts_scope))
+async def set_mode(scopes: Scopes, conversation: Scope, mode: Mode) -> None:
+    """Learn facts so from now on; refuse a learner that has begun. Raise `StoreError`."""
+    wanted = Revision(fields=[LearningMode(mode)])
+    await scopes.update(
+        conversation.facts_scope, lambda facts: None if mode_in(facts) == mode else wanted
+    )

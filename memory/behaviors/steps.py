@@ -74,15 +74,10 @@ class CompletedStep:
 
 def digest(steps: Sequence[CompletedStep]) -> str:
     """Return, for learning, what tools were asked and answered, in at most 2,000 characters."""
-    lines = [
-        _line(call, result)
-        for step in steps
-        for call, result in zip(step.action.calls, step.results, strict=True)
-    ]
+    lines = []
+    for step in steps:
+        for call, result in zip(step.action.calls, step.results, strict=True):
+            mark = UNTRUSTED_STEP if result.is_untrusted else ""
+            arguments, answer = call.arguments[:_CALL_CHARS], result.text[:_RESULT_CHARS]
+            lines.append(f"{mark}{call.name}({arguments}) -> {answer}")
     return "\n".join(lines)[:_DIGEST_CHARS]
-
-
-def _line(call: ToolCall, result: ToolResult) -> str:
-    mark = UNTRUSTED_STEP if result.is_untrusted else ""
-    arguments, answer = call.arguments[:_CALL_CHARS], result.text[:_RESULT_CHARS]
-    return f"{mark}{call.name}({arguments}) -> {answer}"

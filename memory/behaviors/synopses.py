@@ -151,7 +151,14 @@ class Synopses(LearningBehavior):
 
     def select_messages(self, unlearned: Unlearned) -> Sequence[Message]:
         """Return the first session, or its first exchanges if it is too long for one synopsis."""
-        return _first_piece(unlearned.messages[: unlearned.first_session or None])
+        taken: list[Message] = []
+        session = unlearned.messages[: unlearned.first_session or None]
+        for _, exchange in groupby(session, key=lambda message: message.exchange):
+            more = [*taken, *exchange]
+            if taken and sum(message.tokens for message in more) > _SESSION_TOKENS:
+                break
+            taken = more
+        return taken
 
     def prompt_input(self, batch: Batch) -> str:
         """Return the synopsis of how the same session began, if there is one."""
@@ -203,17 +210,6 @@ class Synopses(LearningBehavior):
                 shown = shorter
         text = self._tokens.shorten(_on_one_line(shown), limit)
         return f"[{when}] {text}{_mark([synopsis])}"
-
-
-def _first_piece(messages: Iterable[Message]) -> list[Message]:
-    """Return the first exchanges, as many as fit into one synopsis and at least one."""
-    taken: list[Message] = []
-    for _, exchange in groupby(messages, key=lambda message: message.exchange):
-        more = [*taken, *exchange]
-        if taken and sum(message.tokens for message in more) > _SESSION_TOKENS:
-            break
-        taken = more
-    return taken
 
 
 def _continued(batch: Batch) -> Synopsis | None:

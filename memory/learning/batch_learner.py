@@ -193,14 +193,13 @@ def _check_size(learned: Learned) -> None:
         raise PartRejected("state too large", tell=what)
 
 
-Backlog = Mapping[LearningBehavior, Unlearned]
-"""What each behavior has not learned yet."""
-
 _MAX_BATCH_TOKENS = 4_000
 """Tokens of messages in one model call; a longer backlog takes several calls."""
 
 
-def due(progress: Progress, waiting: Backlog) -> list[LearningBehavior]:
+def due(
+    progress: Progress, waiting: Mapping[LearningBehavior, Unlearned]
+) -> list[LearningBehavior]:
     """Return the behaviors that learn now; if one is due, also those that join its model call."""
     if all(due_in(progress, *each) > 0 for each in waiting.items()):
         return []

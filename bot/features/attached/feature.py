@@ -14,7 +14,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.behavior import AIContextBehavior, Reach
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.erasure.questions import NotConfirmed
-from memory.learning.progress import watermark_place
+from memory.learning.progress import learner_in
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.fields import Field, Watermark
@@ -81,7 +81,8 @@ class Attachments:
         if is_on and learning and here.get(Attached, behavior) is None:
             meta = self._store.keys.scope(conversation).meta
             newest = int(await self._store.client.call("HGET", meta, "next_seq") or 0)
-            scope, learner = watermark_place(learning, conversation, here.generation)
+            scope = conversation.facts_scope if learning.is_personal else conversation
+            learner = learner_in(scope, learning.name, conversation, here.generation)
 
             async def skip(_: ScopeMemory) -> Write:
                 return Write(fields=[Watermark(learner, newest)])

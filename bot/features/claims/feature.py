@@ -16,7 +16,7 @@ from bot.telegram.errors import FloodWait, TelegramError
 from bot.turn.notes import Below, called, patterns_in, says_any
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
-from memory.behaviors.statements import LearningModes
+from memory.behaviors.statements import mode_in
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.progress import learner_in
 from memory.memory import Memory
@@ -25,6 +25,7 @@ from memory.scopes.changes import Write
 from memory.scopes.fact_lists import known_facts
 from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.scopes.sources import stays
 from memory.scopes.writes import ForgetRecord
 from memory.store.keys import Scope
@@ -44,7 +45,7 @@ def feature(services: Services) -> Feature:
     memory, sentences = services.memory, services.sentences
     return Feature(
         name="claims",
-        notes=[ClaimNote(LearningModes(memory.scopes), sentences).below],
+        notes=[ClaimNote(memory.scopes, sentences).below],
         learned=[FalseClaims(memory, services.chat, sentences).correct],
     )
 
@@ -57,8 +58,8 @@ def claims_to_have_saved(text: str) -> bool:
 class ClaimNote:
     """Corrects a false claim below its answer, or notes it for the end of learning."""
 
-    def __init__(self, modes: LearningModes, sentences: Sentences) -> None:
-        self._modes = modes
+    def __init__(self, scopes: Scopes, sentences: Sentences) -> None:
+        self._scopes = scopes
         self._sentences = sentences
 
     async def below(self, request: Request, context: AgentContext, text: str) -> Below:
@@ -82,7 +83,7 @@ class ClaimNote:
             return "claims.off"
         if _may_have_written(context):
             return ""
-        mode = await self._modes.mode(context.conversation)
+        mode = mode_in(await self._scopes.read(context.conversation.facts_scope))
         return NOTHING_KEPT if mode == "auto" else f"claims.{mode}"
 
 

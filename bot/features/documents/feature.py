@@ -27,7 +27,16 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.behavior import reaches_of
 from memory.behaviors.context import is_first_party
-from memory.documents import Library
+from memory.documents import (
+    Library,
+    Origin,
+    PutResult,
+    Section,
+    documents,
+    key_of,
+    passages,
+    room_of,
+)
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten

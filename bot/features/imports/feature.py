@@ -36,7 +36,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
 from bot.turn.outbox import Outbox
 from bot.turn.request import Fetched, Request
-from memory.documents.library import Library, Origin, documents, room_of
+from memory.documents import Library, Origin, documents, room_of
 from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten

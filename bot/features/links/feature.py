@@ -18,8 +18,7 @@ from bot.model.models import secret_of
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import Parser, parse
 from memory.behaviors.context import AgentContext
-from memory.behaviors.tool import Arguments, Tool, ToolError
-from memory.behaviors.trust import DOCUMENTS_HEADING, holds_untrusted
+from memory.behaviors.tool import DOCUMENTS_HEADING, Arguments, Tool, ToolError, holds_untrusted
 
 _PARSER = Parser(Path(__file__).with_name("page_text.py"), 2 * 2**20, 2**19, cpu_s=5)
 _MAX_CHARS = 40_000

@@ -19,7 +19,7 @@ from bot.feature import Feature, Services
 from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.behaviors.statements import MODES, LearningModes
+from memory.behaviors.statements import MODES, set_mode
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope
@@ -150,7 +150,7 @@ class MemorySettings:
     ) -> None:
         self._features = features
         self._switch = memory.switch
-        self._modes = LearningModes(memory.scopes)
+        self._scopes = memory.scopes
         self._access = access
         self._sentences = sentences
 
@@ -193,7 +193,7 @@ class MemorySettings:
                 await self._switch.set_quiet(conversation, is_quiet=is_quiet)
                 key = "memory.marks_off" if is_quiet else "memory.marks_on"
             case "auto" | "ask" | "explicit":
-                await self._modes.set_mode(conversation, to)
+                await set_mode(self._scopes, conversation, to)
             case _:
                 key = await self._of_features[to].change(conversation, to)
         log.info("memory switched", to=to)

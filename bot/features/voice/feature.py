@@ -23,9 +23,9 @@ from bot.features.voice.servers import (
     ending_of,
 )
 from bot.features.voice.settings import VoiceSettings
-from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.model_errors import ContentRefused, ModelError, ModelRefused, NotAModel, reason_of
 from bot.model.models import secret_of
+from bot.model.resilience import CircuitBreaker
 from bot.parsing.answers import NotRead
 from bot.reply.parts import Button, Part
 from bot.reply.render import rendered

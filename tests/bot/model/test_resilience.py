@@ -20,10 +20,8 @@ from bot.model.resilience import (
     Attempt,
     CircuitBreaker,
     Guard,
-    InternalCalls,
     ModelCondition,
     Resilient,
-    ResilientChatModel,
 )
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.text.shape import InternalModelUnavailable

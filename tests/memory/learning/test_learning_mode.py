@@ -1,5 +1,6 @@
 """How facts are learned: by itself, after a question for each, or only on request."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from time import time
@@ -7,7 +8,7 @@ from time import time
 import pytest
 
 from memory.behaviors.context import Asker
-from memory.behaviors.statements import LearningModes, due_cards, mode_in
+from memory.behaviors.statements import Mode, due_cards, mode_in, set_mode
 from memory.behaviors.user_facts import UserFacts
 from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig
@@ -21,12 +22,13 @@ from tests.memory.learning.scripted import ScriptedModel, talk
 from tests.memory.turns import ANN, GROUP, HERE, clear
 
 ANNS = Scope.of_person(ANN)
+SetMode = Callable[[Scope, Mode], Awaitable[None]]
 
 
 @pytest.fixture
-def modes(memory: Memory, model: ScriptedModel) -> LearningModes:
+def modes(memory: Memory, model: ScriptedModel) -> SetMode:
     memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
-    return LearningModes(memory.scopes)
+    return partial(set_mode, memory.scopes)
 
 
 def facts(*texts: str, seq: int = 1) -> dict[str, object]:
@@ -50,30 +52,30 @@ async def show(memory: Memory, *shown: Remember) -> None:
 
 
 async def test_in_explicit_mode_only_what_a_tool_was_asked_to_keep_becomes_a_fact(
-    memory: Memory, model: ScriptedModel, modes: LearningModes
+    memory: Memory, model: ScriptedModel, modes: SetMode
 ) -> None:
     """Nothing of that time is learned later, nor by a batch under way."""
     model.parts = facts("sails")
-    model.meanwhile = partial(modes.set_mode, HERE, "explicit")
+    model.meanwhile = partial(modes, HERE, "explicit")
     await talk(memory, "one", "two", "three", "four")
     await memory.learn(HERE)
     asked = to_json([Remember("rows", sender_id=ANN)])
     await talk(memory, "five", closing=Closing(writes=asked))
     await memory.learn(HERE)
     assert (len(model.asked), await known(memory)) == (2, ["rows"])
-    await modes.set_mode(HERE, "auto")
+    await modes(HERE, "auto")
     await memory.learn(HERE)
     assert await known(memory) == ["rows"]
 
 
 async def test_a_wish_is_pinned_whether_a_tool_keeps_it_or_a_person_agrees_to_it(
-    memory: Memory, model: ScriptedModel, modes: LearningModes
+    memory: Memory, model: ScriptedModel, modes: SetMode
 ) -> None:
     async def wishes() -> list[tuple[str, bool]]:
         kept = (await memory.scopes.read(ANNS)).facts
         return [(fact.text, fact.is_pinned) for fact in kept if fact.is_current]
 
-    await modes.set_mode(HERE, "ask")
+    await modes(HERE, "ask")
     wish = {"text": "Wants French.", "message": 1, "lasts": "wish"}
     model.parts = {"facts": {"facts": [wish]}}
     kept = Remember("Wants jokes.", sender_id=ANN, is_pinned=True)
@@ -93,17 +95,17 @@ async def test_a_wish_is_pinned_whether_a_tool_keeps_it_or_a_person_agrees_to_it
     assert ("Wants puns.", False) in await wishes()
 
 
-async def test_the_mode_of_a_group_survives_a_clear(memory: Memory, modes: LearningModes) -> None:
-    await modes.set_mode(GROUP, "explicit")
+async def test_the_mode_of_a_group_survives_a_clear(memory: Memory, modes: SetMode) -> None:
+    await modes(GROUP, "explicit")
     await talk(memory, "one", conversation=GROUP)
     await clear(memory, 10, GROUP)
     assert mode_in(await memory.scopes.read(GROUP)) == "explicit"
 
 
 async def test_in_ask_mode_at_most_three_cards_are_open_and_a_yes_keeps_the_fact(
-    memory: Memory, model: ScriptedModel, modes: LearningModes
+    memory: Memory, model: ScriptedModel, modes: SetMode
 ) -> None:
-    await modes.set_mode(HERE, "ask")
+    await modes(HERE, "ask")
     model.answers = [facts(*(f"likes {name}" for name in ("ab", "bc", "cd", "de")))]
     await talk(memory, "one", "two", "three", "four")
     await memory.learn(HERE)
@@ -125,14 +127,14 @@ async def test_in_ask_mode_at_most_three_cards_are_open_and_a_yes_keeps_the_fact
     assert (edited, await known(memory)) == ("kept", ["likes ab", "likes CD"])
     assert [fact.sources[0].seq for fact in (await memory.scopes.read(ANNS)).facts] == [1, 1]
     assert [each.text for each in await cards(memory)] == ["likes de"]
-    await modes.set_mode(HERE, "auto")
+    await modes(HERE, "auto")
     assert await cards(memory) == []
 
 
 async def test_a_card_expires_after_a_day_and_goes_with_its_message(
-    memory: Memory, model: ScriptedModel, modes: LearningModes
+    memory: Memory, model: ScriptedModel, modes: SetMode
 ) -> None:
-    await modes.set_mode(HERE, "ask")
+    await modes(HERE, "ask")
     model.answers = [facts("likes quokkas"), facts("likes quokkas")]
     await talk(memory, "one", "two", "three", "four")
     await memory.learn(HERE)

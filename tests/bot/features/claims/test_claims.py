@@ -10,9 +10,10 @@ from bot.commands.sentences import Sentences
 from bot.features.claims.feature import NOTHING_KEPT, ClaimNote, claims_to_have_saved
 from bot.language.catalogue import Catalogue
 from memory.behaviors.context import AgentContext
-from memory.behaviors.statements import LearningModes
+from memory.behaviors.statements import set_mode
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.scopes.history import ChatHistory
+from memory.scopes.scopes import Scopes
 from memory.scopes.writes import Remember
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -42,7 +43,7 @@ class Claiming:
     """An agent that claims to have saved something, after these steps and writes."""
 
     history: ChatHistory
-    modes: LearningModes
+    scopes: Scopes
 
     async def correction(
         self,
@@ -54,7 +55,7 @@ class Claiming:
         context = AgentContext(HERE, self.history, 0, is_off_record=is_off_record)
         context.completed_steps += steps
         context.writes += writes
-        return await ClaimNote(self.modes, Sentences(Catalogue())).correction(context, says)
+        return await ClaimNote(self.scopes, Sentences(Catalogue())).correction(context, says)
 
 
 def step(tool: str, *, failed: bool = False, reads: bool = False) -> CompletedStep:
@@ -66,9 +67,8 @@ async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may
     store: RedisClient,
 ) -> None:
     memory = await bare_memory(store)
-    modes = LearningModes(memory.scopes)
-    agent = Claiming(await ChatHistory.read(memory.histories, HERE), modes)
-    await modes.set_mode(HERE, "explicit")
+    agent = Claiming(await ChatHistory.read(memory.histories, HERE), memory.scopes)
+    await set_mode(memory.scopes, HERE, "explicit")
     assert await agent.correction() == "claims.explicit"
     assert await agent.correction(says="Hello.") == ""
     assert await agent.correction(step("search_memory", reads=True)) == "claims.explicit"
@@ -78,9 +78,9 @@ async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may
     assert await agent.correction(writes=[Remember("sails")]) == ""
     assert await agent.correction(writes=[Remember("", nonce="card")]) == "claims.explicit"
     assert await agent.correction(is_off_record=True) == "claims.off_record"
-    await modes.set_mode(HERE, "ask")
+    await set_mode(memory.scopes, HERE, "ask")
     assert await agent.correction() == "claims.ask"
-    await modes.set_mode(HERE, "auto")
+    await set_mode(memory.scopes, HERE, "auto")
     assert await agent.correction() == NOTHING_KEPT, "learning will tell"
     assert await agent.correction(step("remember")) == ""
     await memory.switch.turn_off(HERE)

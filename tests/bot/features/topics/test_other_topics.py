@@ -27,8 +27,7 @@ from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
-from tests.memory.behaviors.conftest import OPTIONS
-from tests.memory.conftest import ON_A_SERVER
+from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.learning.scripted import talk
 from tests.memory.turns import ANN, BOB, HERE, clear, exchange_of, put, take
 
