@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import kill
@@ -190,32 +190,6 @@ def _is_wiring(source: Source) -> bool:
     return is_list or parts in others or (len(parts) == 2 and parts[1] in WIRING)
 
 
-def habits(sources: list[Source]) -> dict[str, object]:
-    """Return what the code does about types, names, errors and docstrings."""
-    functions = [function for source in sources for function in source.functions]
-    raising = [function for function in functions if _is_public(function) and _raised(function)]
-    broad = sum(_is_broad(node) for source in sources for node in source.nodes)
-    return {
-        "annotated_functions": _share(map(_is_annotated, functions)),
-        "documented_public_functions": _share(
-            bool(ast.get_docstring(function)) for function in functions if _is_public(function)
-        ),
-        "functions_over_five_parameters": [
-            function.name for function in functions if parameters(function) > 5
-        ],
-        "doubled_class_names": doubled_classes(sources),
-        "broad_excepts": broad,
-        "broad_excepts_a_thousand_lines": round(1000 * broad / sum(s.lines for s in sources), 2),
-        "raising_functions": len(raising),
-        "docstrings_that_name_an_error": _share(
-            any(name in (ast.get_docstring(function) or "") for name in _raised(function))
-            for function in raising
-        ),
-        "type_ignores": sum(source.text.count("# type: ignore") for source in sources),
-        "noqa": sum(source.text.count("# noqa") for source in sources),
-    }
-
-
 KINDS = ("text", "picture", "forget")
 _SAID = {"text": "My boat lies in Kobarid. What did I say?", "forget": "/forget"}
 
@@ -333,47 +307,11 @@ def _spread(values: list[int]) -> tuple[int, int, int]:
     return int(median(values)), int(quantiles(values, n=10)[-1]), max(values)
 
 
-def _share(marks: Iterable[bool]) -> float:
-    found = list(marks)
-    return round(sum(found) / len(found), 3) if found else 1.0
-
-
-def _is_public(function: Function) -> bool:
-    return not function.name.startswith("_")
-
-
-def _is_annotated(function: Function) -> bool:
-    arguments = function.args
-    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return function.returns is not None and all(
-        argument.annotation or argument.arg in ("self", "cls") for argument in named
-    )
-
-
 def parameters(function: Function) -> int:
     """Count the parameters of a function, `self` and `cls` apart."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return sum(argument.arg not in ("self", "cls") for argument in named)
-
-
-def _is_broad(node: ast.AST) -> bool:
-    if not isinstance(node, ast.ExceptHandler):
-        return False
-    return node.type is None or (
-        isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException")
-    )
-
-
-def _raised(function: Function) -> set[str]:
-    """Name the errors that the function itself raises."""
-    names = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Raise) and node.exc is not None:
-            error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-            if isinstance(error, ast.Name) and error.id[0].isupper():
-                names.add(error.id)
-    return names
 
 
 def doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
@@ -393,7 +331,6 @@ def main() -> None:
         "budgets": budgets(sources),
         "paths": asyncio.run(traced_paths()),
         **sizes(sources),
-        **habits(sources),
     }
     json.dump(measures, sys.stdout, indent=2)
     sys.stdout.write("\n")

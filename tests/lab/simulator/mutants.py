@@ -92,7 +92,7 @@ MUTANTS = (
         "an update is stored before duplicates are looked for",
         "an update is accepted once",
         _lua(("intake", _SEEN, _PUSHED + _SEEN)),
-        since=12,
+        since=27,
     ),
     Mutant(
         "wake-ups are acknowledged first",
@@ -113,7 +113,7 @@ MUTANTS = (
             often=("late", "pause"),
             alone=True,
         ),
-        since=139,
+        since=167,
     ),
     Mutant(
         "a forgetting drops the index although newer messages need it",
@@ -124,7 +124,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
-        since=11,
+        since=20,
     ),
     Mutant(
         "a refused holder deletes what others count as sent",
@@ -142,18 +142,18 @@ MUTANTS = (
     Mutant(
         "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
     ),
-    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.ForgetfulBot), since=70),
+    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.ForgetfulBot), since=85),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
         _acting(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")), "text", "clear"),
-        since=54,
+        since=65,
     ),
     Mutant(
         "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
         _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
-        since=17,
+        since=25,
     ),
     Mutant(
         "late updates from before a clear are accepted",
@@ -192,7 +192,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
-        since=153,
+        since=177,
     ),
     Mutant(
         "the newest updates are taken first",
@@ -213,7 +213,7 @@ MUTANTS = (
         "giving up sends no notice",
         "every update is answered",
         _bot(broken_bots.SilentBot),
-        since=22,
+        since=48,
     ),
     Mutant(
         "after an unknown part nothing more is sent",
@@ -247,7 +247,7 @@ MUTANTS = (
         "no answer is appended",
         "an answer is remembered once",
         _lua(("commit", _APPENDED, "for _, message in ipairs({messages[1]}) do")),
-        since=10,
+        since=35,
     ),
     Mutant(
         "a turn takes updates of several people",
@@ -266,6 +266,7 @@ MUTANTS = (
         _lua(
             *((script, "#entries > 0 and (", "#entries > 0 and (true or ") for script in _BEGINNING)
         ),
+        since=10,
     ),
     Mutant(
         "a turn that begins again takes messages that came late",
@@ -276,7 +277,7 @@ MUTANTS = (
             often=("pause",),
             alone=True,
         ),
-        since=310,
+        since=415,
     ),
     Mutant(
         "a lease is handed over by a former holder",
