@@ -37,19 +37,12 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One input; `run` sends it and checks what must happen. `places` must not block the loop."""
+    """One input by its finding, and what must happen; `run` sends the input and checks that."""
 
-    finding: str
-    who: str
-    sends: str
-    where: str
+    name: str
     must: str
     run: Callable[[Scene], Coroutine[None, None, None]]
-    places: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return f"{self.finding} {self.sends}"
+    in_forum: bool = False
 
 
 async def _is_shown(scene: Scene, reply: str) -> list[str]:
@@ -242,158 +235,54 @@ async def _short_rows(scene: Scene) -> None:
 
 ATTACKS = (
     Attack(
-        "S2",
-        "anyone",
-        "a picture of a million segments",
-        "private chat",
+        "S2 a picture of a million segments",
         "refused; the bot's process parses nothing and takes at most 40 MB",
         _segments,
-        ("PIL/", "bot/parsing/"),
     ),
     Attack(
-        "S3",
-        "anyone",
-        "an album of small pictures with 16 MB behind each",
-        "private chat",
+        "S3 an album of small pictures with 16 MB behind each",
         "what the model gets has less than 1 MB",
         _heavy_album,
-        ("bot/model/wire.py", "bot/parsing/"),
     ),
+    Attack("S3 six sounds of 16 MB", "one of them is in memory at a time", _sounds),
     Attack(
-        "S3",
-        "anyone",
-        "six sounds of 16 MB",
-        "private chat",
-        "one of them is in memory at a time",
-        _sounds,
-        ("bot/turn/", "bot/model/"),
-    ),
-    Attack(
-        "S4",
-        "anyone",
-        "an export with a million messages of one letter",
-        "private chat",
+        "S4 an export with a million messages of one letter",
         "60,000 of them are offered",
         _short_messages,
-        ("bot/parsing/", "bot/features/imports/"),
     ),
+    Attack("S11 249,000 rows of one letter", "refused by their parser", _short_rows),
+    Attack("F1 26 nested roots, 187 characters", "one message no longer than the reply", _formula),
+    Attack("F7 2,000 list marks in one line", "at most twice as much text", _lists),
+    Attack("F7 30,000 characters of backticks and of entities", "at most eight messages", _long),
     Attack(
-        "S11",
-        "anyone",
-        "249,000 rows of one letter",
-        "private chat",
-        "refused by their parser",
-        _short_rows,
-        ("bot/features/documents/", "memory/documents/"),
-    ),
-    Attack(
-        "F1",
-        "anyone",
-        "26 nested roots, 187 characters",
-        "asked of the model",
-        "one message no longer than the reply",
-        _formula,
-        ("reply/", "telegramify_markdown/", "latex_escape/"),
-    ),
-    Attack(
-        "F7",
-        "anyone",
-        "2,000 list marks in one line",
-        "asked of the model",
-        "at most twice as much text",
-        _lists,
-        ("reply/", "telegramify_markdown/"),
-    ),
-    Attack(
-        "F7",
-        "anyone",
-        "30,000 characters of backticks and of entities",
-        "asked of the model",
-        "at most eight messages",
-        _long,
-        ("reply/", "telegramify_markdown/"),
-    ),
-    Attack(
-        "F2",
-        "anyone",
-        "twelve messages of 4,060 sentence marks, then a question about them",
-        "private chat",
+        "F2 twelve messages of 4,060 sentence marks, then a question about them",
         "they are found and shown to the model",
         _marks,
-        ("memory/search/excerpt.py", "documents/sentences.py"),
     ),
     Attack(
-        "S12",
-        "anyone",
-        "eight messages of made-up words, then one of others",
-        "private chat",
+        "S12 eight messages of made-up words, then one of others",
         "at most eight unknown words are compared with all words of the chat",
         _made_up_words,
-        ("memory/search/",),
     ),
     Attack(
-        "F3",
-        "one member",
-        "a slow PDF in each of four topics",
-        "a forum",
+        "F3 a slow PDF in each of four topics",
         "each is answered, one after another",
         _files,
-        ("documents/",),
+        in_forum=True,
     ),
+    Attack("F9 60 messages at once", "they are answered together", _flood),
+    Attack("F19 32 forged button presses", "nothing is erased, each press is answered", _presses),
+    Attack("F8 300 half-sent requests", "webhooks get through", _half_sent),
+    Attack("F8 one header without an end", "closed before eight megabytes", _endless_header),
     Attack(
-        "F9", "one member", "60 messages at once", "a group", "they are answered together", _flood
-    ),
-    Attack(
-        "F19",
-        "a changed client",
-        "32 forged button presses",
-        "private chat",
-        "nothing is erased, each press is answered",
-        _presses,
-    ),
-    Attack(
-        "F8",
-        "anyone without the secret",
-        "300 half-sent requests",
-        "the web port",
-        "webhooks get through",
-        _half_sent,
-        ("bot/runtime/web.py",),
-    ),
-    Attack(
-        "F8",
-        "anyone without the secret",
-        "one header without an end",
-        "the web port",
-        "closed before eight megabytes",
-        _endless_header,
-        ("bot/runtime/web.py",),
-    ),
-    Attack(
-        "S1",
-        "anyone without the secret",
-        "1,600,000 pipelined requests on four connections",
-        "the web port",
+        "S1 1,600,000 pipelined requests on four connections",
         "memory grows by less than 64 MB",
         _pipelined,
-        ("bot/runtime/web.py",),
     ),
     Attack(
-        "S1",
-        "anyone without the secret",
-        "16,000 headers of four bytes on each of 200 connections",
-        "the web port",
+        "S1 16,000 headers of four bytes on each of 200 connections",
         "memory grows by less than 64 MB",
         _headers,
-        ("bot/runtime/web.py",),
     ),
-    Attack(
-        "S1",
-        "anyone without the secret",
-        "300 connections whose answers are not read",
-        "the web port",
-        "webhooks get through",
-        _unread,
-        ("bot/runtime/web.py",),
-    ),
+    Attack("S1 300 connections whose answers are not read", "webhooks get through", _unread),
 )

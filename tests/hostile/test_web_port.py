@@ -27,15 +27,6 @@ async def here(_: Request) -> PlainTextResponse:
     return PlainTextResponse("here")
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[WebServer]:
-    server = WebServer([Route("/", here, methods=["GET", "POST"])], port=0, host=HERE)
-    running = asyncio.create_task(server.run())
-    yield server
-    server.stop()
-    await running
-
-
 @asynccontextmanager
 async def connected(server: WebServer, sent: bytes) -> AsyncIterator[Connection]:
     reader, writer = await asyncio.open_connection(HERE, server.port)
@@ -69,6 +60,12 @@ async def serving(*routes: Route) -> AsyncIterator[WebServer]:
         await running
 
 
+@pytest.fixture
+async def server() -> AsyncIterator[WebServer]:
+    async with serving(Route("/", here, methods=["GET", "POST"])) as server:
+        yield server
+
+
 async def endless(written: list[int], ended: asyncio.Event, _: Request) -> StreamingResponse:
     async def pieces() -> AsyncIterator[bytes]:
         try:
@@ -82,8 +79,12 @@ async def endless(written: list[int], ended: asyncio.Event, _: Request) -> Strea
     return StreamingResponse(pieces())
 
 
+def calling(server: WebServer) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}")
+
+
 async def is_served(server: WebServer) -> bool:
-    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+    async with calling(server) as caller:
         return (await caller.get("/", timeout=SOON_S)).text == "here"
 
 
@@ -226,17 +227,13 @@ async def test_a_request_in_progress_is_never_closed_for_a_new_connection(
         await go_on.wait()
         return PlainTextResponse("done")
 
-    server = WebServer([Route("/slow", slow), Route("/", here)], port=0, host=HERE)
-    running = asyncio.create_task(server.run())
-    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+    async with serving(Route("/slow", slow), Route("/", here)) as server, calling(server) as caller:
         answer = asyncio.create_task(caller.get("/slow"))
         await began.wait()
         async with connected(server, b"GET / HT"), connected(server, b"GET / HT"):
             assert await is_served(server)
         go_on.set()
         assert (await answer).text == "done"
-    server.stop()
-    await running
 
 
 async def test_a_caller_that_disconnects_early_leaves_no_traceback() -> None:
@@ -263,12 +260,8 @@ async def test_no_header_decides_where_a_call_comes_from(monkeypatch: pytest.Mon
     async def who(request: Request) -> PlainTextResponse:
         return PlainTextResponse(request.client.host if request.client else "")
 
-    server = WebServer([Route("/", who)], port=0, host=HERE)
-    running = asyncio.create_task(server.run())
-    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+    async with serving(Route("/", who)) as server, calling(server) as caller:
         answer = await caller.get("/", headers={"X-Forwarded-For": "203.0.113.5"})
-    server.stop()
-    await running
     assert answer.text == HERE
 
 

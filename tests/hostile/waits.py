@@ -32,7 +32,7 @@ async def waits_during(
     """Start the bot, run the attack, and ask as another person until it ends."""
     await rig.start(max_concurrent_turns=4)
     mallory, chat = rig.person(1666, "Mallory")
-    group = rig.telegram.group("Mallory's", [mallory], forum=attack.where == "a forum")
+    group = rig.telegram.group("Mallory's", [mallory], forum=attack.in_forum)
 
     async def wait() -> float:
         began = clock()
