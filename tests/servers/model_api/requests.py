@@ -1,7 +1,7 @@
 """Requests as typed values; `bodies` reads them from JSON."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -102,31 +102,15 @@ class ImageRequest:
 ApiRequest = ChatRequest | EmbeddingsRequest | TranscriptionRequest | SpeechRequest | ImageRequest
 
 
-def is_image(request: ApiRequest) -> bool:
-    """Tell a request for a picture from all others."""
-    return isinstance(request, ImageRequest)
+def _kind(kind: type) -> Callable[[ApiRequest], bool]:
+    """Return what tells requests of this kind from all others."""
+    return lambda request: isinstance(request, kind)
 
 
-def is_speech(request: ApiRequest) -> bool:
-    """Tell a request for a spoken text from all others."""
-    return isinstance(request, SpeechRequest)
-
-
-def is_chat(request: ApiRequest) -> bool:
-    """Tell a request for an answer from one for vectors."""
-    return isinstance(request, ChatRequest)
+is_chat, is_embeddings, is_image = _kind(ChatRequest), _kind(EmbeddingsRequest), _kind(ImageRequest)
+is_speech, is_transcription = _kind(SpeechRequest), _kind(TranscriptionRequest)
 
 
 def is_responses(request: ApiRequest) -> bool:
     """Tell a request over the Responses API from all others."""
     return isinstance(request, ChatRequest) and request.api == "responses"
-
-
-def is_transcription(request: ApiRequest) -> bool:
-    """Tell a request for the words of a sound from all others."""
-    return isinstance(request, TranscriptionRequest)
-
-
-def is_embeddings(request: ApiRequest) -> bool:
-    """Tell a request for vectors from one for an answer."""
-    return isinstance(request, EmbeddingsRequest)
