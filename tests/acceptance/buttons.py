@@ -33,13 +33,8 @@ async def press(rig: Rig, person: Person, message: Message, button: str) -> str:
 
 async def shown(rig: Rig, message: Message, text: str) -> None:
     """Wait until the bot has changed its message to this text."""
-
-    def is_shown() -> bool:
-        now = message.chat.message(message.id)
-        return now is not None and now.text == text
-
     try:
-        await rig.telegram.wait_for(is_shown)
+        await rig.telegram.wait_for(lambda: message.now.text == text)
     except TimeoutError:
         raise TimeoutError(f"not shown: {text}\n{message.chat.transcript()}") from None
 
@@ -52,25 +47,27 @@ async def erase(
     await shown(rig, question, sentence(receipt, **{"learned": 0, **counts}))
 
 
+async def erase_now(rig: Rig, person: Person, chat: Chat, command: str, **how: Any) -> None:
+    """Send a command that erases, confirm it, and wait until it is done."""
+    question = await ask_first(rig, person, chat, command, **how)
+    assert await press(rig, person, question, ERASE) == ""
+    passing = (question.text, sentence("forget.started"))
+    await rig.telegram.wait_for(lambda: question.now.text not in passing)
+
+
 def button(message: Message, begins: str) -> str:
     """Return the whole text of a button."""
-    now = message.chat.message(message.id)
-    assert now
-    return next(b.text for row in now.keyboard for b in row if b.text.startswith(begins))
+    return next(b.text for row in message.now.keyboard for b in row if b.text.startswith(begins))
 
 
 async def press_now(rig: Rig, person: Person, message: Message, text: str) -> str:
     """Press a button of the current version of a message."""
-    now = message.chat.message(message.id)
-    assert now
-    return await press(rig, person, now, button(now, text))
+    return await press(rig, person, message.now, button(message, text))
 
 
 def asks_to_delete(message: Message) -> bool:
     """Return whether a list now asks what to do with one entry."""
-    now = message.chat.message(message.id)
-    questions = sentence("lists.delete_ask"), sentence("lists.change_ask")
-    return now is not None and now.text.startswith(questions)
+    return message.now.text.startswith((sentence("lists.delete_ask"), sentence("lists.change_ask")))
 
 
 async def delete_now(rig: Rig, person: Person, shows: Message, cross: str) -> None:

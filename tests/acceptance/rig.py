@@ -17,6 +17,7 @@ from memory.store.keys import Keys
 from tests.acceptance.forked import Forked
 from tests.servers.bot_api import BOT, BotApiServer, Chat, Message, Pace, Person, User
 from tests.servers.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
+from tests.stored import everything_stored
 from tests.valkey import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -248,6 +249,10 @@ class Rig:
             return await client.call(*command)
         finally:
             await client.close()
+
+    async def stored(self) -> bytes:
+        """Return all that is stored in the bot's Redis, uncompressed."""
+        return await everything_stored(self.environment["REDIS_URL"])
 
     @property
     def requests(self) -> list[ChatRequest]:

@@ -5,7 +5,6 @@ Updates come in at one process and are answered by another.
 
 import asyncio
 import re
-from functools import partial
 from pathlib import Path
 
 from tests.acceptance.buttons import press, press_now, shown
@@ -13,7 +12,7 @@ from tests.acceptance.rig import BotProcess, Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply
-from tests.stored import everything_on_disk, everything_stored
+from tests.stored import everything_on_disk
 
 ADMIN, OTHER_ADMIN = 1009, 1010
 CANARY = "QUIXOTIC"
@@ -37,31 +36,25 @@ def texts(chat: Chat) -> list[str]:
     return [reply.text for reply in chat.replies]
 
 
-def is_in(chat: Chat, message: Message, text: str) -> bool:
-    now = chat.message(message.id)
-    return now is not None and text in now.text
-
-
 async def remove(rig: Rig, admin: Person, people: Message) -> None:
     """Remove the person whose button stands first, and confirm it."""
-    chat = rig.telegram.private_chat(admin)
     await press_now(rig, admin, people, "Remove")
     asked = sentence("people.remove_ask")
-    await rig.telegram.wait_for(partial(is_in, chat, people, asked))
+    await rig.telegram.wait_for(lambda: asked in people.now.text)
     await press_now(rig, admin, people, "Remove")
-    await rig.telegram.wait_for(lambda: not is_in(chat, people, asked))
+    await rig.telegram.wait_for(lambda: asked not in people.now.text)
 
 
 async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_removed(
-    webhook_rig: Rig, valkey: str, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig = webhook_rig
     rig.script.on("Genoa", GROWING)
     worker, [(ada, adas), (otto, ottos)] = await start(rig, access="ask")
     anna, annas = rig.anna()
     for number in range(10):
         await anna.say(annas, f"{CANARY} let me in {number}")
     await rig.telegram.wait_for(lambda: len(adas.replies) == len(ottos.replies) == 2)
+    await rig.telegram.wait_for(lambda: not rig.telegram.updates.pending_count)
     notices = [adas.replies[-1], ottos.replies[-1]]
     wants_in = sentence("access.wants_in", name="Anna", id=anna.id)
     assert [notice.text for notice in notices] == [wants_in] * 2
@@ -71,7 +64,7 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
         await shown(rig, notice, sentence("access.let_in", id=anna.id, by=ADMIN))
     await rig.telegram.wait_for(lambda: len(annas.replies) == 2)
     assert texts(annas) == [sentence("access.asked"), sentence("access.welcome")]
-    assert CANARY.encode() not in await everything_stored(valkey)
+    assert CANARY.encode() not in await rig.stored()
     assert CANARY.encode() not in everything_on_disk(tmp_path)
     assert CANARY not in "\n".join(line for bot in (rig.bot, worker) for line in bot.raw)
     assert (await rig.ask(anna, annas, "Hello")).text == "All right."
@@ -88,7 +81,7 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
     await anna.say(annas, "Tell me about Genoa")
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendMessageDraft")) > 1)
     await remove(rig, ada, people)
-    assert not is_in(adas, people, "Anna")
+    assert "Anna" not in people.now.text
     await worker.wait_for_log("lease lost")
     drafts = len(rig.telegram.calls_to("sendMessageDraft"))
 
@@ -99,8 +92,8 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
     await shown(rig, privacy, sentence("privacy.text", "privacy.access", ttl_days=365))
     question = await rig.ask(anna, annas, "/forget")
     await press(rig, anna, question, "Erase")
-    await rig.telegram.wait_for(partial(is_in, annas, question, "I've forgotten you"))
-    assert b"Anna" not in await everything_stored(valkey)
+    await rig.telegram.wait_for(lambda: "I've forgotten you" in question.now.text)
+    assert b"Anna" not in await rig.stored()
     before = len(rig.bot.log)
     await anna.say(annas, f"{CANARY} again")
     await rig.bot.wait_for_log("stranger", after=before)
@@ -117,13 +110,10 @@ async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_remo
     assert texts(club)[1:] == [sentence("access.group_refused")]
     team = rig.telegram.group("Team", [otto])
     assert (await rig.ask(otto, team, f"{US} Hello")).text == "All right."
-    assert CANARY.encode() not in await everything_stored(valkey)
+    assert CANARY.encode() not in await rig.stored()
 
 
-async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(
-    webhook_rig: Rig, valkey: str
-) -> None:
-    rig = webhook_rig
+async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(rig: Rig) -> None:
     ben, _ = rig.ben()
     club = rig.telegram.group("Club", [ben], basic=True)
     _, [(ada, adas), _] = await start(rig, access="invite", allowed_group_ids=club.id)
@@ -136,7 +126,7 @@ async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(
     await rig.telegram.wait_for(lambda: all(chat.replies for _, chat in people))
     ended = sentence("access.bad_link")
     [(winner, winners)] = [each for each in people if texts(each[1]) != [ended]]
-    assert code.encode() not in await everything_stored(valkey)
+    assert code.encode() not in await rig.stored()
     assert (await rig.ask(winner, winners, "Hello")).text == "All right."
     people_list = await rig.ask(ada, adas, "/people")
     await remove(rig, ada, people_list)

@@ -12,7 +12,6 @@ from tests.acceptance.buttons import CANCEL, ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person
-from tests.stored import everything_stored
 
 ADMIN_ID = 1009
 
@@ -72,7 +71,7 @@ async def test_clear_memory_erases_its_target_and_nothing_else(admin_rig: Rig) -
     await rig.wait_until_learned(10)
 
     async def left() -> list[str]:
-        stored = await everything_stored(rig.environment["REDIS_URL"])
+        stored = await rig.stored()
         words = ("Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora")
         return [word for word in words if word.encode() in stored]
 

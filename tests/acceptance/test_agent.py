@@ -1,14 +1,21 @@
-"""Tools run, limits hold, and mistakes of the model or its server never show (A10-A13)."""
+"""What the model gets, and what becomes of its answers (A10-A13)."""
 
 import json
+from itertools import pairwise
+from pathlib import Path
 
+import orjson
+import pytest
+
+from bot.features.instructions.behavior import ChatInstructions
 from tests.acceptance.rig import Rig
-from tests.acceptance.talk import said
-from tests.servers.model_api import Reply, tool_call
+from tests.acceptance.talk import said, say_at_once
+from tests.servers.model_api import ChatRequest, Reply, tool_call
 
 UUID = "8E6C1F0A-7B1D-4C55-9A5E-2F1B9D3E4A77"
 
 
+@pytest.mark.either_way
 async def test_a10_two_tool_calls_run_at_once_and_the_next_turn_does_not_see_them(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
@@ -35,6 +42,7 @@ async def test_a10_two_tool_calls_run_at_once_and_the_next_turn_does_not_see_the
     assert rig.model.log.refusals == []
 
 
+@pytest.mark.either_way
 async def test_a13_the_text_of_the_model_is_shown_word_for_word(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
@@ -51,3 +59,107 @@ async def test_a13_the_text_of_the_model_is_shown_word_for_word(rig: Rig) -> Non
     assert result.content == "42"
     assert "calculate" not in chat.replies[-1].text
     assert rig.model.log.refusals == []
+
+
+THOUGHTS = "Perhaps they mean the harbour at Kirkwall? " * 30
+
+
+async def test_reasoning_is_returned_within_a_turn_and_never_stored(rig: Rig) -> None:
+    await rig.start(openai_api="responses", learn="synopses", learn_every_turns=1)
+    anna, chat = rig.anna()
+    for number in (1, 2):
+        call = tool_call("calculate", expression=f"{number} + 1")
+        rig.script.then(Reply("", (call,), thoughts=THOUGHTS), f"Sum {number}.")
+        assert (await rig.ask(anna, chat, f"Do sum {number}")).text == f"Sum {number}."
+    sent = [str(request.raw["input"]).count("encrypted_content") for request in rig.requests]
+    assert [count for request, count in zip(rig.requests, sent, strict=True) if request.tools] == [
+        *(0, 1),
+        *(0, 1),
+    ]
+    stored = await rig.stored()
+    assert stored
+    assert b"gAAAAA" not in stored
+    assert "gAAAAA" not in "".join(rig.bot.raw)
+    assert rig.model.log.refusals == []
+
+
+@pytest.mark.either_way
+async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(rig: Rig) -> None:
+    await rig.start(openai_safety_identifier="on", openai_verbosity="low", lease_s=4)
+    anna, annas = rig.anna()
+    ben, bens = rig.ben()
+    for person, chat in ((anna, annas), (anna, annas), (ben, bens)):
+        await rig.ask(person, chat, "Hello")
+    for name in ("prompt_cache_key", "safety_identifier"):
+        first, second, other = (str(request.raw[name]) for request in rig.requests)
+        assert first == second != other
+        assert str(anna.id) not in first
+        assert len(first) == 32
+    await rig.bot.kill()
+    await rig.start(openai_safety_identifier="off")
+    await rig.ask(anna, annas, "Hello again")
+    assert "safety_identifier" not in rig.requests[-1].raw
+    assert rig.requests[-1].raw["prompt_cache_key"] == rig.requests[0].raw["prompt_cache_key"]
+    assert rig.model.log.refusals == []
+
+
+async def test_the_longest_message_and_a_burst_reach_the_model_whole(rig: Rig) -> None:
+    await rig.start(coalesce_s=0)
+    anna, chat = rig.anna()
+    longest = ("word 🧭 " * 512)[:3583] + "!"
+    assert len(longest.encode("utf-16-le")) == 2 * 4096
+    await rig.ask(anna, chat, longest)
+    assert said(rig.requests[-1])[1:] == [("user", longest)]
+
+    burst = ["First this,", "then that.", "And finally?"]
+    await say_at_once(rig, anna, chat, burst)
+    assert said(rig.requests[-1])[-1] == ("user", "\n".join(burst))
+    assert len(rig.requests) == len(chat.replies) == 3
+
+    await rig.ask(anna, chat, "Go on")
+    users = [text for role, text in said(rig.requests[-1]) if role == "user"]
+    assert users[0] == longest
+    assert users[2:] == ["\n".join(burst), "Go on"]
+    assert rig.model.log.refusals == []
+
+
+async def test_a_system_prompt_file_replaces_the_persona(rig: Rig, tmp_path: Path) -> None:
+    persona = tmp_path / "persona.md"
+    text = "You are Käpt'n Blaubär.\n\n<memory> is yours."
+    persona.write_text(f"\ufeff{text}\n", "utf-8")
+    await rig.start(system_prompt_file=persona, documents="off")
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "Ahoy")
+    (role, front), question = said(rig.requests[-1])
+    ours = f"You are Käpt'n Blaubär.\n\n<memory> is yours.\n\n{ChatInstructions.instructions}"
+    assert (role, front.startswith(ours), question) == ("system", True, ("user", "Ahoy"))
+    assert "Ricordo" not in front
+    assert rig.model.log.refusals == []
+
+
+async def test_the_front_of_the_prompt_stays_byte_identical_until_a_block_leaves_the_window(
+    rig: Rig,
+) -> None:
+    """In a window of 16 a block is two exchanges: every second prompt starts like the last one."""
+    await rig.start(window_messages=16)
+    anna, chat = rig.anna()
+    for turn in range(1, 15):
+        await rig.ask(anna, chat, f"Boat number {turn}")
+        await rig.wait_until_learned(2 * turn)
+    changed = [
+        turn
+        for turn, (last, this) in enumerate(pairwise(rig.requests), start=2)
+        if not wire(this, len(this.messages)).startswith(wire(last, len(last.messages) - 1))
+    ]
+    assert changed == [10, 12, 14]
+    windows = [len(request.messages) - 2 for request in rig.requests]
+    assert windows == [*range(0, 18, 2), 14, 16, 14, 16, 14]
+    assert [bool(request.memory) for request in rig.requests] == [False] * 9 + [True] * 5
+    assert rig.model.log.refusals == []
+
+
+def wire(request: ChatRequest, messages: int) -> bytes:
+    """Return the tools and the first messages of a request as they were sent."""
+    sent = request.raw["messages"]
+    assert isinstance(sent, list)
+    return b"".join(map(orjson.dumps, [request.raw["tools"], *sent[:messages]]))

@@ -1,5 +1,7 @@
 """A question is answered again: by `/retry`, by the button under an apology, after an edit."""
 
+import pytest
+
 from tests.acceptance.asking import ask_to_the_end
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
@@ -18,6 +20,7 @@ def buttons(message: Message) -> list[str]:
     return [button.text for row in message.keyboard for button in row]
 
 
+@pytest.mark.either_way
 async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
@@ -61,9 +64,8 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
 
 
 async def test_in_a_group_who_asked_may_correct_it_and_also_an_admin_have_it_answered_again(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
     worker, other = (
         rig.another_bot(command="worker", port=free_port(), webhook_url="") for _ in range(2)
@@ -96,6 +98,7 @@ async def test_in_a_group_who_asked_may_correct_it_and_also_an_admin_have_it_ans
         assert gone not in everything
 
 
+@pytest.mark.either_way
 async def test_what_stands_behind_new_and_retry_is_answered(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.acceptance.buttons import CANCEL, ask_first, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
@@ -33,8 +35,7 @@ def sends_to(rig: Rig, chat: Chat) -> list[Call]:
     return [call for call in rig.telegram.calls_to(SEND) if call.chat_id == chat.id]
 
 
-async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_flood_from_one_chat_does_not_delay_another(rig: Rig) -> None:
     await rig.start(sends_per_second=30, coalesce_s=0)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     gate = asyncio.Event()
@@ -62,10 +63,7 @@ async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) ->
     assert sends[-1].at - sends[0].at >= len(sends) - 4  # three at once, then one a second
 
 
-async def test_replies_that_wait_for_a_flood_wait_are_delivered_in_order_and_once(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_replies_that_wait_for_a_flood_wait_are_delivered_in_order_and_once(rig: Rig) -> None:
     await rig.start(sends_per_second=30, prompt_tokens=16_000, reply_tokens=6_000)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     paragraphs = [f"{number}.{' word' * 700}" for number in range(1, 4)]
@@ -87,10 +85,7 @@ async def test_replies_that_wait_for_a_flood_wait_are_delivered_in_order_and_onc
     assert sends[-1].at - sends[0].at >= 2
 
 
-async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work(rig: Rig) -> None:
     await rig.start(user_turns_per_minute=2, admin_user_ids=ADMIN_ID)
     (anna, annas), (ben, bens) = rig.anna("de"), rig.ben()
     ada, adas = rig.person(ADMIN_ID, "Ada")
@@ -111,8 +106,7 @@ async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work
     assert not any(word in asked for word in ("Three", "Four", "Five"))
 
 
-async def test_a_person_who_has_used_the_daily_tokens_is_told_once(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_person_who_has_used_the_daily_tokens_is_told_once(rig: Rig) -> None:
     await rig.start(user_tokens_per_day=1, admin_user_ids=ADMIN_ID)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     ada, adas = rig.person(ADMIN_ID, "Ada")
@@ -128,6 +122,7 @@ async def test_a_person_who_has_used_the_daily_tokens_is_told_once(webhook_rig: 
     assert len(rig.requests) == 5
 
 
+@pytest.mark.both_ways
 async def test_under_backpressure_telegram_keeps_new_messages_and_none_is_lost(rig: Rig) -> None:
     """Buttons still work, even if they are pressed after intake has closed."""
     await rig.start(max_concurrent_turns=1, max_pending_conversations=1)

@@ -8,11 +8,9 @@ import pytest
 
 from bot.features.backup.backup_file import BackupReader
 from memory.store.client import RedisClient
-from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.buttons import erase_now
 from tests.acceptance.rig import Rig, open_rig, run_command
-from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message, Person, User
-from tests.stored import everything_stored
+from tests.servers.bot_api import User
 
 OURS, THEIRS = "ultramarine", "vermilion"
 PASSPHRASE = "open sesame"
@@ -36,21 +34,6 @@ async def kept_of(rig: Rig) -> dict[bytes, bytes]:
     return dict(zip(names, values, strict=True))
 
 
-async def erase(
-    rig: Rig, person: Person, chat: Chat, command: str, reply_to: Message | None = None
-) -> None:
-    """Send a command that erases, confirm it, and wait until it is done."""
-    question = await ask_first(rig, person, chat, command, reply_to=reply_to)
-    await press(rig, person, question, ERASE)
-    passing = (question.text, sentence("forget.started"))
-
-    def is_done() -> bool:
-        now = chat.message(question.id)
-        return now is not None and now.text not in passing
-
-    await rig.telegram.wait_for(is_done)
-
-
 def words_in(file: Path) -> str:
     reader = BackupReader(file)
     reader.unlock(PASSPHRASE)
@@ -58,9 +41,9 @@ def words_in(file: Path) -> str:
 
 
 async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
-    webhook_rig: Rig, second_rig: Rig, tmp_path: Path
+    rig: Rig, second_rig: Rig, tmp_path: Path
 ) -> None:
-    ours, theirs, file = webhook_rig, second_rig, tmp_path / "ours.backup"
+    ours, theirs, file = rig, second_rig, tmp_path / "ours.backup"
     await ours.start(admin_user_ids=1001)
     await theirs.start()
     (anna, annas), (other_anna, other_annas) = ours.anna(), theirs.anna()
@@ -78,8 +61,8 @@ async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
     assert (OURS in found, THEIRS in found) == (True, False)
 
     before = await kept_of(theirs)
-    await erase(ours, anna, annas, "/forget")
-    await erase(ours, anna, annas, "/clear_memory all")
+    await erase_now(ours, anna, annas, "/forget")
+    await erase_now(ours, anna, annas, "/clear_memory all")
     assert await kept_of(theirs) == before
     wrong = ours.environment | {"BACKUP_PASSPHRASE": "open barley"}
     refusals = {
@@ -92,7 +75,7 @@ async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
         assert (status, sentence_part in output) == (1, True), output
     status, output = await run_command(encrypted, "restore", str(file))
     assert (status, "1 not restored: all of it was erased" in output) == (0, True), output
-    stored = await everything_stored(ours.environment["REDIS_URL"])
+    stored = await ours.stored()
     assert (OURS.encode() in stored, THEIRS.encode() in stored) == (False, True)
     assert await kept_of(theirs) == before
     await theirs.ask(other_anna, other_annas, "What is my secret colour?")
@@ -101,17 +84,17 @@ async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
 
 
 async def test_a_restore_with_a_later_journal_keeps_what_no_erased_message_said(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
     """Fields of features are known to the restore, too: an unknown one goes with any erasure."""
-    rig, files = webhook_rig, [tmp_path / "all", tmp_path / "journal"]
+    files = [tmp_path / "all", tmp_path / "journal"]
     await rig.start(openai_embedding_model="off")
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "/instructions Answer in rhymes")
     said = await anna.say(chat, f"My secret colour is {OURS}")
     await chat.wait_for_reply(after=said)
     assert (await run_command(rig.environment, "backup", str(files[0])))[0] == 0
-    await erase(rig, anna, chat, "/forget", reply_to=said)
+    await erase_now(rig, anna, chat, "/forget", reply_to=said)
     assert (await run_command(rig.environment, "backup", "--journal", str(files[1])))[0] == 0
     await rig.bot.stop()
     client = await RedisClient.open(rig.environment["REDIS_URL"])
@@ -120,5 +103,5 @@ async def test_a_restore_with_a_later_journal_keeps_what_no_erased_message_said(
     again = ("restore", *map(str, files))
     status, output = await run_command(rig.environment, *again, from_scratch=True)
     assert (status, "1 restored" in output) == (0, True), output
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     assert (b"rhymes" in stored, OURS.encode() in stored) == (True, False)

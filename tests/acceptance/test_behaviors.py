@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from memory.store.keys import Scope
 from tests.acceptance.asking import ask_to_the_end
@@ -13,7 +14,6 @@ from tests.acceptance.operator_behaviors import TOLD
 from tests.acceptance.rig import Rig
 from tests.servers.bot_api import Chat
 from tests.servers.model_api import Reply, tool_call
-from tests.stored import everything_stored
 
 HERE = "tests.acceptance.operator_behaviors"
 BEHAVIORS = f"{HERE}:HookLog {HERE}:Broken {HERE}:Game"
@@ -62,6 +62,7 @@ def turn(asked: str, answered: str, *within: str) -> list[tuple[str, ...]]:
     ]
 
 
+@pytest.mark.either_way
 async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
     rig: Rig, tmp_path: Path
 ) -> None:
@@ -93,7 +94,7 @@ async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
         assert f"{TOLD} {request.asked}" in request.memory
         assert sum(TOLD in message.content for message in request.messages) == 1
         assert "Hooks: they are written down." in request.messages[0].content
-    assert TOLD.encode() not in await everything_stored(rig.environment["REDIS_URL"])
+    assert TOLD.encode() not in await rig.stored()
     messages = [message for request in rig.requests for message in request.messages]
     assert [message.role for message in messages if "7 is too low" in message.content] == ["tool"]
     assert {reply.text for reply in bens.replies} == {"All right."}
@@ -110,6 +111,7 @@ async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
     }
 
 
+@pytest.mark.either_way
 async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call(
     rig: Rig, tmp_path: Path
 ) -> None:
@@ -133,9 +135,8 @@ async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call
 
 
 async def test_a29_after_a_crash_in_a_turn_hooks_get_the_same_message_again(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig = webhook_rig
     hooks = await start(rig, tmp_path, f"{HERE}:HookLog", lease_s=4)
     anna, chat = rig.anna()
     gate = asyncio.Event()

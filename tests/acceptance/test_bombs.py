@@ -17,8 +17,7 @@ MAX_GROWTH_MB = 64
 """A download takes at most 20 MB, and what a parser takes is not in the bot's process."""
 
 
-async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(rig: Rig) -> None:
     await rig.start(coalesce_s=0)
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "Hello")

@@ -26,11 +26,6 @@ def got(chat: Chat) -> int:
     return sum(reply.text == TEXT for reply in chat.replies)
 
 
-def now_shows(message: Message, begins: str) -> bool:
-    now = message.chat.message(message.id)
-    return now is not None and now.text.startswith(begins)
-
-
 async def asked(ada: Person, chat: Chat, chats: int) -> Message:
     """Write the announcement and `/broadcast`; return the question."""
     said = await ada.say(chat, TEXT)
@@ -65,7 +60,7 @@ async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig
 
     refused = await asked(ada, adas, 5)
     assert await press(rig, ada, refused, "Don't send") == ""
-    await rig.telegram.wait_for(lambda: now_shows(refused, sentence("broadcast.refused")))
+    await rig.telegram.wait_for(lambda: refused.now.text.startswith(sentence("broadcast.refused")))
     question = await asked(ada, adas, 5)
     # One chat is banned for a moment. For another the worker dies while Telegram has the copy.
     rig.telegram.faults.add(FloodWait(1), method="copyMessage", chat=others[0][1])
@@ -78,7 +73,7 @@ async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig
     await heir.wait_for_log("announcement ended")
     counts = {"total": 5, "sent": 3, "muted": 0, "gone": 1, "refused": 0, "unknown": 1, "left": 0}
     done = sentence("broadcast.done", "broadcast.counts", **counts)
-    await rig.telegram.wait_for(lambda: now_shows(question, done))
+    await rig.telegram.wait_for(lambda: question.now.text.startswith(done))
     assert [got(chat) for _, chat in people] == [0, 0, 1, 1, 1, 1]
     assert got(group) + got(adas) == 0
 
@@ -87,13 +82,13 @@ async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig
     (person, chat) = others[3]
     copy = next(reply for reply in chat.replies if reply.text == TEXT)
     assert await press(rig, person, copy, "🔕 No announcements") == sentence("mute.on")
-    assert now_shows(copy, TEXT)
+    assert copy.now.text.startswith(TEXT)
     await gone.unblock()
     await rig.ask(gone, gone_chat, "/start")
     again = await asked(ada, adas, 4)
     rig.telegram.faults.add(FloodWait(30), method="copyMessage")
     await press(rig, ada, again, "Send")
-    await rig.telegram.wait_for(lambda: now_shows(again, "📣"))
+    await rig.telegram.wait_for(lambda: again.now.text.startswith("📣"))
     await press_now(rig, ada, again, "Stop")
-    await rig.telegram.wait_for(lambda: now_shows(again, sentence("broadcast.stopped")))
+    await rig.telegram.wait_for(lambda: again.now.text.startswith(sentence("broadcast.stopped")))
     assert got(gone_chat) == 0

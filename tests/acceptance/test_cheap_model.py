@@ -29,8 +29,8 @@ def with_prose(text: str) -> str:
     return f"<think>{{maybe this}}</think>Sure!\n\n```json\n{text}\n```\nIs it {{fine}}?"
 
 
-async def test_memory_is_learned_despite_the_habits_of_a_cheap_model(webhook_rig: Rig) -> None:
-    rig, model = webhook_rig, remember_with(webhook_rig)
+async def test_memory_is_learned_despite_the_habits_of_a_cheap_model(rig: Rig) -> None:
+    model = remember_with(rig)
     model.read, model.dress = sloppy, with_prose
     rig.model.dialect = replace(
         rig.model.dialect,

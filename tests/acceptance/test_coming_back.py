@@ -20,9 +20,9 @@ STATE = State('{"open_problems": ["The tax return"]}')
 ASKED = f'  {BACK} 4 days, still open: "The tax return"'
 
 
-async def test_the_first_answer_after_days_asks_about_the_open_matter(webhook_rig: Rig) -> None:
+async def test_the_first_answer_after_days_asks_about_the_open_matter(rig: Rig) -> None:
     """An edit keeps the question, and so does a turn that begins again; the next turn does not."""
-    rig, gate = webhook_rig, asyncio.Event()
+    gate = asyncio.Event()
     await rig.start(learn="state", learn_every_turns=99, learn_after_s=3_600)
     anna, chat = rig.anna()
     rig.telegram.set_clock(lambda: time.time() - 4 * DAY - 60)
@@ -46,11 +46,8 @@ async def test_the_first_answer_after_days_asks_about_the_open_matter(webhook_ri
     assert len({said(request)[0] for request in rig.requests}) == 1
 
 
-async def test_an_answer_asks_whether_an_old_fact_still_holds_also_after_a_crash(
-    webhook_rig: Rig,
-) -> None:
+async def test_an_answer_asks_whether_an_old_fact_still_holds_also_after_a_crash(rig: Rig) -> None:
     """Its question comes once, with the answer. The next turn asks about no second fact."""
-    rig = webhook_rig
     await rig.start(learn="facts", learn_every_turns=99, learn_after_s=3_600, lease_s=4)
     anna, chat = rig.anna()
     here, mine = Scope.of_chat(chat.id), Scope.of_person(anna.id)

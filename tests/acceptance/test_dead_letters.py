@@ -45,8 +45,8 @@ def forgive(rig: Rig) -> None:
     rig.bot.raw[:] = [line for line in rig.bot.raw if "JSONDecodeError" not in line]
 
 
-async def test_a_message_that_cannot_be_read_does_not_block_its_chat(webhook_rig: Rig) -> None:
-    rig, (anna, annas) = webhook_rig, webhook_rig.anna()
+async def test_a_message_that_cannot_be_read_does_not_block_its_chat(rig: Rig) -> None:
+    (anna, annas) = rig.anna()
     rig.environment["INSPECTOR_TOKEN"] = TOKEN
     await rig.start(lease_s=3)
     apology = await set_aside(rig, annas, anna, 7)
@@ -62,9 +62,9 @@ async def test_a_message_that_cannot_be_read_does_not_block_its_chat(webhook_rig
 
 
 async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_be_retried(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig, (anna, annas) = webhook_rig, webhook_rig.anna()
+    (anna, annas) = rig.anna()
     await rig.start(lease_s=3)
     deadly = Reply("Never said.", gate=asyncio.Event())
     rig.script.on("Deadly", deadly, deadly, "Here is your answer.")

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import orjson
+
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
@@ -36,9 +38,8 @@ async def closed(rig: Rig, number: int) -> dict[str, object]:
 
 
 async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_in_the_history(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start(window_tokens=20_000, prompt_tokens=40_000, lease_s=4)
     anna, chat = rig.anna()
     long = f"{TALK}\n\n```python\n{CODE}\n```\n\n{TALK}"
@@ -77,9 +78,8 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
 
 
 async def test_a18_a_long_flood_wait_parks_the_turn_and_delays_no_other_chat(
-    webhook_rig: Rig, store: RedisClient
+    rig: Rig, store: RedisClient
 ) -> None:
-    rig = webhook_rig
     await rig.start()
     anna, annas = rig.anna()
     ben, bens = rig.ben()
@@ -111,9 +111,8 @@ async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
 
 
 async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_counts_as_unsaid(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
     gate = asyncio.Event()
@@ -130,9 +129,8 @@ async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_co
     assert len(chat.replies) == 1
 
 
-async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(webhook_rig: Rig) -> None:
+async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(rig: Rig) -> None:
     """If a connection breaks after the request, Telegram may or may not have sent the part."""
-    rig = webhook_rig
     await rig.start(lease_s=4)  # a call takes at most half as long
     anna, chat = rig.anna()
     doubts: Doubts = ((DropConnection(), 0), (SentThenDrop(), 1), (SlowAnswer(3), 1))
@@ -146,3 +144,43 @@ async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(webhook_rig: R
     assert (await rig.ask(anna, chat, "Did you say something?")).text == "All right."
     assert len(chat.replies) == 3
     assert len(rig.telegram.calls_to(SEND)) == len(rig.requests) == 4
+
+
+RICH, SEND = "sendRichMessage", "sendMessage"
+TABLE = "| boat | *metres* |\n|---|---|\n| Aurora | 12 |"
+PLAIN = "boat   | metres\n-------+-------\nAurora | 12"
+
+
+async def test_a_table_is_sent_rich_and_at_once_plain_if_that_is_refused(rig: Rig) -> None:
+    rig.script.on("boats", TABLE)
+    await rig.start(rich_messages="auto")
+    faults = rig.telegram.faults
+    anna, annas = rig.anna()
+    ben, bens = rig.ben()
+
+    reply = await rig.ask(anna, annas, "Show me my boats")
+    (call,) = rig.telegram.calls_to(RICH)
+    assert orjson.loads(call.given.text("rich_message")) == {"markdown": TABLE}
+    assert reply.text == ""
+
+    faults.add(Refuse(400, "Bad Request: RICH_MESSAGE_INVALID"), method=RICH)
+    for _ in range(2):
+        assert (await rig.ask(anna, annas, "Show me my boats again")).text == PLAIN
+    assert len(rig.telegram.calls_to(RICH)) == 2
+
+    faults.add(Hang(30), method=RICH)
+    await ben.say(bens, "Show me my boats")
+    await rig.bot.wait_for_log("delivery unknown")
+    assert (await rig.ask(ben, bens, "Hello")).text == "All right."
+    assert len(bens.replies) == 1
+    assert len(rig.telegram.calls_to(RICH)) == 3
+
+    faults.add(Refuse(404, "Not Found: method not found"), method=RICH)
+    assert (await rig.ask(ben, bens, "Show me my boats again")).text == PLAIN
+    carol, carols = rig.person(1003, "Carol")
+    assert (await rig.ask(carol, carols, "Show me her boats")).text == PLAIN
+    assert len(rig.telegram.calls_to(RICH)) == 4
+    assert len(rig.requests) == 7
+
+    await rig.ask(anna, annas, "What did you show?")
+    assert [m.content for m in rig.requests[-1].messages].count(TABLE) == 3

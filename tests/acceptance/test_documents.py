@@ -13,7 +13,6 @@ from tests.bot.parsing.pdfs import encrypted, pdf
 from tests.servers.bot_api import Chat, Message, Person, Upload
 from tests.servers.model_api.errors import bad_request
 from tests.servers.model_api.rules import Dialect
-from tests.stored import everything_stored
 
 WHALE = b"The blue whale is the largest animal. A blue whale weighs up to 190 tonnes."
 QUESTION = "How heavy is a blue whale?"
@@ -34,10 +33,7 @@ def asked_last(rig: Rig) -> str:
     return rig.requests[-1].messages[-1].content
 
 
-async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(rig: Rig) -> None:
     await rig.start()
     anna, annas = rig.anna()
     ben, bens = rig.ben()
@@ -57,8 +53,7 @@ async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(
     assert all(secret not in f"{call.path} {call.request}" for call in rig.model.log.calls)
 
 
-async def test_the_caption_of_a_file_is_answered_from_the_file(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_the_caption_of_a_file_is_answered_from_the_file(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     await send(
@@ -72,10 +67,7 @@ async def test_the_caption_of_a_file_is_answered_from_the_file(webhook_rig: Rig)
     assert next(m.content for m in rig.requests[-1].messages if m.role == "user") == QUESTION
 
 
-async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(
-    webhook_rig: Rig, valkey: str
-) -> None:
-    rig = webhook_rig
+async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: Rig) -> None:
     read_again = "A blue whale weighs 170 tonnes."
     rig.script.on("What does the page say?", *[WHALE.decode()] * 5, *[read_again] * 5, "Nonsense")
     await rig.start()
@@ -88,7 +80,7 @@ async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(
     await rig.ask(anna, chat, QUESTION)
     assert f"[scan.pdf, page 1] {WHALE.decode()}" in asked_last(rig)
     assert "data:image" not in str(rig.requests[-1].raw)
-    assert pages[-500:-200] not in await everything_stored(valkey)
+    assert pages[-500:-200] not in await rig.stored()
 
     # The same file again, with a question. Now the model reads other words, which replace those.
     rig.script.on("How heavy", "190 tonnes.")
@@ -105,10 +97,9 @@ async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(
 
 
 async def test_in_a_group_a_file_never_replaces_another_persons_and_admins_may_delete_it(
-    webhook_rig: Rig, valkey: str
+    rig: Rig,
 ) -> None:
     """A file with the name of another person's, even an admin's, gets a number in its name."""
-    rig = webhook_rig
     await rig.start()
     (anna, _), (mallory, _) = rig.anna(), rig.ben()
     chief = rig.telegram.user(1003, "Chief")
@@ -128,18 +119,17 @@ async def test_in_a_group_a_file_never_replaces_another_persons_and_admins_may_d
     await rig.ask(anna, group, f"{us} {QUESTION}")
     assert "[sea.txt] A blue whale weighs up to 173 tonnes." in asked_last(rig)
     assert "[sea (2).txt] A blue whale weighs less than nothing." in asked_last(rig)
-    assert b"weighs nothing" not in await everything_stored(valkey)
+    assert b"weighs nothing" not in await rig.stored()
     listed = await rig.ask(mallory, group, f"/documents{us}")
     number = next(line for line in listed.text.splitlines() if " sea.txt (" in line).split()[1]
     assert await press(rig, mallory, listed, f"✕ {number}") == sentence("clear.not_yours")
     await delete_now(rig, chief, listed, f"✕ {number}")
-    assert b"173 tonnes" not in await everything_stored(valkey)
+    assert b"173 tonnes" not in await rig.stored()
 
 
 async def test_documents_are_listed_and_deleted_one_by_one_or_with_the_conversation(
-    webhook_rig: Rig, valkey: str
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
     empty = await rig.ask(anna, chat, "/documents")
@@ -149,18 +139,17 @@ async def test_documents_are_listed_and_deleted_one_by_one_or_with_the_conversat
     assert "sea.txt (1 kB, " in listed.text
     await delete_now(rig, anna, listed, "✕ 1")
     await shown(rig, listed, sentence("lists.deleted", "documents.none"))
-    assert b"190 tonnes" not in await everything_stored(valkey)
+    assert b"190 tonnes" not in await rig.stored()
     await send(anna, chat, notes())
     question = await ask_first(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=0, vectors=0, waiting=0, learned=1)
-    assert b"whale" not in await everything_stored(valkey)
+    assert b"whale" not in await rig.stored()
     assert (await rig.ask(anna, chat, "/documents")).text == sentence("documents.none")
     await rig.ask(anna, chat, QUESTION)
     assert "190" not in asked_last(rig)
 
 
-async def test_an_unreadable_file_is_refused_in_the_persons_language(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_an_unreadable_file_is_refused_in_the_persons_language(rig: Rig) -> None:
     await rig.start(max_document_mb=0.1)
     anna, chat = rig.anna("de")
     for reason, file in {
@@ -177,8 +166,7 @@ async def test_an_unreadable_file_is_refused_in_the_persons_language(webhook_rig
     assert rig.requests == []
 
 
-async def test_documents_can_be_turned_off_or_left_to_the_tool(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_documents_can_be_turned_off_or_left_to_the_tool(rig: Rig) -> None:
     await rig.start(documents="off")
     anna, chat = rig.anna()
     reply = await send(anna, chat, notes())
@@ -193,9 +181,8 @@ async def test_documents_can_be_turned_off_or_left_to_the_tool(webhook_rig: Rig)
 
 
 async def test_a30_operators_documents_are_read_only_by_bots_that_name_their_namespace(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig = webhook_rig
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "sea.md").write_bytes(b"# Whales\n\n" + WHALE)
     (tmp_path / "docs" / "ignored.zip").write_bytes(b"PK")
@@ -221,9 +208,8 @@ async def test_a30_operators_documents_are_read_only_by_bots_that_name_their_nam
 
 
 async def test_one_command_puts_a_document_into_several_namespaces_and_a_chat_sees_it_once(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig = webhook_rig
     (tmp_path / "sea.md").write_bytes(WHALE)
     assert await _ingest(rig, tmp_path / "sea.md", "--namespace", "team") == (
         "sea.md: 1 passage\nnamespaces manual, team: 1 file, 1 passage\n"
@@ -240,12 +226,12 @@ async def test_one_command_puts_a_document_into_several_namespaces_and_a_chat_se
 
 
 async def test_ingest_names_each_refused_file_and_a_folder_without_documents(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00\xff")
-    said = await _ingest(webhook_rig, tmp_path, status=1)
+    said = await _ingest(rig, tmp_path, status=1)
     assert said == f"no document in {tmp_path}\n"
-    said = await _ingest(webhook_rig, tmp_path / "picture.png", status=1)
+    said = await _ingest(rig, tmp_path / "picture.png", status=1)
     assert said == (
         "picture.png: refused: no format that is read\n"
         "namespace manual: 0 files, 0 passages, 1 refused\n"
@@ -253,9 +239,9 @@ async def test_ingest_names_each_refused_file_and_a_folder_without_documents(
 
 
 async def test_ingest_says_that_a_running_bot_holds_the_embedded_store(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig, folder = webhook_rig, tmp_path / "data"
+    folder = tmp_path / "data"
     (tmp_path / "sea.md").write_bytes(WHALE)
     rig.environment |= {"REDIS_URL": "", "DATA_DIR": str(folder)}
     running = EmbeddedValkey(folder)

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from tests.acceptance.rig import Rig
 from tests.servers.bot_api import Call, Hang
 from tests.servers.model_api import Reply, tool_call
@@ -23,10 +25,7 @@ def assert_grows(shown: Sequence[str], reply: str) -> None:
     assert len({"", *shown}) == len(shown) + 1
 
 
-async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each(rig: Rig) -> None:
     rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
     workers = [rig.another_bot(command="worker", max_concurrent_turns=1) for _ in range(2)]
     for bot in (rig.bot, *workers):
@@ -48,9 +47,8 @@ async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each
     assert len(rig.requests) == 2
 
 
-async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(webhook_rig: Rig) -> None:
+async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(rig: Rig) -> None:
     """Who waited for a draft would wait for a minute, which is longer than any wait here."""
-    rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
     text = "One two three. " * 12
@@ -67,6 +65,7 @@ async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(webhook_
     rig.telegram.faults.clear()
 
 
+@pytest.mark.either_way
 async def test_a_tool_is_announced_and_nothing_beside_its_call_is_kept(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna("de")
@@ -87,8 +86,7 @@ async def test_a_tool_is_announced_and_nothing_beside_its_call_is_kept(rig: Rig)
     assert len(chat.replies) == 1
 
 
-async def test_groups_and_bots_without_drafts_see_typing_only(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_groups_and_bots_without_drafts_see_typing_only(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     group = rig.telegram.group("Friends", [anna])

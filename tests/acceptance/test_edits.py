@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from memory.store.keys import Scope
 from tests.acceptance.asking import ask_and_learn, ask_to_the_end
 from tests.acceptance.buttons import ERASE, ask_first, press, shown
@@ -13,7 +15,6 @@ from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat
 from tests.servers.model_api import Reply
-from tests.stored import everything_stored
 
 LONG = " ".join(f"Word {number} of many." for number in range(400))
 
@@ -23,9 +24,10 @@ def replies(chat: Chat) -> list[str]:
 
 
 async def stored(rig: Rig) -> str:
-    return (await everything_stored(rig.environment["REDIS_URL"])).decode(errors="replace")
+    return (await rig.stored()).decode(errors="replace")
 
 
+@pytest.mark.either_way
 async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
@@ -90,8 +92,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     assert "eels" not in await stored(rig)
 
 
-async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     asked = await anna.say(chat, "Where do zorillas live?")
@@ -113,10 +114,7 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(webhook_r
     assert "aardvark" not in everything
 
 
-async def test_what_was_learned_from_old_words_goes_and_the_new_ones_are_learned(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_what_was_learned_from_old_words_goes_and_the_new_ones_are_learned(rig: Rig) -> None:
     remember_with(rig)
     await rig.start(learn="state,facts", learn_every_turns=1)
     anna, chat = rig.anna()

@@ -1,4 +1,4 @@
-"""A feature of the operator works as ours do, and a mistake in it says what to do."""
+"""What an operator adds works as ours does, and a mistake in it says what to do."""
 
 import re
 from types import SimpleNamespace
@@ -8,23 +8,28 @@ import pytest
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
+from tests.acceptance.asking import ask_and_learn
+from tests.acceptance.buttons import ask_first, erase_now, press_now, shown
+from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import ROOT, Rig
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
 
 HERE = "tests.acceptance.greeting_feature"
 
 
-async def test_a_feature_of_the_operator_adds_a_command_a_text_and_a_tool(webhook_rig: Rig) -> None:
-    await webhook_rig.start(features=f"{HERE}:feature")
-    (anna, chat), script = webhook_rig.anna(), webhook_rig.script
+async def test_a_feature_of_the_operator_adds_a_command_a_text_and_a_tool(rig: Rig) -> None:
+    await rig.start(features=f"{HERE}:feature")
+    (anna, chat), script = rig.anna(), rig.script
     script.on("Greet", Reply(tool_calls=(tool_call("bow", to="Ben"),)), "I bowed.")
 
-    assert (await webhook_rig.ask(anna, chat, "/hello")).text == "Hello, Anna!"
-    assert (await webhook_rig.ask(anna, chat, "Greet Ben, please.")).text == "I bowed."
-    first, last = webhook_rig.requests[-2:]
+    assert (await rig.ask(anna, chat, "/hello")).text == "Hello, Anna!"
+    assert (await rig.ask(anna, chat, "Greet Ben, please.")).text == "I bowed."
+    first, last = rig.requests[-2:]
     assert "They wrote 1 message." in str(first.messages)
     assert "bowed to Ben" in str(last.messages)
-    assert "/hello" in (await webhook_rig.ask(anna, chat, "/help")).text
+    assert "/hello" in (await rig.ask(anna, chat, "/help")).text
 
 
 @pytest.mark.parametrize(
@@ -38,9 +43,9 @@ async def test_a_feature_of_the_operator_adds_a_command_a_text_and_a_tool(webhoo
     ],
 )
 async def test_a_mistake_in_a_feature_ends_the_start_with_what_to_do(
-    webhook_rig: Rig, name: str, why: str
+    rig: Rig, name: str, why: str
 ) -> None:
-    bot = webhook_rig.another_bot(features=f"{HERE}:{name}")
+    bot = rig.another_bot(features=f"{HERE}:{name}")
     await bot.start(until="cannot start")
 
     refused = await bot.wait_for_log("cannot start")
@@ -59,3 +64,110 @@ def test_the_example_of_the_documentation_is_a_feature() -> None:
     made = module["feature"](SimpleNamespace(sentences=Sentences(Catalogue())))
     assert [command.name for command in made.commands] == ["hello"]
     assert made.sentences["en"].keys() == made.sentences["de"].keys()
+
+
+PARTS = "tests.acceptance.operator_parts"
+
+
+async def test_a_behavior_and_a_namespace_of_one_chat_are_not_seen_in_another(rig: Rig) -> None:
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    crew = rig.telegram.group("Crew", [anna, ben])
+    await rig.start(
+        learn="off",
+        behaviors=f"{PARTS}:Harbour@{annas.id},{PARTS}:Rumours@groups",
+        document_namespaces=f"manual@{annas.id}",
+    )
+
+    async def offered(person: Person, chat: Chat, text: str) -> list[str]:
+        await rig.ask(person, chat, text)
+        request = main_requests(rig)[-1]
+        names = {tool.name for tool in request.tools}
+        return sorted(names & {"book_berth", "rumours"})
+
+    assert await offered(anna, annas, "Hello") == ["book_berth"]
+    assert await offered(ben, bens, "Hello") == []
+    assert await offered(anna, crew, "/ask Hello") == ["rumours"]
+    rig.script.on("Book", Reply(tool_calls=(tool_call("book_berth", ship="Aurora"),)), "No.")
+    await rig.ask(ben, bens, "Book a berth")
+    assert "there is no tool 'book_berth'" in main_requests(rig)[-1].messages[-1].content
+    assert rig.model.log.refusals == []
+
+
+async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig: Rig) -> None:
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    group = rig.telegram.group("Crew", [anna, ben], admins=[ben])
+    await rig.start(learn="off", attachable_behaviors=f"{PARTS}:Harbour")
+
+    async def has_tool(person: Person, chat: Chat, text: str = "Hello") -> bool:
+        await rig.ask(person, chat, text)
+        return "book_berth" in {tool.name for tool in main_requests(rig)[-1].tools}
+
+    is_off = sentence("attached.shown", on="–", off="harbour")
+    is_on = sentence("attached.shown", on="harbour", off="–")
+    assert not await has_tool(anna, annas)
+    listed = await ask_first(rig, anna, annas, "/behaviors")
+    assert listed.text == is_off
+    await press_now(rig, anna, listed, "Turn on: harbour")
+    await shown(rig, listed, is_on)
+    assert await has_tool(anna, annas)
+    assert not await has_tool(ben, bens)
+    rig.script.on("Book", Reply(tool_calls=(tool_call("book_berth", ship="Aurora"),)), "Booked.")
+    assert (await rig.ask(anna, annas, "Book a berth")).text == "Booked."
+
+    in_group = await ask_first(rig, anna, group, "/behaviors")
+    assert await press_now(rig, anna, in_group, "Turn on") == sentence("clear.not_yours")
+    await press_now(rig, ben, in_group, "Turn on")
+    await shown(rig, in_group, is_on)
+    assert await has_tool(anna, group, "/ask Hello")
+
+    await rig.bot.stop()
+    await rig.start(learn="off", attachable_behaviors=f"{PARTS}:Harbour")
+    assert await has_tool(anna, annas)
+    await press_now(rig, anna, listed, "Turn off")
+    await shown(rig, listed, is_off)
+    assert not await has_tool(anna, annas)
+    assert rig.model.log.refusals == []
+
+
+async def test_what_an_operators_behavior_learned_is_told_in_private_alone_and_cleared(
+    rig: Rig,
+) -> None:
+    model = remember_with(rig)
+    model.read = lambda batch: {
+        "running_state": None,
+        "meals": {"meals": "quinoa "} if "I had lunch" in batch.said else None,
+    }
+    await rig.start(learn="state", learn_every_turns=1, behaviors=f"{PARTS}:Meals")
+    anna, chat = rig.anna()
+    crew = rig.telegram.group("Crew", [anna])
+    await ask_and_learn(rig, anna, chat, "I had lunch")
+    await rig.ask(anna, chat, "What was it?")
+    assert "Meals: quinoa" in main_requests(rig)[-1].memory
+    await rig.ask(anna, crew, "/ask What was it?")
+    assert "quinoa" not in str(main_requests(rig)[-1].raw)
+    assert b"quinoa" in await rig.stored()
+    await erase_now(rig, anna, chat, "/clear")
+    assert b"quinoa" not in await rig.stored()
+
+
+async def test_an_operators_selector_and_agent_take_the_place_of_ours(rig: Rig) -> None:
+    await rig.start(learn="off", features=f"{PARTS}:porter")
+    anna, chat = rig.anna()
+
+    async def answer(text: str) -> str:
+        return (await rig.ask(anna, chat, text)).text
+
+    rig.script.on("Hello", "Hello yourself.")
+    rig.script.on("How are you?", "Very well.")
+    first, second = await answer("Hello"), await answer("How are you?")
+    asked = len(main_requests(rig))
+    assert await answer("Who is there?") == "The porter."
+    assert len(main_requests(rig)) == asked
+    rig.script.on("Fall over", "Ours answers.")
+    assert await answer("Fall over") == "Ours answers."
+    window = [message.content for message in main_requests(rig)[-1].messages[1:3]]
+    assert window == ["Hello", first]
+    assert second not in str(main_requests(rig)[-1].messages[1:-1])
+    failed = await rig.bot.wait_for_log("class failed")
+    assert failed["what"] == "agent"
+    assert "Fall over" not in str(rig.bot.log)

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import help_in_group
 from tests.servers.bot_api import Chat, Message, Topic, Waiting
 from tests.servers.model_api import Reply
-from tests.stored import everything_stored
 
 US = "@ricordo_bot"
 
@@ -22,6 +23,7 @@ def replied_to(chat: Chat) -> list[Message | None]:
     return [reply.reply_to for reply in chat.replies]
 
 
+@pytest.mark.either_way
 async def test_a19_in_a_group_only_messages_to_the_bot_are_answered(rig: Rig) -> None:
     await rig.start()
     anna, ben = rig.anna()[0], rig.ben()[0]
@@ -59,12 +61,11 @@ async def test_a19_in_a_group_only_messages_to_the_bot_are_answered(rig: Rig) ->
 
     assert replied_to(group)[:4] == [mention, reply, in_passing, asked]
     assert len(group.replies) == 6
-    assert b"tangerine" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"tangerine" not in await rig.stored()
     assert rig.model.log.refusals == []
 
 
-async def test_a19_each_topic_is_a_conversation_of_its_own(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a19_each_topic_is_a_conversation_of_its_own(rig: Rig) -> None:
     await rig.start()
     anna, ben = rig.anna()[0], rig.ben()[0]
     forum = rig.telegram.group("Forum", [anna], admins=[ben], forum=True)
@@ -86,7 +87,7 @@ async def test_a19_each_topic_is_a_conversation_of_its_own(webhook_rig: Rig) -> 
     question = await ask_first(rig, ben, forum, "/clear", topic=cooking)
     assert question.topic_id == cooking.id
     await erase(rig, ben, question, "clear.done", messages=4, vectors=4, waiting=0)
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     assert [word in stored for word in (b"ratatouille", b"spinnaker", b"bylaws")] == [
         False,
         True,
@@ -94,6 +95,7 @@ async def test_a19_each_topic_is_a_conversation_of_its_own(webhook_rig: Rig) -> 
     ]
 
 
+@pytest.mark.either_way
 async def test_a20_a_group_keeps_its_memory_when_it_becomes_a_supergroup(rig: Rig) -> None:
     await rig.start(admin_user_ids=1009, lease_s=4)
     anna, ben = rig.anna()[0], rig.ben()[0]
@@ -122,12 +124,11 @@ async def test_a20_a_group_keeps_its_memory_when_it_becomes_a_supergroup(rig: Ri
     question = await ask_first(rig, ada, adas, f"/clear_memory {supergroup.id}")
     counts = {"conversations": 1, "messages": 4, "vectors": 4}
     await erase(rig, ada, question, "admin.clear_memory_done", **counts)
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     assert (b"Aurora" in stored, b"Borealis" in stored) == (False, False)
 
 
-async def test_a20_a_reply_in_progress_reaches_the_new_chat(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a20_a_reply_in_progress_reaches_the_new_chat(rig: Rig) -> None:
     await rig.start()
     anna = rig.anna()[0]
     group = rig.telegram.group("Club", admins=[anna], basic=True)
@@ -149,11 +150,8 @@ async def test_a20_a_reply_in_progress_reaches_the_new_chat(webhook_rig: Rig) ->
     assert (len(group.replies), len(supergroup.replies)) == (0, 2)
 
 
-async def test_a20_a_message_that_reached_the_new_chat_first_is_answered_once(
-    webhook_rig: Rig,
-) -> None:
+async def test_a20_a_message_that_reached_the_new_chat_first_is_answered_once(rig: Rig) -> None:
     """The turn that had begun in the new chat starts again with the old group's memory."""
-    rig = webhook_rig
     await rig.start()
     anna = rig.anna()[0]
     group = rig.telegram.group("Club", admins=[anna], basic=True)
@@ -182,9 +180,8 @@ async def test_a20_a_message_that_reached_the_new_chat_first_is_answered_once(
     assert [message.text for message in supergroup.replies] == ["Aurora.", "All right."]
 
 
-async def test_no_message_or_name_can_imitate_another_speaker(webhook_rig: Rig) -> None:
+async def test_no_message_or_name_can_imitate_another_speaker(rig: Rig) -> None:
     """Neither a line with a name, nor a name that is a line, nor a name that another person has."""
-    rig = webhook_rig
     await rig.start()
     anna = rig.anna()[0]
     mallory = rig.person(2001, "Mal")[0]

@@ -8,16 +8,14 @@ from tests.acceptance.sentences import sentence
 from tests.acceptance.test_documents import asked_last, send
 from tests.bot.parsing.exports import chatgpt, zipped
 from tests.servers.bot_api import Hang, Upload
-from tests.stored import everything_stored
 
 BOAT = ("Sailing", "What is my boat called?", "Your boat is called Zephyr.")
 BREAD = ("Bread", "How long does my rye bread bake?", "Fifty minutes at 240 degrees.")
 
 
 async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_removed(
-    webhook_rig: Rig, valkey: str
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start(lease_s=4)
     anna, chat = rig.anna()
     ben, bens = rig.ben()
@@ -34,12 +32,12 @@ async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_r
     assert listed.text == sentence("import.list_preview", "import.list_ask", facts=2)
     assert await press(rig, anna, listed, "Don't import") == ""
     await shown(rig, listed, sentence("import.refused"))
-    assert b"ketch" not in await everything_stored(valkey)
+    assert b"ketch" not in await rig.stored()
 
     preview = await send(anna, chat, export)
     assert "Conversations: 2, messages: 4, facts: 0." in preview.text
     assert "From 12 March 2024 to 13 March 2024." in preview.text
-    assert b"Zephyr" not in await everything_stored(valkey)
+    assert b"Zephyr" not in await rig.stored()
     assert rig.requests == []
 
     # The bot is killed while it fetches the file for the second time.
@@ -65,7 +63,7 @@ async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_r
     listed = await rig.ask(anna, chat, "/documents")
     await delete_now(rig, anna, listed, "✕ 1")
     await shown(rig, listed, sentence("lists.deleted", "documents.none"))
-    stored = await everything_stored(valkey)
+    stored = await rig.stored()
     assert b"Zephyr" not in stored
     assert b"rye bread" not in stored
     await rig.ask(anna, chat, "And the bread, how long?")

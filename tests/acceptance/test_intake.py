@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
@@ -23,6 +25,7 @@ def answered_messages(rig: Rig, chat: Chat) -> int:
     )
 
 
+@pytest.mark.both_ways
 async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answered_once(
     rig: Rig,
 ) -> None:
@@ -58,6 +61,7 @@ async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answere
     assert [request.asked for request in rig.requests] == ["Slowly", "Good night"]
 
 
+@pytest.mark.both_ways
 async def test_a16_many_messages_at_once_make_one_complete_history(rig: Rig) -> None:
     """Ten messages in one chat and one in each of ten others, while another is being answered."""
     await rig.start()

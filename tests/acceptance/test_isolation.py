@@ -9,10 +9,9 @@ import pytest
 
 from memory.store.client import RedisClient
 from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.buttons import erase_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
-from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person, Topic, Upload
 from tests.servers.model_api import ChatRequest, EmbeddingsRequest
 from tests.stored import everything_on_disk, everything_stored
@@ -78,24 +77,11 @@ def mixed_requests(rig: Rig) -> list[set[int]]:
     return [scopes for scopes in found if len(scopes) > 1]
 
 
-async def forget_everything(rig: Rig, person: Person, chat: Chat, command: str) -> None:
-    """Send a command that erases, confirm it, and wait until it is done."""
-    question = await ask_first(rig, person, chat, command)
-    assert await press(rig, person, question, ERASE) == ""
-    passing = (question.text, sentence("forget.started"))
-
-    def is_done() -> bool:
-        now = chat.message(question.id)
-        return now is not None and now.text not in passing
-
-    await rig.telegram.wait_for(is_done)
-
-
 @pytest.mark.timeout(300)
 async def test_30_people_in_chats_groups_and_topics_never_see_each_others_messages(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    await tell_ask_and_forget(webhook_rig, 30, groups=6, topics=3)
+    await tell_ask_and_forget(rig, 30, groups=6, topics=3)
 
 
 async def tell_ask_and_forget(rig: Rig, count: int, *, groups: int, topics: int) -> None:
@@ -130,15 +116,14 @@ async def tell_ask_and_forget(rig: Rig, count: int, *, groups: int, topics: int)
     assert rig.model.log.refusals == []
 
     (anna, annas), (ben, bens) = people[:2]
-    await forget_everything(rig, anna, annas, "/forget")
-    await forget_everything(rig, ben, bens, "/clear")
-    stored = scopes_in((await everything_stored(rig.environment["REDIS_URL"])).decode("latin-1"))
+    await erase_now(rig, anna, annas, "/forget")
+    await erase_now(rig, ben, bens, "/clear")
+    stored = scopes_in((await rig.stored()).decode("latin-1"))
     assert {anna.id, ben.id}.isdisjoint(stored)
     assert {person.id for person, _ in people[2:]} <= stored
 
 
-async def test_a30_a_private_fact_is_seen_only_in_that_persons_chats(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a30_a_private_fact_is_seen_only_in_that_persons_chats(rig: Rig) -> None:
     remember_with(rig)
     await rig.start(learn="state facts", learn_every_turns=1, documents="off")
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
@@ -157,8 +142,8 @@ async def test_a30_a_private_fact_is_seen_only_in_that_persons_chats(webhook_rig
         assert "Aurora" not in "".join(message.content for message in request.messages)
         assert ("Their hut is Heron." in request.memory) is (chat is group)
 
-    await forget_everything(rig, anna, annas, "/forget")
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    await erase_now(rig, anna, annas, "/forget")
+    stored = await rig.stored()
     assert [word in stored for word in (b"Aurora", b"Heron")] == [False, True]
     await rig.ask(anna, annas, "What is my boat called?")
     assert "Aurora" not in "".join(m.content for m in main_requests(rig)[-1].messages)
@@ -169,10 +154,10 @@ KINDS = {b"ultramarine", b"ratatouille", b"mephisto", b"aardvark", b"pancakes"}
 
 
 async def test_nothing_learned_survives_an_erasure_in_keys_or_on_the_embedded_disk(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
     """Facts, states, synopses and documents, after /forget and after /clear."""
-    rig, folder = webhook_rig, tmp_path / "data"
+    folder = tmp_path / "data"
     model = remember_with(rig)
     await rig.start(redis_url="", data_dir=folder, learn=ALL, learn_every_turns=1)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
@@ -202,9 +187,9 @@ async def test_nothing_learned_survives_an_erasure_in_keys_or_on_the_embedded_di
         assert {word for word in KINDS if word in kept} == wanted
 
     await wait_until_left(*KINDS)
-    await forget_everything(rig, anna, annas, "/forget")
+    await erase_now(rig, anna, annas, "/forget")
     await wait_until_left(b"mephisto", b"pancakes")
-    await forget_everything(rig, ben, bens, "/clear")
+    await erase_now(rig, ben, bens, "/clear")
     await wait_until_left(b"pancakes")
     await store.close()
     assert b"pancakes" in everything_on_disk(folder)

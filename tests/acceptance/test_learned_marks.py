@@ -24,21 +24,14 @@ def reaction(rig: Rig, chat: Chat, text: str) -> tuple[str, ...]:
     return chat.reaction(said(chat, text), rig.telegram.bot)
 
 
-def now(message: Message) -> str:
-    """Return the text of a message as it is now."""
-    shown = message.chat.message(message.id)
-    return shown.text if shown else ""
-
-
 async def marked(rig: Rig, chat: Chat, text: str, mark: tuple[str, ...] = LEARNED) -> None:
     """Wait until a message is marked."""
     await rig.telegram.wait_for(lambda: reaction(rig, chat, text) == mark)
 
 
 async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_quiet(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="facts", learn_every_turns=1, lease_s=4)
     anna, chat = rig.anna()
@@ -66,7 +59,7 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     await marked(rig, chat, "Aurora", ())
     shows = await ask_to_the_end(rig, anna, chat, "/memory")
     await press_now(rig, anna, shows, f"{CHANGE} 1")
-    await rig.telegram.wait_for(lambda: "“Their boat is Aurora.”" in now(shows))
+    await rig.telegram.wait_for(lambda: "“Their boat is Aurora.”" in shows.now.text)
 
     await ask_and_learn(rig, anna, chat, "My goat is called Meck")
     await marked(rig, chat, "Meck")
@@ -103,8 +96,7 @@ async def no_mark_where_the_group_allows_none(rig: Rig, anna: Person) -> None:
     assert len(group.replies) == 2
 
 
-async def test_a_yes_that_erases_a_fact_takes_its_mark_away(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_yes_that_erases_a_fact_takes_its_mark_away(rig: Rig) -> None:
     remember_with(rig)
     forget = Reply(tool_calls=(tool_call("forget_memory", id=1),))
     rig.script.on("Forget my sister", forget, "I have to ask you.")
@@ -122,10 +114,7 @@ async def test_a_yes_that_erases_a_fact_takes_its_mark_away(webhook_rig: Rig) ->
     await marked(rig, chat, "Ida", ())
 
 
-async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_once(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_once(rig: Rig) -> None:
     remember_with(rig)
     for words in ("My dog", "Once more", "It rained"):
         rig.script.on(words, "I've saved that.")

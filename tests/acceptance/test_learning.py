@@ -22,13 +22,14 @@ from tests.acceptance.memory_model import (
 )
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.acceptance.test_recall import let_time_pass
+from tests.acceptance.test_memory import let_time_pass
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import ApiRequest, Reply, server_error, tool_call
 
 Ask = Callable[[Person, Chat, str], Awaitable[Message]]
 
 
+@pytest.mark.either_way
 async def test_a24_the_state_is_learned_after_the_reply_and_sent_with_the_next_message(
     rig: Rig,
 ) -> None:
@@ -76,10 +77,8 @@ BAD: dict[str, Parts | Reply] = {
 }
 
 
-async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_state(
-    webhook_rig: Rig,
-) -> None:
-    rig, model = webhook_rig, remember_with(webhook_rig)
+async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_state(rig: Rig) -> None:
+    model = remember_with(rig)
     model.read = lambda batch: BAD.get(batch.said[0]) or gullible(batch)
     await rig.start(learn="state", learn_every_turns=1)
     rig.model.faults.add(
@@ -101,10 +100,8 @@ async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_stat
     assert rig.model.log.refusals == []
 
 
-async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
-    webhook_rig: Rig,
-) -> None:
-    rig, model = webhook_rig, remember_with(webhook_rig)
+async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(rig: Rig) -> None:
+    model = remember_with(rig)
     await rig.start(learn="state", learn_every_turns=3, learn_after_s=3600)
     anna, chat = rig.anna()
 
@@ -161,11 +158,9 @@ def claims(*numbers: int) -> list[str]:
 
 
 @pytest.mark.parametrize("tool", ["book_berth", "book_and_note"])
-async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(
-    webhook_rig: Rig, tool: str
-) -> None:
+async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(rig: Rig, tool: str) -> None:
     """The memory model reads it from the tool's result, or the tool writes it itself."""
-    rig, model = webhook_rig, remember_with(webhook_rig)
+    model = remember_with(rig)
 
     def read(batch: Batch) -> Parts:
         state = {"domain": None} | UNKNOWN | batch.state
@@ -192,9 +187,9 @@ async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(
 
 
 async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_twice(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig, model = webhook_rig, remember_with(webhook_rig)
+    model = remember_with(rig)
     await rig.start(learn="state facts synopses", learn_every_turns=1, lease_s=4)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     boats = claims(1, 2, 3)
@@ -220,10 +215,10 @@ async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_tw
 
 
 async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narrative(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
     """The first session matches the question, the second only the first, the third neither."""
-    rig, model = webhook_rig, remember_with(webhook_rig)
+    model = remember_with(rig)
     await rig.start(learn="synopses", learn_every_turns=1, lease_s=4)
     anna, chat = rig.anna()
     call = tool_call("calculate", expression="2+3")
@@ -290,9 +285,8 @@ async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
         await rig.redis("XADD", key, entry, "k", fields[b"k"], "j", written)
 
 
-async def test_people_choose_how_facts_are_learned(webhook_rig: Rig) -> None:
+async def test_people_choose_how_facts_are_learned(rig: Rig) -> None:
     """In ask mode a card below a later answer asks, and takes other words."""
-    rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="facts", learn_every_turns=1)
     anna, chat = rig.anna()

@@ -29,10 +29,8 @@ def check_no_words(answers: list[httpx2.Response]) -> None:
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
 
 
-async def test_the_page_shows_the_work_of_all_processes_and_no_word_of_a_chat(
-    webhook_rig: Rig,
-) -> None:
-    rig, thought = webhook_rig, asyncio.Event()
+async def test_the_page_shows_the_work_of_all_processes_and_no_word_of_a_chat(rig: Rig) -> None:
+    thought = asyncio.Event()
     rig.script.on("quokka", Reply("A wombat thinks.", gate=thought))
     rig.environment |= {"INSPECTOR_TOKEN": TOKEN, "LEARN": "facts"}
     remember_with(rig)
@@ -78,9 +76,8 @@ async def test_the_page_shows_the_work_of_all_processes_and_no_word_of_a_chat(
 
 
 async def test_words_are_shown_of_the_one_chat_whose_people_allow_it_and_while_they_do(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     rig.environment["INSPECTOR_TOKEN"] = TOKEN
     await rig.start(coalesce_s=0)
     anna, annas = rig.person(7007001, "Anna")
@@ -97,7 +94,7 @@ async def test_words_are_shown_of_the_one_chat_whose_people_allow_it_and_while_t
     async with httpx2.AsyncClient(base_url=page(rig, ""), trust_env=False, headers=BEARER) as web:
         assert "?look=" not in (await web.get("/inspect")).text
         await press_now(rig, anna, privacy, ALLOW)
-        await rig.telegram.wait_for(lambda: END in str(privacy.chat.message(privacy.id)))
+        await rig.telegram.wait_for(lambda: END in str(privacy.now))
         [look] = re.findall(r"/inspect\?look=\w{8}", (await web.get("/inspect")).text)
         assert "until" in (await rig.ask(anna, annas, "/privacy")).text
         seen = await web.get(look)
@@ -114,12 +111,12 @@ async def test_words_are_shown_of_the_one_chat_whose_people_allow_it_and_while_t
     assert (looked["conversation"], "zebra" in str(rig.bot.raw)) == ("c:7007001:0", False)
 
 
-async def test_without_the_setting_there_is_no_inspector(webhook_rig: Rig) -> None:
-    await webhook_rig.start()
+async def test_without_the_setting_there_is_no_inspector(rig: Rig) -> None:
+    await rig.start()
     async with httpx2.AsyncClient(trust_env=False) as web:
         for method in ("GET", "POST"):
-            answer = await web.request(method, page(webhook_rig, "/inspect"), headers=BEARER)
+            answer = await web.request(method, page(rig, "/inspect"), headers=BEARER)
             assert answer.status_code == 404
-    anna, chat = webhook_rig.anna()
-    privacy = await webhook_rig.ask(anna, chat, "/privacy")
+    anna, chat = rig.anna()
+    privacy = await rig.ask(anna, chat, "/privacy")
     assert [button.text for row in privacy.keyboard for button in row] == ["More"]

@@ -1,17 +1,26 @@
-"""The right conversation remembers what was said, also across restarts (A1-A9)."""
+"""The right conversation remembers what was said, in any language, across restarts (A1-A9)."""
 
 import re
 from dataclasses import replace
 
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
 from memory.search.excerpt import LEFT_OUT
 from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
+from tests.acceptance.asking import ask_to_the_end
+from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said, say_at_once
+from tests.servers.bot_api.chats import Message
 from tests.servers.model_api import Reply, tool_call
 
 DATE = r"(?:\[(?:today|yesterday), \d\d:\d\d\]|-)"  # a test may run over midnight
 
 
+@pytest.mark.either_way
 async def test_a1_each_chat_sees_only_its_own_messages(rig: Rig) -> None:
     await rig.start()
     anna, annas = rig.anna()
@@ -31,6 +40,7 @@ async def test_a1_each_chat_sees_only_its_own_messages(rig: Rig) -> None:
         assert reply.text == "You told me."
 
 
+@pytest.mark.either_way
 async def test_a2_memory_survives_a_kill_and_nothing_is_embedded_twice(rig: Rig) -> None:
     await rig.start(lease_s=4)
     anna, chat = rig.anna()
@@ -45,6 +55,7 @@ async def test_a2_memory_survives_a_kill_and_nothing_is_embedded_twice(rig: Rig)
     assert len(embedded) == len(set(embedded))
 
 
+@pytest.mark.either_way
 async def test_a3_a5_a_fact_that_left_the_window_is_recalled_with_its_date_only_when_it_fits(
     rig: Rig,
 ) -> None:
@@ -83,8 +94,7 @@ async def test_a3_a5_a_fact_that_left_the_window_is_recalled_with_its_date_only_
     assert rig.model.log.refusals == []
 
 
-async def test_a4_a_long_question_recalls_k_messages_and_never_itself(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a4_a_long_question_recalls_k_messages_and_never_itself(rig: Rig) -> None:
     await rig.start(window_messages=2, recall_k=3)
     anna, chat = rig.anna()
     facts = [f"The lighthouse of {place}" for place in ("Bari", "Genoa", "Nice", "Porto", "Vigo")]
@@ -106,9 +116,8 @@ async def test_a4_a_long_question_recalls_k_messages_and_never_itself(webhook_ri
     assert rig.model.log.refusals == []
 
 
-async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(webhook_rig: Rig) -> None:
+async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(rig: Rig) -> None:
     """An odd limit leaves one message out; a short history is shown from its first message."""
-    rig = webhook_rig
     await rig.start(window_messages=5, openai_embedding_model="off", recall_k=0)
     anna, chat = rig.anna()
     history: list[tuple[str, str]] = []
@@ -122,10 +131,8 @@ async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(webhoo
     assert rig.model.log.refusals == []
 
 
-async def test_a7_the_token_window_has_no_gap_behind_a_message_that_is_too_long(
-    webhook_rig: Rig,
-) -> None:
-    rig, limit = webhook_rig, 120
+async def test_a7_the_token_window_has_no_gap_behind_a_message_that_is_too_long(rig: Rig) -> None:
+    limit = 120
     await rig.start(window_messages=15, window_tokens=limit, openai_embedding_model="off")
     tokens = await TokenCounter.load()
     anna, chat = rig.anna()
@@ -153,8 +160,7 @@ def longest_end(exchanges: list[tuple[str, str]], limit: int, tokens: TokenCount
     return texts
 
 
-async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(rig: Rig) -> None:
     await rig.start(prompt_tokens=2500, reply_tokens=300, window_messages=2, coalesce_s=0)
     rig.model.dialect = replace(
         rig.model.dialect, context_tokens=2500 - 300, count_tokens=(await TokenCounter.load()).count
@@ -184,6 +190,7 @@ async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(webhook_
     assert rig.model.log.refusals == []
 
 
+@pytest.mark.either_way
 async def test_a9_no_text_stops_a_chat(rig: Rig) -> None:
     """Neither does a name, nor an answer of the model whose last emoji comes in two chunks."""
     await rig.start()
@@ -210,3 +217,69 @@ async def test_a9_no_text_stops_a_chat(rig: Rig) -> None:
     assert shown[5:7] == ["half \ufffd an emoji \ufffd", "\ufffd"]
     assert "<memory>" not in "".join(shown)
     assert rig.model.log.refusals == []
+
+
+FACTS = {  # fact, and a question that asks for it in another form or language
+    "I keep my passports in the blue drawer": "Which drawers hold the passport?",
+    "Летом я плавал на лодке по Байкалу": "Где я плавал на лодках?",
+    "دوچرخه‌ام را به همسایه قرض دادم": "دوچرخه‌های من کجاست؟",
+    "我的自行车停在图书馆后面": "自行车放在哪里了？",
+}
+SMALL_TALK = ("Good morning", "Как дела сегодня?", "امروز هوا خوب است", "今天天气很好")
+UNRELATED = (
+    "Seventeen times twelve?",
+    "Переведи слово зонтик",
+    "پایتخت نروژ چیست؟",
+    "法国首都叫什么？",
+)
+HOUR_S = 3600
+
+
+async def test_a3_one_conversation_is_recalled_in_four_languages(rig: Rig) -> None:
+    await rig.start(window_messages=2)
+    anna, chat = rig.anna()
+    texts = (*FACTS, *SMALL_TALK)
+    for text in texts:
+        await rig.ask(anna, chat, text)
+    await rig.wait_until_learned(2 * len(texts))
+
+    for fact, question in FACTS.items():
+        await rig.ask(anna, chat, question)
+        first = re.findall(r"^(?:\[[^]]+\]|-) Anna: (.*)$", rig.requests[-1].memory, re.MULTILINE)
+        assert fact in first, question
+        assert rig.requests[-1].asked == question
+    for question in UNRELATED:
+        await rig.ask(anna, chat, question)
+        assert rig.requests[-1].memory == "", question
+
+    # A button of /recall replies to the message itself, and says its words if that is gone.
+    asked = len(rig.requests)
+    said = next(each for each in chat.messages if each.text == texts[0])
+    found = await ask_to_the_end(rig, anna, chat, "/recall passports drawer")
+    day = sentence("recall.by_you", date=Sentences(Catalogue()).day("en", said.sent_at))
+    assert found.text.startswith(f"1. {day}\n“{texts[0]}”")
+    await press(rig, anna, found, "↗ 1")
+    jumped = await chat.wait_for_reply(after=found)
+    assert isinstance(jumped, Message)
+    assert jumped.quote
+    assert (jumped.text, jumped.reply_to) == (day, said)
+    await anna.delete(said)
+    await press(rig, anna, found, "↗ 1")
+    again = await chat.wait_for_reply(after=jumped)
+    assert (again.text, again.reply_to) == (f"{day}\n“{jumped.quote.text}”", None)
+    ben, bens = rig.ben()
+    nothing = await rig.ask(ben, bens, "/recall passports drawer")
+    assert nothing.text == sentence("recall.nothing")
+    assert len(rig.requests) == asked
+    assert rig.model.log.refusals == []
+
+
+async def let_time_pass(rig: Rig, seconds: int) -> None:
+    """Move time forward in the store: keys expire earlier, and noted times come nearer."""
+    for name in await rig.redis("KEYS", "*"):
+        left_ms = await rig.redis("PTTL", name)
+        if left_ms > 0:
+            await rig.redis("PEXPIRE", name, left_ms - 1000 * seconds)
+    noted = await rig.redis("ZRANGE", rig.keys.learning, 0, -1)
+    for tag in noted:
+        await rig.redis("ZINCRBY", rig.keys.learning, -seconds, tag)

@@ -35,10 +35,7 @@ async def current(rig: Rig, chat: Chat) -> list[str]:
     return [fact.text for fact in scope_memory.facts if fact.is_current]
 
 
-async def test_a_group_member_cannot_have_other_peoples_facts_erased_or_replaced(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a_group_member_cannot_have_other_peoples_facts_erased_or_replaced(rig: Rig) -> None:
     remember_with(rig)
     await rig.start(learn="facts", learn_every_turns=99)
     anna, mallory = rig.anna()[0], rig.person(2001, "Mallory")[0]
@@ -78,10 +75,9 @@ def remember(text: str, replaces: int = 0) -> ToolCall:
 
 
 async def test_in_an_ordinary_private_chat_every_write_is_shown_without_a_question(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
     """An answer shows at most two facts that were written; the window has it without them."""
-    rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="state facts", learn_every_turns=1)
     anna, chat = rig.anna()
@@ -106,10 +102,9 @@ async def test_in_an_ordinary_private_chat_every_write_is_shown_without_a_questi
 
 @pytest.mark.parametrize("place", ["this message", "window", "answer", "state"])
 async def test_untrusted_text_in_the_prompt_makes_every_write_ask_first(
-    webhook_rig: Rig, place: str
+    rig: Rig, place: str
 ) -> None:
     """Forwarded now or before, quoted in an answer, summarized; the question names the change."""
-    rig = webhook_rig
     remember_with(rig)
     learn = "state facts" if place == "state" else "facts"
     await rig.start(
@@ -150,10 +145,7 @@ async def test_untrusted_text_in_the_prompt_makes_every_write_ask_first(
     assert await facts_of(rig, anna) == []
 
 
-async def test_in_a_group_only_writes_that_rest_on_untrusted_text_ask_first(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_in_a_group_only_writes_that_rest_on_untrusted_text_ask_first(rig: Rig) -> None:
     remember_with(rig)
     await rig.start(learn="facts", learn_every_turns=99)
     anna, mallory = rig.anna()[0], rig.person(2001, "Mallory")[0]

@@ -11,9 +11,8 @@ CANARY = "Quetzalcoatlus"
 
 
 async def test_a_message_is_one_trace_over_two_processes_and_an_error_is_reported_without_words(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     async with MonitoringServer() as server:
         rig.environment |= {
             "OTEL_EXPORTER_OTLP_ENDPOINT": server.url,
@@ -68,11 +67,8 @@ async def test_a_message_is_one_trace_over_two_processes_and_an_error_is_reporte
         assert b"1001" not in body
 
 
-async def test_a_collector_that_never_answers_delays_neither_a_turn_nor_the_end(
-    webhook_rig: Rig,
-) -> None:
+async def test_a_collector_that_never_answers_delays_neither_a_turn_nor_the_end(rig: Rig) -> None:
     """Who waited for it would wait for a minute, which is longer than any wait here."""
-    rig = webhook_rig
     async with MonitoringServer() as server:
         server.is_silent = True
         await rig.start(

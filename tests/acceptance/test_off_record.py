@@ -21,7 +21,7 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Call, EmbeddingsRequest, Reply, tool_call
-from tests.stored import everything_on_disk, everything_stored
+from tests.stored import everything_on_disk
 
 MARK = "🕶"
 CHANGE = sentence("buttons.change_entry")
@@ -30,7 +30,7 @@ WORDS = (b"zanzibar", b"Zanzibar", b"quokka", b"Quokka", b"wombat")
 
 async def nothing_is_left(rig: Rig, folder: Path) -> None:
     """Fail if a word that was said off the record is stored, logged or embedded anywhere."""
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     kept = stored + everything_on_disk(folder) + "\n".join(rig.bot.raw).encode()
     assert [word for word in WORDS if word in kept] == []
     embedded = [text for call in rig.model.log.calls for text in embedded_in(call)]
@@ -65,9 +65,8 @@ async def no_memory_is_used(
 
 
 async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig = webhook_rig
     remember_with(rig)
     rig.script.on(
         "wombat", Reply(tool_calls=(tool_call("remember", text="Has a wombat"),)), "I cannot."
@@ -112,7 +111,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     await ask_first(rig, anna, chat, "I fly to Zanzibar")
     assert rig.requests[-1].messages[1].content == "I fly to Zanzibar"
 
-    assert b"Zanzibar" in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"Zanzibar" in await rig.stored()
     ended = await ask_first(rig, anna, chat, "/back")
     assert ended.text == sentence("off.ended", messages=10)
     await nothing_is_left(rig, tmp_path)
@@ -129,9 +128,8 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
 
 
 async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig = webhook_rig
     await rig.start(lease_s=4)
     anna, chat = rig.anna()
     older = await ask_first(rig, anna, chat, "Good morning")

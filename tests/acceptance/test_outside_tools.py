@@ -23,8 +23,8 @@ async def asked(rig: Rig, person: Person, chat: Chat, thing: str) -> Message:
     return question
 
 
-async def test_a_tool_from_outside_runs_once_and_only_after_a_yes(webhook_rig: Rig) -> None:
-    rig, shop = webhook_rig, Shop()
+async def test_a_tool_from_outside_runs_once_and_only_after_a_yes(rig: Rig) -> None:
+    shop = Shop()
     anna, chat = rig.anna()
     ben, _ = rig.ben()
     async with ShopServer(shop) as server:

@@ -11,13 +11,11 @@ from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.acceptance.talk import said
-from tests.acceptance.test_delivery import closed
-from tests.acceptance.test_rich_messages import PLAIN, TABLE
+from tests.acceptance.test_delivery import PLAIN, TABLE, closed
 from tests.servers.bot_api import Refuse, Upload
 from tests.servers.model_api import ApiRequest, Break, ChatRequest, Reply, tool_call
 from tests.servers.model_api.errors import bad_request, content_filtered
 from tests.servers.model_api.rules import Dialect
-from tests.stored import everything_stored
 
 SHOWS = "What does it show?"
 UNSEEN = "[you cannot see the picture]"
@@ -39,8 +37,7 @@ def answered(rig: Rig) -> list[ChatRequest]:
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_a_photo_is_seen_answered_and_remembered_as_text(webhook_rig: Rig, api: str) -> None:
-    rig = webhook_rig
+async def test_a_photo_is_seen_answered_and_remembered_as_text(rig: Rig, api: str) -> None:
     rig.script.on(SHOWS, "A blue stamp. Text: OULU 12 MAY")
     rig.script.on("My passport", "A stamp from Oulu.")
     rig.script.on("What was on it", "OULU 12 MAY.")
@@ -69,7 +66,7 @@ async def test_a_photo_is_seen_answered_and_remembered_as_text(webhook_rig: Rig,
     assert not has_picture(rig.requests[-1])
     told = "[photo] A blue stamp. Text: OULU 12 MAY\n\nMy passport"
     assert said(rig.requests[-1])[1] == ("user", told)
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     assert b"OULU 12 MAY" in stored
     assert stamp[-200:] not in stored
     assert url[-200:].encode() not in stored
@@ -103,10 +100,7 @@ async def test_a_photo_is_seen_answered_and_remembered_as_text(webhook_rig: Rig,
     assert "[photo]" not in str(said(rig.requests[-1]))
 
 
-async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(rig: Rig) -> None:
     text = "Invalid content type. image_url is only supported by certain models."
     refusal = bad_request(text, "messages[1].content[1].type", "invalid_value")
     rig.model.dialect = Dialect(refuses=lambda asked: refusal if has_picture(asked) else None)
@@ -141,9 +135,8 @@ async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(
 
 
 async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_are_answered(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     rig.model.dialect = Dialect(
         refuses=lambda ask: content_filtered() if has_picture(ask) else None
     )
@@ -188,8 +181,7 @@ async def test_a_picture_that_a_filter_refuses_is_not_shown_again_and_its_words_
     assert len(rig.model.log.refusals) == refusals
 
 
-async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(rig: Rig) -> None:
     rig.script.on("Our trip", "Three colors.")
     rig.script.on("Our way home", "Home again.")
     rig.script.on(SHOWS, "[1] A red wall.\n[2] A green hill.\n[3] A blue sea.")
@@ -213,8 +205,7 @@ async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(webhook_
     assert not has_picture(answered(rig)[-1])
 
 
-async def test_a_photo_can_be_sent_again(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
     rig.script.on(SHOWS, "A blue stamp from Oulu.", "A red kite over a beach.")
     wanted = Reply(tool_calls=(tool_call("send_photo_again", query="the stamp from Oulu"),))
     rig.script.on("Show me", wanted, "Here it is.", wanted, "Here it is.")
@@ -251,8 +242,7 @@ async def test_a_photo_can_be_sent_again(webhook_rig: Rig) -> None:
     assert sent.text.startswith("Here it is.")
 
 
-async def test_a_sticker_that_does_not_move_is_seen_beside_its_emoji(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_sticker_that_does_not_move_is_seen_beside_its_emoji(rig: Rig) -> None:
     await rig.start(coalesce_s=0)
     anna, chat = rig.anna()
     picture = BytesIO()

@@ -8,7 +8,6 @@ from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Message
-from tests.stored import everything_stored
 
 CANARY, SAID = "quokka", "2 January 1970"
 COUNTS = "Messages stored here"
@@ -16,12 +15,10 @@ COUNTS = "Messages stored here"
 
 def page(message: Message) -> list[str]:
     """Return the titles and the entries that a list shows now."""
-    now = message.chat.message(message.id) or message
-    return [line for line in now.text.splitlines()[1:] if line and COUNTS not in line]
+    return [line for line in message.now.text.splitlines()[1:] if line and COUNTS not in line]
 
 
-async def test_start_leads_to_one_page_of_what_is_known_with_its_sources(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_start_leads_to_one_page_of_what_is_known_with_its_sources(rig: Rig) -> None:
     await rig.start(learn="off")
     anna, chat = rig.anna()
     here, keeps = Scope.of_chat(chat.id), f"Her sister Ida keeps a {CANARY}"
@@ -55,5 +52,5 @@ async def test_start_leads_to_one_page_of_what_is_known_with_its_sources(webhook
     assert len(rig.requests) == 1  # none of this asked a model
     question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
     await erase(rig, anna, question, "forget.message_done", messages=2, vectors=2, learned=2)
-    assert CANARY.encode() not in await everything_stored(rig.environment["REDIS_URL"])
+    assert CANARY.encode() not in await rig.stored()
     assert CANARY not in "".join(page(await ask_first(rig, anna, chat, "/memory")))

@@ -3,6 +3,7 @@
 from functools import partial
 
 import orjson
+import pytest
 
 from memory.scopes.fields import State
 from memory.store.keys import Scope
@@ -13,6 +14,7 @@ from tests.acceptance.buttons import (
     asks_to_delete,
     delete_now,
     erase,
+    erase_now,
     press,
     press_now,
     shown,
@@ -22,7 +24,6 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, ways_in
 from tests.servers.bot_api import Chat, FloodWait, Message, Person, Upload
 from tests.servers.model_api import Reply, tool_call
-from tests.stored import everything_stored
 
 CANARY = "quokka"
 NO_LEARNING = {"learn": "off"}
@@ -38,9 +39,7 @@ def here(chat: Chat) -> Scope:
 
 def listed(message: Message) -> list[str]:
     """Return the lines of a list of memories."""
-    now = message.chat.message(message.id)
-    assert now
-    return [line for line in now.text.splitlines() if line.startswith("• ") and "#" in line]
+    return [line for line in message.now.text.splitlines() if line.startswith("• ") and "#" in line]
 
 
 async def edit_the_newest_fact(rig: Rig, anna: Person, chat: Chat, shows: Message) -> None:
@@ -55,8 +54,8 @@ async def edit_the_newest_fact(rig: Rig, anna: Person, chat: Chat, shows: Messag
     shows = await ask_first(rig, anna, chat, "/memory")
     await press_now(rig, anna, shows, "✎ 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(shows))
-    assert "sails on Sundays" in (chat.message(shows.id) or shows).text
-    assert "“fact number 8”" in (chat.message(shows.id) or shows).text
+    assert "sails on Sundays" in shows.now.text
+    assert "“fact number 8”" in shows.now.text
     await rig.ask(anna, chat, "/new")
     await rig.ask(anna, chat, "Let us talk of the facts")
     assert "fact number 8" not in str(rig.requests[-1].raw)
@@ -73,16 +72,14 @@ async def what_is_new_comes_first_once(rig: Rig, anna: Person, chat: Chat) -> No
         "• 2 has a quokka (2 January 1970, #11)",
     ]
     await delete_now(rig, anna, shows, "✎ 1")
-    now = chat.message(shows.id) or shows
-    assert sentence("memory.new", count=1) in now.text
+    assert sentence("memory.new", count=1) in shows.now.text
     assert listed(shows)[0] == "• 1 has a quokka (2 January 1970, #11)"
     await delete_now(rig, anna, shows, "✎ 1")
     again = await ask_first(rig, anna, chat, "/memory")
     assert again.text.startswith("What I know")
 
 
-async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(rig: Rig) -> None:
     await rig.start(**NO_LEARNING)
     (anna, chat), (ben, bens) = rig.anna(), rig.ben()
     await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
@@ -99,35 +96,31 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     assert sentence("memory.is_on") in shows.text.splitlines()[-1]
     assert shows.text.endswith(sentence("memory.fresh"))
     await press_now(rig, anna, shows, "More (2)")
-    await rig.telegram.wait_for(lambda: "3 January 1970" in (chat.message(shows.id) or shows).text)
+    await rig.telegram.wait_for(lambda: "3 January 1970" in shows.now.text)
     assert listed(shows)[-1] == "• 12 2 January 1970 – 3 January 1970 – Request: pets (#1)"
     assert "Ben" not in chat.transcript()
     await press_now(rig, anna, shows, "‹")
-    await rig.telegram.wait_for(lambda: CANARY in (chat.message(shows.id) or shows).text)
+    await rig.telegram.wait_for(lambda: CANARY in shows.now.text)
     await press_now(rig, anna, shows, "✎ 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(shows))
     await press_now(rig, anna, shows, "Keep it")
     await rig.telegram.wait_for(lambda: not asks_to_delete(shows))
     assert CANARY in "".join(listed(shows))
     await delete_now(rig, anna, shows, "✎ 1")
-    await rig.telegram.wait_for(
-        lambda: sentence("memory.fact_deleted") in (chat.message(shows.id) or shows).text
-    )
+    await rig.telegram.wait_for(lambda: sentence("memory.fact_deleted") in shows.now.text)
     assert CANARY not in "".join(listed(shows))
     await rig.ask(anna, chat, f"What of my {CANARY}?")
     assert "Ruth" not in str(rig.requests[-1].messages)
     await press_now(rig, anna, shows, "Keep recalling")
     recalled = sentence("memory.recalled_again")
-    await rig.telegram.wait_for(lambda: recalled in (chat.message(shows.id) or shows).text)
+    await rig.telegram.wait_for(lambda: recalled in shows.now.text)
     await rig.ask(anna, chat, "/new")
     await rig.ask(anna, chat, f"And now, the {CANARY}?")
     assert "Ruth" in rig.requests[-1].messages[-1].content
     await press_now(rig, anna, shows, "More (2)")
-    await rig.telegram.wait_for(lambda: "Aurora" in (chat.message(shows.id) or shows).text)
+    await rig.telegram.wait_for(lambda: "Aurora" in shows.now.text)
     await delete_now(rig, anna, shows, "✎ 10")
-    await rig.telegram.wait_for(
-        lambda: sentence("memory.state_deleted") in (chat.message(shows.id) or shows).text
-    )
+    await rig.telegram.wait_for(lambda: sentence("memory.state_deleted") in shows.now.text)
     assert (await stored_memory(rig, here(chat))).state == ""
     await what_is_new_comes_first_once(rig, anna, chat)
     shows = await ask_first(rig, anna, chat, "/memory")
@@ -135,10 +128,7 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     assert rig.model.log.refusals == []
 
 
-async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(rig: Rig) -> None:
     await rig.start(**NO_LEARNING)
     (anna, annas), (ben, _), (olga, _) = rig.anna(), rig.ben(), rig.person(1003, "Olga")
     group = rig.telegram.group("Club", [anna, ben], admins=[olga])
@@ -176,8 +166,7 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(
     assert "Anna's secret" not in file.media.file.content.decode()
 
 
-async def test_after_memory_off_nothing_is_learned_until_memory_on(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_after_memory_off_nothing_is_learned_until_memory_on(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "My cat is called Mephisto")
@@ -185,20 +174,15 @@ async def test_after_memory_off_nothing_is_learned_until_memory_on(webhook_rig: 
     await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
     await rig.ask(anna, chat, "What did I just say?")
     assert CANARY in str(rig.requests[-1].messages)
-    question = await ask_first(rig, anna, chat, "/clear")
-    await press(rig, anna, question, ERASE)
-    await rig.telegram.wait_for(lambda: not (chat.message(question.id) or question).keyboard)
+    await erase_now(rig, anna, chat, "/clear")
     await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
     assert sentence("memory.is_off") in (await rig.ask(anna, chat, "/memory")).text
     assert (await rig.ask(anna, chat, "/memory on")).text == sentence("memory.turned_on")
-    assert CANARY.encode() not in await everything_stored(rig.environment["REDIS_URL"])
+    assert CANARY.encode() not in await rig.stored()
     assert sentence("memory.is_on") in (await rig.ask(anna, chat, "/memory")).text
 
 
-async def test_export_sends_everything_stored_of_this_chat_and_nothing_else(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_export_sends_everything_stored_of_this_chat_and_nothing_else(rig: Rig) -> None:
     await rig.start(**NO_LEARNING)
     (anna, chat), (ben, bens) = rig.anna(), rig.ben()
     await rig.ask(ben, bens, f"Ben's {CANARY}")
@@ -223,8 +207,7 @@ async def test_export_sends_everything_stored_of_this_chat_and_nothing_else(
     assert CANARY.encode() not in content
 
 
-async def test_a_message_is_forgotten_with_everything_learned_from_it(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) -> None:
     await rig.start(**NO_LEARNING)
     (anna, chat), (ben, _) = rig.anna(), rig.ben()
     rig.script.on(CANARY, f"How nice, a {CANARY}!")
@@ -242,7 +225,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(webhook_ri
     assert question.text == sentence("forget.message_ask")
     counts = {"messages": 2, "vectors": 2, "learned": 2}
     await erase(rig, anna, question, "forget.message_done", **counts)
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     assert [word in stored for word in (CANARY.encode(), b"I sail")] == [False, True]
     await rig.ask(anna, chat, "What do I keep?")
     assert CANARY not in str(rig.requests[-1].messages)
@@ -264,8 +247,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(webhook_ri
     await shown(rig, question, sentence("forget.message_done", **done))
 
 
-async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(rig: Rig) -> None:
     await rig.start(learn="facts")
     anna, chat = rig.anna()
     wanted = tool_call("remember", text="Likes olives")
@@ -295,9 +277,10 @@ async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(webhook
     await press(rig, anna, asked[0], "Remember it")
     facts = (await stored_memory(rig, person(anna.id))).facts
     assert [f.text for f in facts] == ["Likes olives"]
-    assert b"figs" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"figs" not in await rig.stored()
 
 
+@pytest.mark.either_way
 async def test_a_group_is_told_once_what_is_remembered_when_the_bot_joins(rig: Rig) -> None:
     await rig.start(menus="on", **NO_LEARNING)
     anna, _ = rig.anna()

@@ -14,7 +14,7 @@ from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_pictures import SHOWS, jpeg
 from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Chat, Message, Person, Upload
-from tests.stored import everything_on_disk, everything_stored
+from tests.stored import everything_on_disk
 
 SEEN, READ, HEARD = "quokka", "ABRACADABRA", "zanzibar"
 
@@ -37,7 +37,7 @@ def file_id(message: Message) -> str:
 async def where_found(rig: Rig, data: Path, *words: str) -> list[tuple[str, str]]:
     """Return which of the words stand in keys, in the server's files and in log lines."""
     places = {
-        "a key": await everything_stored(rig.environment["REDIS_URL"]),
+        "a key": await rig.stored(),
         "a file": everything_on_disk(data),
         "a log": "\n".join(rig.bot.raw).encode(),
     }

@@ -1,6 +1,7 @@
 """A message that the model's server refuses is left out from then on and blocks nothing."""
 
 import orjson
+import pytest
 
 from bot.language.catalogue import Catalogue
 from tests.acceptance.buttons import ask_first, press
@@ -26,6 +27,7 @@ async def export(rig: Rig, person: Person, chat: Chat) -> list[dict[str, object]
     return messages
 
 
+@pytest.mark.either_way
 async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig: Rig) -> None:
     rig.model.dialect = FILTER
     await rig.start()
@@ -50,6 +52,7 @@ async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig:
     assert "left out – “badword please”" in shown
 
 
+@pytest.mark.either_way
 async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button(rig: Rig) -> None:
     rig.model.dialect = FILTER
     await rig.start()
@@ -67,6 +70,7 @@ async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button
     assert await export(rig, ben, chat) == []
 
 
+@pytest.mark.either_way
 async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
@@ -82,6 +86,7 @@ async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:
     assert rig.requests[-1].asked.startswith("Our boat is called Aurora 400")
 
 
+@pytest.mark.either_way
 async def test_an_older_message_that_is_refused_now_does_not_block_the_chat(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()

@@ -10,9 +10,9 @@ ADMIN_ID, ANNA_ID = 1009, 1001
 
 
 async def test_a_reload_reaches_all_processes_and_refuses_bad_values(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig, prompt, env_file = webhook_rig, tmp_path / "prompt.md", tmp_path / ".env"
+    prompt, env_file = tmp_path / "prompt.md", tmp_path / ".env"
     rig.environment |= {"PWD": str(tmp_path), "PYTHONPATH": str(ROOT)}
 
     def write(allowed: int, *more: str) -> None:

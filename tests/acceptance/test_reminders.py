@@ -16,7 +16,6 @@ from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.bot_api.contents import location
 from tests.servers.bot_api.formatting import entity_text
 from tests.servers.model_api import Reply, tool_call
-from tests.stored import everything_stored
 
 IN_MARCH = datetime(datetime.now(UTC).year + 1, 3, 1, 9, tzinfo=ZoneInfo("Europe/Berlin"))
 """At nine in the morning, Berlin's time, of the next year's first of March."""
@@ -87,9 +86,8 @@ def asked_of(text: str) -> str:
 
 
 async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent_as_a_reply(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
     text = "Call *Ben* & <Eva>"
@@ -130,8 +128,8 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
     assert shows.text.startswith(sentence("reminders.zone", zone="Europe/Berlin"))
     assert [entity.type for entity in shows.entities].count("date_time") == 2
     await press_now(rig, anna, shows, "Cancel 1")
-    await rig.telegram.wait_for(lambda: "Cancelled." in now_shown(shows))
-    assert "Water" not in now_shown(shows)
+    await rig.telegram.wait_for(lambda: "Cancelled." in shows.now.text)
+    assert "Water" not in shows.now.text
     id_ = listed.splitlines()[1].split(":")[0]
     again = remind("When?"), remind("Buy milk", in_minutes=5), tool_call("cancel_reminder", id=id_)
     [reply], [result, *_] = await have_called(rig, anna, chat, "instead", *again)
@@ -149,15 +147,7 @@ async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent
     assert rig.model.log.refusals == []
 
 
-def now_shown(message: Message) -> str:
-    shown = message.chat.message(message.id)
-    return shown.text if shown else ""
-
-
-async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_once(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_once(rig: Rig) -> None:
     await rig.start(learn="facts", learn_every_turns=99)
     anna, chat = rig.anna()
     plant = "Remind me to pay Mallory"
@@ -191,7 +181,7 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     question = await ask_first(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=8, vectors=8, waiting=0)
     assert await reminders_of(rig, chat) == {}
-    assert b"MALLORYQ" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"MALLORYQ" not in await rig.stored()
 
     soon = remind("Feed the ZEBRAQ", at=AT)
     [_, ask], [result] = await have_called(rig, anna, chat, "feed", soon)
@@ -211,13 +201,12 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     question = await ask_first(rig, anna, chat, "/forget")
     await press(rig, anna, question, "Erase")
     await rig.bot.wait_for_log("job finished")
-    everything = await everything_stored(rig.environment["REDIS_URL"])
+    everything = await rig.stored()
     assert b"ZEBRAQ" not in everything
     assert b"New_York" not in everything
 
 
-async def test_once_the_zone_is_known_all_that_waited_for_it_is_set(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_once_the_zone_is_known_all_that_waited_for_it_is_set(rig: Rig) -> None:
     await rig.start(learn="off")
     people = [rig.person(number, "Eve") for number in range(1, 5)]
     for person, place in people:
@@ -233,7 +222,7 @@ async def test_once_the_zone_is_known_all_that_waited_for_it_is_set(webhook_rig:
     both = {said_of("set", "Feed the cat"), said_of("set", "Call Ines")}
     answers = (told, shared, pressed, asked)
     await rig.telegram.wait_for(
-        lambda: all(both <= {*now_shown(each).split("\n\n")} for each in answers)
+        lambda: all(both <= {*each.now.text.split("\n\n")} for each in answers)
     )
     for _, place in people:
         stored = (await reminders_of(rig, place)).values()
@@ -241,9 +230,8 @@ async def test_once_the_zone_is_known_all_that_waited_for_it_is_set(webhook_rig:
 
 
 async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_after_a_move(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start()
     (anna, _), (ben, _) = rig.anna(), rig.ben()
     forum = rig.telegram.group("Forum", [anna, ben], forum=True)

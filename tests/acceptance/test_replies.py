@@ -7,7 +7,6 @@ from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person, contents
-from tests.stored import everything_stored
 
 US = "@ricordo_bot"
 _TIME = re.compile(r"\[today, \d\d:\d\d\] ")
@@ -19,10 +18,7 @@ async def memory_of(rig: Rig, person: Person, chat: Chat, text: str, **how: Any)
     return [_TIME.sub("", line) for line in rig.requests[-1].memory.splitlines()]
 
 
-async def test_a_reply_in_private_shows_what_it_answers_and_erases_with_it(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a_reply_in_private_shows_what_it_answers_and_erases_with_it(rig: Rig) -> None:
     rig.script.on("What colour", "Aurora is **blue**, like the sea.")
     await rig.start(recall_k=0, openai_embedding_model="off")
     anna, chat = rig.anna()
@@ -56,7 +52,7 @@ async def test_a_reply_in_private_shows_what_it_answers_and_erases_with_it(
     pointed_at = await memory_of(rig, anna, chat, "And this?", reply_to=answer)
     text = "Aurora is blue, like the sea. (partly others' words)"
     assert pointed_at == [f"The message replied to: You (assistant): {text}"]
-    assert b"like the sea" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"like the sea" not in await rig.stored()
 
 
 async def share(person: Person, chat: Chat, content: dict[str, object]) -> Message:
@@ -64,10 +60,7 @@ async def share(person: Person, chat: Chat, content: dict[str, object]) -> Messa
     return await chat.wait_for_reply(after=sent)
 
 
-async def test_words_of_others_are_used_once_and_other_content_is_read_or_refused(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_words_of_others_are_used_once_and_other_content_is_read_or_refused(rig: Rig) -> None:
     await rig.start()
     (anna, annas), ben = rig.anna(), rig.ben()[0]
     group = rig.telegram.group("Club", [anna, ben])
@@ -76,7 +69,7 @@ async def test_words_of_others_are_used_once_and_other_content_is_read_or_refuse
     assert await memory_of(rig, anna, group, f"{US} where is he?", reply_to=bens) == [line]
     shown = await memory_of(rig, anna, annas, "Where is he?", reply_to=bens, quote="in Oslo")
     assert shown == ["The message replied to: Ben: ⟦in Oslo⟧ (partly others' words)"]
-    assert b"Oslo" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"Oslo" not in await rig.stored()
 
     for content, words in (
         (contents.rich({"type": "paragraph", "text": ["Our ", {"text": "boat"}]}), "Our boat"),
@@ -86,5 +79,5 @@ async def test_words_of_others_are_used_once_and_other_content_is_read_or_refuse
         assert rig.requests[-1].asked == words
     refused = await share(anna, annas, contents.contact("Carla", "+49 1"))
     assert refused.text == sentence("unsupported.contact")
-    assert b"Carla" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"Carla" not in await rig.stored()
     assert rig.model.log.refusals == []

@@ -1,4 +1,4 @@
-"""Files of tools arrive once, with the answer, and are kept nowhere afterwards."""
+"""Files of tools and drawn pictures arrive once, with the answer."""
 
 import sys
 from base64 import b64encode
@@ -13,8 +13,7 @@ from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Hang
 from tests.servers.mcp_shop import Shop, ShopServer
-from tests.servers.model_api import Reply, tool_call
-from tests.stored import everything_stored
+from tests.servers.model_api import PICTURE, Dialect, Reply, is_image, server_error, tool_call
 
 TABLE = b"ship,berth\nAlbatross,B-17\n"
 LONG = "Here they are. " * 100
@@ -25,8 +24,7 @@ def shown(chat: Chat) -> list[tuple[str, str]]:
     return [(each.media.kind if each.media else "", each.text) for each in chat.replies]
 
 
-async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(rig: Rig) -> None:
     await rig.start(behaviors="tests.acceptance.operator_parts:Painter", coalesce_s=0, lease_s=4)
     anna, chat = rig.anna()
     draws = Reply(tool_calls=(tool_call("draw_berths"),))
@@ -34,7 +32,7 @@ async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(webhook
     silence = rig.telegram.faults.add(Hang(30), method="sendPhoto")
     await anna.say(chat, "Draw the berths")
     await rig.telegram.wait_for(lambda: silence.left == 0)
-    assert chart() in await everything_stored(rig.environment["REDIS_URL"])
+    assert chart() in await rig.stored()
     await rig.restart()
     assert (await closed(rig, 1))["parts"] == 3
     assert shown(chat) == [("document", ""), ("photo", ""), ("", LONG.strip())]
@@ -51,17 +49,15 @@ async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(webhook
     assert shown(chat)[3:] == [("document", ""), ("photo", "Here they are.")]
     kept = "[sent file: berths.csv]\n[sent picture: berths.png]"
     assert ("assistant", f"{LONG}\n{kept}") in said(rig.requests[-1])
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     assert b"[sent picture: berths.png]" in stored
     assert chart() not in stored
     assert TABLE not in stored
 
 
-async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(
-    webhook_rig: Rig,
-) -> None:
+async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(rig: Rig) -> None:
     """A kill -9 strikes between the picture and the text, and one while the picture is sent."""
-    rig, shop = webhook_rig, Shop()
+    shop = Shop()
     data = b64encode(chart()).decode()
     shop.files = [types.ImageContent(type="image", data=data, mime_type="image/png")]
     anna, chat = rig.anna()
@@ -91,9 +87,9 @@ async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(
 
 
 async def test_the_command_in_our_docs_draws_and_its_picture_is_found_again(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig, (anna, chat) = webhook_rig, webhook_rig.anna()
+    (anna, chat) = rig.anna()
     page = (ROOT / "docs" / "outside-tools.md").read_text()
     (tmp_path / "cards.py").write_text(page.partition("```python\n")[2].partition("```")[0])
     command = {"cards": {"command": [sys.executable, str(tmp_path / "cards.py")]}}
@@ -105,3 +101,65 @@ async def test_the_command_in_our_docs_draws_and_its_picture_is_found_again(
     assert shown(chat) == [("photo", "Here it is.")]
     found = await rig.ask(anna, chat, "/recall birthday")
     assert "[sent picture: Birthday of Nina.png]" in found.text
+
+
+ADMIN_ID = 1009
+
+
+def draws(prompt: str, title: str) -> Reply:
+    return Reply(tool_calls=(tool_call("draw_picture", prompt=prompt, title=title),))
+
+
+async def test_a_picture_is_drawn_sent_paid_for_and_found_again(rig: Rig) -> None:
+    rig.model.dialect = Dialect(filtered=frozenset({"gore"}))
+    await rig.start(
+        openai_model="main-model",
+        openai_embedding_model="off",
+        admin_user_ids=ADMIN_ID,
+        openai_image_model="dall-e-3",
+        prices="main-model 0 0 0; dall-e-3 0.04/image",
+        budget_per_month=1,
+        window_messages=2,
+    )
+    rig.script.on("a present", draws("A dragon in ink", "Red dragon, lighthouse"), "For you.")
+    rig.script.on("a fight", draws("gore", "Fight"), "I may not draw that. A duel, perhaps?")
+    rig.script.on("a ship", draws("A ship", "Ship"), "It did not work.")
+    (anna, chat), (ada, adas) = rig.anna(), rig.person(ADMIN_ID, "Ada")
+
+    reply = await rig.ask(anna, chat, "Draw me a present")
+    assert reply.media
+    assert (reply.text, reply.media.file.content) == ("For you.", PICTURE)
+    result = rig.requests[-1].messages[-1].content
+    assert result.endswith("[Red dragon, lighthouse.png is sent to the person with your answer]")
+    await closed(rig, 1)
+
+    # The filter refuses: the model is told, and says so. Then the server fails.
+    reply = await rig.ask(anna, chat, "Draw me a fight")
+    assert (reply.media, reply.text) == (None, "I may not draw that. A duel, perhaps?")
+    assert "the filter of the image server" in rig.requests[-1].messages[-1].content
+    rig.model.faults.add(server_error(), times=2, when=is_image)
+    reply = await rig.ask(anna, chat, "Draw me a ship")
+    assert (reply.media, reply.text) == (None, "It did not work.")
+    assert "they may ask again later" in rig.requests[-1].messages[-1].content
+    assert (await rig.bot.wait_for_log("picture not drawn"))["status"] == 500
+    await closed(rig, 3)
+
+    # Only the picture that came costs, and its words are not in the log.
+    costs = "Pictures drawn: 1\n\nBudget: 0.0400 of 1.0000 (4 %)"
+    assert costs in (await rig.ask(ada, adas, "/usage")).text
+    assert "dragon" not in "\n".join(rig.bot.raw)
+
+    # Nobody wrote "lighthouse": nothing but the name of the picture says it.
+    sent = "[sent picture: Red dragon, lighthouse.png]"
+    assert sent in (await rig.ask(anna, chat, "/recall lighthouse")).text
+    await rig.ask(anna, chat, "Which picture had a lighthouse?")
+    assert sent in rig.requests[-1].memory
+
+
+async def test_without_an_image_model_the_model_has_no_such_tool(rig: Rig) -> None:
+    await rig.start()
+    rig.script.on("a present", draws("A dragon", "Dragon"), "I cannot draw.")
+    anna, chat = rig.anna()
+    assert (await rig.ask(anna, chat, "Draw me a present")).text == "I cannot draw."
+    assert "draw_picture" not in {tool.name for tool in rig.requests[0].tools}
+    assert not [call for call in rig.model.log.calls if "images" in call.path]

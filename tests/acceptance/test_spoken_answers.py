@@ -9,7 +9,6 @@ from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Chat, Hang, Message, Person, Refuse
 from tests.servers.model_api import OPUS_HEAD, ApiError, Break, SpeechRequest, is_speech
-from tests.stored import everything_stored
 
 LONG = "It is a long story. " * 60
 CODE = "Like this:\n\n```python\nprint(1)\n```"
@@ -36,8 +35,7 @@ def sound_of(message: Message) -> bytes:
     return message.media.file.content
 
 
-async def test_a_voice_message_is_answered_by_a_voice_note(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:
     rig.script.on("How are you", "I am **fine**.")
     rig.script.on("Tell me all", LONG)
     rig.script.on("Show me code", CODE)
@@ -47,7 +45,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(webhook_rig: Rig) -> 
     [reply] = await answers(rig, anna, chat, "How are you", 1)
     assert reply.text == "🎙 How are you\n\nI am fine."
     assert sound_of(reply) == OPUS_HEAD + b"I am fine."
-    assert OPUS_HEAD not in await everything_stored(rig.environment["REDIS_URL"])
+    assert OPUS_HEAD not in await rig.stored()
 
     # A text beyond a caption stands below. What nobody wants to hear comes as text alone.
     voice, text = await answers(rig, anna, chat, "Tell me all", 2)
@@ -87,8 +85,7 @@ async def test_a_voice_message_is_answered_by_a_voice_note(webhook_rig: Rig) -> 
     assert reply.reply_to == question
 
 
-async def test_without_a_sound_the_text_comes(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_without_a_sound_the_text_comes(rig: Rig) -> None:
     rig.script.on("How are you", "I am fine.")
     await rig.start(speech_model="mouth", coalesce_s=0, lease_s=4)
     anna, chat = rig.anna()

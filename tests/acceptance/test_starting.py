@@ -10,8 +10,8 @@ from tests.acceptance.rig import Rig
 from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
 
-async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: Rig) -> None:
-    bot = webhook_rig.another_bot(
+async def test_every_bad_setting_is_named_with_the_values_it_takes(rig: Rig) -> None:
+    bot = rig.another_bot(
         from_scratch=True,
         port="99999",
         telegram_bot_token="not-a-token",
@@ -50,9 +50,9 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: 
     ids=["wrong token", "no Redis", "no writable folder", "no token on a platform", "tool name"],
 )
 async def test_the_reason_for_an_impossible_start_is_shown(
-    webhook_rig: Rig, settings: dict[str, str], reason: str, advice: str
+    rig: Rig, settings: dict[str, str], reason: str, advice: str
 ) -> None:
-    bot = webhook_rig.another_bot(from_scratch=False, **settings)
+    bot = rig.another_bot(from_scratch=False, **settings)
     await bot.start(until="cannot start")
     refused = await bot.wait_for_log("cannot start")
     assert (refused["reason"], advice in refused.get("advice", "")) == (reason, True)
@@ -65,9 +65,8 @@ async def set_anothers_webhook(rig: Rig) -> None:
     await client.close()
 
 
-async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(webhook_rig: Rig) -> None:
+async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(rig: Rig) -> None:
     """A worker does not poll and starts."""
-    rig = webhook_rig
     rig.environment["WEBHOOK_URL"] = ""
     await set_anothers_webhook(rig)
     await rig.bot.start(until="cannot start")
@@ -80,8 +79,7 @@ async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(webhook_rig: R
     assert rig.telegram.calls_to("deleteWebhook") == []
 
 
-async def test_a_bot_takes_a_webhook_over_if_it_may(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_bot_takes_a_webhook_over_if_it_may(rig: Rig) -> None:
     await set_anothers_webhook(rig)
     await rig.start(webhook_url="", take_over_webhook="yes")
     await rig.bot.wait_for_log("webhook taken over: the process there gets no messages any more")
@@ -89,9 +87,9 @@ async def test_a_bot_takes_a_webhook_over_if_it_may(webhook_rig: Rig) -> None:
 
 
 async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_continues(
-    webhook_rig: Rig, tmp_path: Path
+    rig: Rig, tmp_path: Path
 ) -> None:
-    rig, folder = webhook_rig, tmp_path / "data"
+    folder = tmp_path / "data"
     await rig.start(redis_url="", data_dir=folder, dyno="web.1")
     await rig.bot.wait_for_log("no REDIS_URL: this platform's disk is lost with every deploy")
     second = rig.another_bot()
@@ -105,11 +103,9 @@ async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_cont
 
 
 @pytest.mark.parametrize("server", ["https://api.openai.com/v1", "http://127.0.0.1:1/v1"])
-async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(
-    webhook_rig: Rig, server: str
-) -> None:
+async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(rig: Rig, server: str) -> None:
     """An own model server needs no key."""
-    bot = webhook_rig.another_bot(
+    bot = rig.another_bot(
         openai_api_key="",
         openai_key="sk-somebodys",
         openai_base_url=server,
@@ -126,9 +122,9 @@ async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(
 
 
 async def test_a_node_of_a_cluster_is_refused_as_one_server(
-    webhook_rig: Rig, cluster_server: OneNodeCluster
+    rig: Rig, cluster_server: OneNodeCluster
 ) -> None:
-    bot = webhook_rig.another_bot(redis_url=f"redis://127.0.0.1:{cluster_server.port}")
+    bot = rig.another_bot(redis_url=f"redis://127.0.0.1:{cluster_server.port}")
     await bot.start(until="cannot start")
     refused = await bot.wait_for_log("cannot start")
     assert refused["reason"] == "StoreUnfit"
@@ -136,7 +132,7 @@ async def test_a_node_of_a_cluster_is_refused_as_one_server(
     assert await bot.exit_status() == 1
 
 
-async def test_a_server_that_only_speaks_like_redis_is_refused(webhook_rig: Rig) -> None:
+async def test_a_server_that_only_speaks_like_redis_is_refused(rig: Rig) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while command := await reader.read(65_536):
             writer.write(b"+PONG\r\n" * command.count(b"*"))
@@ -144,18 +140,18 @@ async def test_a_server_that_only_speaks_like_redis_is_refused(webhook_rig: Rig)
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as pong:
         port = pong.sockets[0].getsockname()[1]
-        bot = webhook_rig.another_bot(redis_url=f"redis://127.0.0.1:{port}")
+        bot = rig.another_bot(redis_url=f"redis://127.0.0.1:{port}")
         await bot.start(until="cannot start")
         refused = await bot.wait_for_log("cannot start")
         assert "neither Redis nor Valkey" in refused["detail"]
         assert await bot.exit_status() == 1
 
 
-async def test_a_server_that_evicts_is_warned_of_aloud(webhook_rig: Rig, tmp_path: Path) -> None:
+async def test_a_server_that_evicts_is_warned_of_aloud(rig: Rig, tmp_path: Path) -> None:
     folder = tmp_path / "evicting"
     folder.mkdir()
     with ValkeyServer(folder, "--maxmemory-policy", "allkeys-lru") as server:
-        bot = webhook_rig.another_bot(redis_url=server.url)
+        bot = rig.another_bot(redis_url=server.url)
         await bot.start()
         warned = await bot.wait_for_log("redis drops memories")
         assert (warned["level"], "allkeys-lru" in warned["detail"]) == ("warning", True)

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -33,9 +35,8 @@ async def stopped_in_the_middle(rig: Rig, person: Person, chat: Chat) -> str:
     return shown
 
 
-async def test_a_stop_reaches_the_worker_that_answers(webhook_rig: Rig) -> None:
+async def test_a_stop_reaches_the_worker_that_answers(rig: Rig) -> None:
     """Updates come in at one process and are answered by another."""
-    rig = webhook_rig
     rig.script.on("Genoa", GROWING)
     rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
     worker = rig.another_bot(command="worker")
@@ -80,6 +81,7 @@ async def arrive_a_minute_later(rig: Rig, chat: Chat) -> None:
         await rig.redis("ZINCRBY", seen, 60_000, update)
 
 
+@pytest.mark.both_ways
 async def test_messages_that_follow_quickly_are_answered_together(rig: Rig) -> None:
     """In one process, where Stop is pressed as well."""
     await rig.start(coalesce_s=2)

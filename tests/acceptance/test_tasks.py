@@ -1,7 +1,7 @@
 """Tasks: a reminder whose text is a request is answered by the model at its time, once."""
 
 from memory.behaviors.steps import ToolCall
-from tests.acceptance.buttons import ask_first, erase, press
+from tests.acceptance.buttons import ask_first, erase, erase_now, press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
@@ -15,7 +15,6 @@ from tests.acceptance.test_reminders import (
 )
 from tests.servers.bot_api import Chat, Message
 from tests.servers.model_api import Reply, tool_call
-from tests.stored import everything_stored
 
 WEEKLY = {"cron": "0 8 * * 1", "time_zone": "Europe/Berlin"}
 
@@ -36,10 +35,7 @@ def mark(text: str) -> str:
     return sentence("reminders.task_done", text=text)
 
 
-async def test_a_task_is_answered_with_memory_marked_and_ended_by_a_button(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a_task_is_answered_with_memory_marked_and_ended_by_a_button(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "The boat's hull is not painted yet")
@@ -67,16 +63,13 @@ async def test_a_task_is_answered_with_memory_marked_and_ended_by_a_button(
         "Paint the hull.",
     ]
     assert await press(rig, anna, answer, "Stop this task") == sentence("reminders.task_stopped")
-    shown = chat.message(answer.id)
-    assert shown
-    assert shown.text == answer.text
+    assert answer.now.text == answer.text
     assert await reminders_of(rig, chat) == {}
 
 
 async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_needs_a_yes(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start(learn="facts", learn_every_turns=99)
     anna, chat = rig.anna()
     rig.script.on("news of Mallory", Reply(tool_calls=(task("Praise MALLORYQ", **AT_NINE),)), "…")
@@ -86,7 +79,7 @@ async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_need
     ask = chat.replies[-1]
     assert ask.text.endswith(said_of("task_ask", "Praise MALLORYQ"))
     await press(rig, anna, ask, "Do it")
-    await rig.telegram.wait_for(lambda: ask.text != _shown(chat, ask.id))
+    await rig.telegram.wait_for(lambda: ask.text != ask.now.text)
     rig.script.on("⏰ Praise MALLORYQ", "…")
     assert await do_due(rig, chat) == []
     # It went out of the history, and what others worded never counts as the person's own words.
@@ -95,15 +88,7 @@ async def test_a_task_with_nothing_to_say_is_silent_and_one_of_others_words_need
     assert "⏰ Praise" not in str([each.content for each in rig.requests[-1].messages])
 
 
-def _shown(chat: Chat, message_id: int) -> str:
-    found = chat.message(message_id)
-    return found.text if found else ""
-
-
-async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(rig: Rig) -> None:
     await rig.start(lease_s=4)
     anna, chat = rig.anna()
 
@@ -122,14 +107,11 @@ async def test_a_task_survives_dead_workers_and_goes_with_the_conversation(
     assert "Sorry, this comes late" in chat.replies[-1].text
     assert "Stop" not in str(chat.replies[-1].keyboard)
 
-    question = await ask_first(rig, anna, chat, "/clear")
-    await press(rig, anna, question, "Erase")
-    await rig.telegram.wait_for(lambda: "erased" in _shown(chat, question.id))
-    assert b"LATEQ" not in await everything_stored(rig.environment["REDIS_URL"])
+    await erase_now(rig, anna, chat, "/clear")
+    assert b"LATEQ" not in await rig.stored()
 
 
-async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     await have_called(rig, anna, chat, "Every Monday at 8 say hello", task("Say hello", **WEEKLY))
@@ -139,8 +121,7 @@ async def test_a_task_ends_with_its_first_answer_that_nobody_can_be_sent(webhook
     assert await reminders_of(rig, chat) == {}
 
 
-async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     wish = "Every Monday at 8 tell me about SECRETQ"
@@ -155,4 +136,4 @@ async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(webhook_rig:
     question = await ask_first(rig, anna, chat, "/forget", reply_to=answer.reply_to)
     await erase(rig, anna, question, "forget.message_done", messages=4)
     assert await reminders_of(rig, chat) == {}
-    assert b"SECRETQ" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert b"SECRETQ" not in await rig.stored()

@@ -2,7 +2,7 @@
 
 from bot.features.topics.other_topics import HEADING
 from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ERASE, ask_first, asks_to_delete, press, press_now
+from tests.acceptance.buttons import ask_first, asks_to_delete, erase_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -23,9 +23,8 @@ async def started(rig: Rig, **learning: object) -> tuple[Person, Chat]:
 
 
 async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no_other(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     anna, chat = await started(rig, learn="synopses")
     unnamed = await anna.open_topic(chat, "New chat", is_name_implicit=True)
     named = await anna.open_topic(chat, "Taxes")
@@ -50,17 +49,10 @@ async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no
     ]
 
 
-async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(rig: Rig) -> None:
     anna, chat = await started(rig, learn="facts", learn_every_turns=1)
     sailing = await anna.open_topic(chat, "Sailing")
     taxes = await anna.open_topic(chat, "Taxes")
-
-    def now(message: Message) -> Message:
-        """Return a message as it is shown now."""
-        found = chat.message(message.id)
-        assert found
-        return found
 
     async def prompts() -> list[bool]:
         """Return whether the model is told of the boat, in each topic."""
@@ -73,14 +65,14 @@ async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig:
         await rig.telegram.wait_for(lambda: asks_to_delete(shows))
         assert await press_now(rig, anna, shows, sentence(label)) == ""
         said = sentence(outcome).partition(" ")[0]
-        await rig.telegram.wait_for(lambda: said in now(shows).text)
+        await rig.telegram.wait_for(lambda: said in shows.now.text)
 
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora", topic=sailing)
     assert await prompts() == [True, True]
     elsewhere = await ask_first(rig, anna, chat, "/memory", topic=taxes)
     await press_now(rig, anna, elsewhere, f"{CHANGE} 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(elsewhere))
-    labels = [each.text for row in now(elsewhere).keyboard for each in row]
+    labels = [each.text for row in elsewhere.now.keyboard for each in row]
     assert sentence("buttons.only_topic") not in labels
     shows = await ask_first(rig, anna, chat, "/memory", topic=sailing)
     await move(shows, "buttons.only_topic", "memory.moved_here")
@@ -91,8 +83,7 @@ async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig:
     assert await prompts() == [True, True]
 
 
-async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_topics_recall_each_other_only_while_the_person_wants_it(rig: Rig) -> None:
     anna, chat = await started(rig, learn="synopses")
     sailing = await anna.open_topic(chat, "Sailing")
     taxes = await anna.open_topic(chat, "Taxes")
@@ -102,10 +93,6 @@ async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_r
 
     async def command(text: str, topic: Topic = taxes) -> str:
         return (await ask_first(rig, anna, chat, text, topic=topic)).text
-
-    def is_erased(question: Message) -> bool:
-        now = chat.message(question.id)
-        return now is not None and "is erased" in now.text
 
     async def memory() -> str:
         await ask("Where does the Aurora lie?")
@@ -127,8 +114,6 @@ async def test_topics_recall_each_other_only_while_the_person_wants_it(webhook_r
     result = main_requests(rig)[-1].messages[-1].content
     assert "another topic] Anna: The Aurora lies" in result
 
-    question = await ask_first(rig, anna, chat, "/clear", topic=sailing)
-    await press(rig, anna, question, ERASE)
-    await rig.telegram.wait_for(lambda: is_erased(question))
+    await erase_now(rig, anna, chat, "/clear", topic=sailing)
     assert HEADING not in await memory()
     assert await command("/memory topics off") == sentence("topics.off")

@@ -9,7 +9,16 @@ import pytest
 from tests.acceptance.pages import readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
-from tests.servers.model_api import ApiError, Break, Reply, server_error
+from tests.acceptance.talk import said
+from tests.servers.model_api import (
+    ApiError,
+    Break,
+    Dialect,
+    ModelApiServer,
+    Reply,
+    Scripted,
+    server_error,
+)
 from tests.valkey import ValkeyServer
 
 
@@ -33,9 +42,8 @@ async def lasting_rig(lasting_valkey: ValkeyServer, tmp_path: Path) -> AsyncIter
 
 
 async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_reference(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
     for fault in (server_error(), Break.HTML):
@@ -51,9 +59,8 @@ async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_ref
     assert rig.model.log.refusals == []
 
 
-async def test_a_fault_of_the_account_is_nobodys_doing_and_admins_hear_what_to_do(
-    rig: Rig,
-) -> None:
+@pytest.mark.either_way
+async def test_a_fault_of_the_account_is_nobodys_doing_and_admins_hear_what_to_do(rig: Rig) -> None:
     refusal = ApiError(401, "Incorrect API key", code="invalid_api_key")
     ada, adas = rig.person(1009, "Ada")
     await rig.start(admin_user_ids=ada.id)
@@ -104,6 +111,7 @@ async def test_a23_an_outage_of_redis_loses_nothing(
     assert (len(annas.replies), len(bens.replies)) == (3, 1)
 
 
+@pytest.mark.either_way
 async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
     anna, chat = rig.anna()
     said = await anna.say(chat, "Are you there?")
@@ -115,6 +123,7 @@ async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
     await wait_until_ready(rig)
 
 
+@pytest.mark.either_way
 async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
@@ -131,3 +140,42 @@ async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: 
     await rig.bot.start()
     await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
     assert [m.content for m in rig.requests[-1].messages[1:]] == ["Be slow", "Slowly.", "And now?"]
+
+
+SPARE_KEY = "sk-of-the-spare"
+
+
+@pytest.fixture
+async def spare() -> AsyncIterator[ModelApiServer]:
+    async with ModelApiServer(Scripted("Spare."), dialect=Dialect(api_key=SPARE_KEY)) as server:
+        yield server
+
+
+@pytest.fixture
+async def fallback_rig(valkey: str, tmp_path: Path, spare: ModelApiServer) -> AsyncIterator[Rig]:
+    """Give a rig whose bot knows a second model."""
+    async with open_rig(valkey, tmp_path, "webhook") as rig:
+        rig.environment |= {
+            "FALLBACK_MODEL": "spare",
+            "FALLBACK_BASE_URL": spare.base_url,
+            "FALLBACK_API_KEY": SPARE_KEY,
+        }
+        yield rig
+
+
+async def test_an_outage_of_the_first_model_is_not_noticed(
+    fallback_rig: Rig, spare: ModelApiServer
+) -> None:
+    rig = fallback_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    assert (await rig.ask(anna, chat, "One")).text == "All right."
+    rig.model.faults.add(server_error(), times=None)
+    assert (await rig.ask(anna, chat, "Two")).text == "Spare."
+    assert (await rig.ask(anna, chat, "Three")).text == "Spare."
+    assert len(rig.requests) == 2
+    assert [each.model for each in spare.log.chats] == ["spare", "spare"]
+    assert [text for _, text in said(spare.log.chats[1])[1:-1]] == [
+        *("One", "All right."),
+        *("Two", "Spare."),
+    ]

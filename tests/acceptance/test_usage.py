@@ -22,7 +22,7 @@ PRICES = "main-model 1 0.5 2; hashed-words 0.1 0 0"
 
 
 @pytest.fixture
-async def usage_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+async def rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
     """Give a rig with an admin, whose bot is not started yet."""
     async with open_rig(valkey, tmp_path, "webhook") as rig:
         rig.environment |= {"ADMIN_USER_IDS": str(ADMIN_ID)}
@@ -43,10 +43,7 @@ def totals(reply: Message) -> dict[str, int]:
     return {title: int(sum_) for title, sum_ in re.findall(r"(.+): (\d+) tokens\n", reply.text)}
 
 
-async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(
-    usage_rig: Rig,
-) -> None:
-    rig = usage_rig
+async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(rig: Rig) -> None:
     await rig.start(openai_embedding_model="off", user_tokens_per_day=5000)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     rig.script.on("sum", Reply(tool_calls=(tool_call("calculate", expression="2+2"),)), "Four.")
@@ -70,9 +67,8 @@ async def test_a_person_sees_what_is_left_and_admins_what_their_messages_took(
     assert (await rig.ask(anna, group, "/usage")).text == sentence("usage.only_private")
 
 
-async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(usage_rig: Rig) -> None:
+async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(rig: Rig) -> None:
     """The kill comes while a model works; learning and search are counted, too."""
-    rig = usage_rig
     remember_with(rig)
     await rig.start(lease_s=4, learn="state", learn_every_turns=1)
     people = [rig.person(2000 + number, f"P{number}") for number in range(3)]
@@ -94,9 +90,8 @@ async def test_billed_tokens_are_counted_exactly_over_a_turn_with_a_kill(usage_r
 
 
 async def test_admins_see_the_whole_bot_and_what_it_costs_without_who_was_forgotten(
-    usage_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = usage_rig
     await rig.start(
         openai_model="main-model", prices=PRICES, budget_per_month=1, openai_embedding_model="off"
     )
@@ -123,8 +118,7 @@ async def test_admins_see_the_whole_bot_and_what_it_costs_without_who_was_forgot
     assert sentence("usage.nobody") in reply.text
 
 
-async def test_what_is_heard_and_spoken_counts_in_the_budget(usage_rig: Rig) -> None:
-    rig = usage_rig
+async def test_what_is_heard_and_spoken_counts_in_the_budget(rig: Rig) -> None:
     await rig.start(
         openai_model="main-model",
         transcription_model="ear",

@@ -11,7 +11,6 @@ from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Upload
 from tests.servers.model_api import Break, Reply, TranscriptionRequest, is_transcription
-from tests.stored import everything_stored
 
 
 def spoken(words: str) -> Upload:
@@ -24,8 +23,7 @@ def heard(rig: Rig) -> list[TranscriptionRequest]:
     return [call for call in calls if isinstance(call, TranscriptionRequest)]
 
 
-async def test_what_is_said_is_heard_answered_and_remembered(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_what_is_said_is_heard_answered_and_remembered(rig: Rig) -> None:
     rig.script.on("My sister lives in *zanzibar*", "So far away!")
     rig.script.on("My sister lives in *Oulu*", "That is in the north.")
     rig.script.on("Thank you", "You're welcome.")
@@ -54,7 +52,7 @@ async def test_what_is_said_is_heard_answered_and_remembered(webhook_rig: Rig) -
         "That is in the north.",
         "Thank you",
     ]
-    stored = await everything_stored(rig.environment["REDIS_URL"])
+    stored = await rig.stored()
     assert b"Oulu" in stored
     assert b"zanzibar" not in stored
 
@@ -87,8 +85,7 @@ async def refused(rig: Rig, chat: Chat, sound: Upload, caption: str = "") -> str
     return (await chat.wait_for_reply(after=voice)).text
 
 
-async def test_a_sound_that_cannot_be_heard_gets_a_sentence(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_sound_that_cannot_be_heard_gets_a_sentence(rig: Rig) -> None:
     rig.script.on("What a song", "Nice title.")
     await rig.start(coalesce_s=0)
     _, chat = rig.anna()
@@ -109,8 +106,8 @@ async def test_a_sound_that_cannot_be_heard_gets_a_sentence(webhook_rig: Rig) ->
     assert await refused(rig, chat, Upload(b"hello", "", "audio/ogg")) == sentence("voice.refused")
 
 
-async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(webhook_rig: Rig) -> None:
-    rig, gate = webhook_rig, asyncio.Event()
+async def test_one_sound_that_cannot_be_heard_does_not_hide_the_others(rig: Rig) -> None:
+    gate = asyncio.Event()
     rig.script.on("Remember the milk", Reply("I will.", gate=gate))
     await rig.start(coalesce_s=2)
     anna, chat = rig.anna()

@@ -20,9 +20,7 @@ def quoted(message: Message) -> str:
 
 def lines(message: Message) -> list[str]:
     """Return the entries of a list as it is now, without their dates."""
-    now = message.chat.message(message.id)
-    assert now
-    entries = [line for line in now.text.splitlines() if line.startswith("• ")]
+    entries = [line for line in message.now.text.splitlines() if line.startswith("• ")]
     return [entry.rpartition(" (")[0] or entry for entry in entries]
 
 
@@ -47,9 +45,8 @@ async def source(rig: Rig, person: Person, chat: Chat, entry: str) -> Message:
 
 
 async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delete_it(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="state,facts", learn_every_turns=1, window_messages=2)
     anna, chat = rig.anna()
@@ -68,7 +65,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     assert len(lines(why)) == 3
     await press_now(rig, anna, why, "More (")
     await rig.telegram.wait_for(lambda: "Summary – First name: Anna" in lines(why)[-1])
-    assert sentence("memory.other") not in (chat.message(why.id) or why).text
+    assert sentence("memory.other") not in why.now.text
     await press_now(rig, anna, why, "‹ 1")
     await rig.telegram.wait_for(lambda: "Ida" in lines(why)[0])
     sources = [await source(rig, anna, chat, entry) for entry in ("Their sister is Ida.", MESSAGE)]
@@ -104,9 +101,8 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
 
 
 async def test_a_dislike_finds_its_topic_and_in_groups_counts_only_from_who_was_answered(
-    webhook_rig: Rig,
+    rig: Rig,
 ) -> None:
-    rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="facts", learn_every_turns=1, window_messages=2)
     (anna, chat), ben = rig.anna(), rig.ben()[0]

@@ -32,10 +32,7 @@ def without(name: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [each.name for each in OUR_FEATURES])
-async def test_the_bot_remembers_and_forgets_without(
-    webhook_rig: Rig, tmp_path: Path, name: str
-) -> None:
-    rig = webhook_rig
+async def test_the_bot_remembers_and_forgets_without(rig: Rig, tmp_path: Path, name: str) -> None:
     remember_with(rig)
     rig.environment["PWD"] = str(without(name, tmp_path))
     await rig.start(learn="facts", learn_every_turns=1)

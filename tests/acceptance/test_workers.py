@@ -10,10 +10,7 @@ from tests.servers.model_api import Reply
 from tests.valkey import free_port
 
 
-async def test_the_turn_of_a_killed_process_is_taken_over_when_its_lease_ends(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_the_turn_of_a_killed_process_is_taken_over_when_its_lease_ends(rig: Rig) -> None:
     rig.script.on("one", Reply("Never heard.", gate=asyncio.Event()), "First.")
     killed = await rig.start(lease_s=4)
     heir = rig.another_bot()
@@ -50,8 +47,8 @@ async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
         assert _events(heir, "telegram call failed") == 0
 
 
-async def test_a_worker_is_ready_without_receiving_updates(webhook_rig: Rig) -> None:
-    rig, port = webhook_rig, free_port()
+async def test_a_worker_is_ready_without_receiving_updates(rig: Rig) -> None:
+    port = free_port()
     await rig.start()
     worker = rig.another_bot(command="worker", port=port, webhook_url="")
     await worker.start()
@@ -60,8 +57,7 @@ async def test_a_worker_is_ready_without_receiving_updates(webhook_rig: Rig) -> 
     assert (answer.status_code, answer.json()["telegram"]) == (200, "ok")
 
 
-async def test_forked_workers_answer_and_stop_together(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_forked_workers_answer_and_stop_together(rig: Rig) -> None:
     await rig.start(command="web")
     workers = rig.another_bot(command="worker --processes 2", webhook_url="")
     await workers.start()

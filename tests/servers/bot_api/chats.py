@@ -70,6 +70,11 @@ class Message:
     external_reply: "Message | None" = field(default=None, repr=False)
 
     @property
+    def now(self) -> "Message":
+        """This message as people see it now; one that was deleted as it is."""
+        return self.chat.message(self.id) or self
+
+    @property
     def thread_id(self) -> int:
         """The `message_thread_id` in JSON: in supergroups every chain of replies has one."""
         if self.topic_id or self.chat.kind != "supergroup" or self.reply_to is None:
