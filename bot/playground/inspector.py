@@ -1,13 +1,16 @@
 """The inspector: the latest turns, what is stored, and how to erase it.
 
 It observes turns and erases as an operator may. It never takes part in a turn.
+
+One log of turns for this and `/inspect` was built. It took 5 lines more, and put 142 into the core:
+they share five numbers of a run; the rest is words here, and steps, errors and reports there.
 """
 
 import asyncio
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bot.playground.key_dump import KeyDump, dump_keys
 from bot.playground.page_telegram import PageTelegram
@@ -98,14 +101,9 @@ class Inspector:
                 self.memory, self._prompt = event.memory, event.prompt
                 self.serving.set()
             case AgentRan() if self._prompt:
-                self.keep(TurnTrace.of(event, self._prompt(event.context)))
-            case _:
-                pass
-
-    def keep(self, trace: TurnTrace) -> None:
-        """Keep a turn and number it."""
-        turns = self._turns[trace.conversation]
-        turns.append(replace(trace, number=turns[-1].number + 1 if turns else 1))
+                turns = self._turns[event.context.conversation]
+                number = turns[-1].number + 1 if turns else 1
+                turns.append(TurnTrace(number, event, self._prompt(event.context)))
 
     def turns(self, place: PageChat) -> list[TurnTrace]:
         """Return the turns of a place, newest first."""
@@ -114,7 +112,7 @@ class Inspector:
     def turn_of(self, place: PageChat, message_id: int) -> TurnTrace | None:
         """Return the turn that answered a message."""
         turns = self.turns(place)
-        return next((turn for turn in turns if message_id in turn.user_message.message_ids), None)
+        return next((turn for turn in turns if message_id in turn.asked.message_ids), None)
 
     async def restore(self) -> None:
         """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""

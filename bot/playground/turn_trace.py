@@ -11,10 +11,8 @@ from markupsafe import Markup, escape
 from bot.playground.offline_words import NUMBER, content_words, meanings
 from bot.prompt.assemble import Prompt
 from bot.turn.observers import AgentRan
-from memory.behaviors.steps import CompletedStep
 from memory.message import Message
 from memory.search.message_search import SearchResult
-from memory.store.keys import Scope
 
 _SENTENCE = re.compile(r"[^.!?…\n]+")
 _WORD = re.compile(r"(\w+)")
@@ -25,51 +23,16 @@ _QUOTED_CHARS = 12
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """One run of the agent as it was at its end."""
+    """One run of the agent; `number` counts in the conversation since the start."""
 
-    conversation: Scope
-    user_message: Message
-    window: tuple[Message, ...]
-    recalled: tuple[SearchResult, ...]
+    number: int
+    ran: AgentRan
     prompt: Prompt  # of its last model call
-    steps: tuple[CompletedStep, ...]
-    began_at: float  # in Unix seconds
-    seconds: float  # with loading the context
-    reply: str  # "" if it failed
-    failure: str = ""
-    number: int = 0  # counts in the conversation since the start
 
-    @classmethod
-    def of(cls, ran: AgentRan, prompt: Prompt) -> "TurnTrace":
-        """Return what is shown of a run."""
-        context = ran.context
-        return cls(
-            conversation=context.conversation,
-            user_message=context.user_message,
-            window=context.window,
-            recalled=context.recalled,
-            prompt=prompt,
-            steps=tuple(context.completed_steps),
-            began_at=context.now,
-            seconds=ran.seconds,
-            reply=ran.reply,
-            failure=ran.failure,
-        )
-
-    @cached_property
-    def parts(self) -> list[tuple[str, int, float]]:
-        """The parts of the prompt in their order: name, tokens, percent of all tokens."""
-        tokens = self.prompt.tokens
-        sizes = {
-            "Tools": tokens.tools,
-            "System message": tokens.system,
-            "Recent messages": tokens.window,
-            "Memory": tokens.memory,
-            "Your message": tokens.message,
-            "Tool steps": tokens.steps,
-        }
-        total = max(1, tokens.total)
-        return [(name, size, round(100 * size / total, 1)) for name, size in sizes.items()]
+    @property
+    def asked(self) -> Message:
+        """The message that was answered."""
+        return self.ran.context.user_message
 
     @cached_property
     def section(self) -> str:
@@ -81,8 +44,8 @@ class TurnTrace:
     @cached_property
     def found(self) -> "list[FoundMessage]":
         """What was found in older messages and why, best first."""
-        best = sorted(self.recalled, key=lambda result: -result.score)
-        return [explained(each, self.user_message.text, self.reply) for each in best]
+        best = sorted(self.ran.context.recalled, key=lambda result: -result.score)
+        return [explained(each, self.asked.text, self.ran.reply) for each in best]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import httpx2
@@ -18,14 +18,14 @@ from bot.playground.page_telegram import PageTelegram
 from bot.playground.play import has_screen, open_browser
 from bot.playground.raw_updates import uploaded
 from bot.playground.scene import GROUP_ID, PageMessage, Scene
-from bot.playground.turn_trace import TurnTrace
 from bot.prompt.assemble import Prompt, PromptTokens
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
-from bot.turn.observers import BotServing
+from bot.turn.observers import AgentRan, BotServing
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool_output import OutgoingFile
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.entries import Checked, Ended, Fact
@@ -81,30 +81,35 @@ async def site() -> AsyncIterator[Site]:
         yield Site(telegram, scene, inspector, page, client)
 
 
-def no_prompt(_context: AgentContext) -> Prompt:
-    raise NotImplementedError
+@pytest.fixture
+async def memory(site: Site, store: RedisClient) -> Memory:
+    site.inspector.observe(BotServing(bare := await bare_memory(store), prompt))
+    return bare
 
 
-def trace(number: int) -> TurnTrace:
+def ran(number: int) -> AgentRan:
     said = Message(1, 1, "user", "The <b>boat</b> is called Aurora", 1.0, sender_name="Anna")
     call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
-    return TurnTrace(
-        conversation=Scope(ANNA),
-        user_message=Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
+    context = AgentContext(
+        Scope(ANNA),
+        cast("ChatHistory", None),
+        2.0,
+        Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
         window=(said,),
         recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
-        prompt=Prompt(
-            (
-                PromptMessage("system", "You are a bot."),
-                PromptMessage("user", f"{SECTION}\n\nQuestion {number}"),
-                PromptMessage("tool", "21", tool_call_id="a"),
-            ),
-            PromptTokens(system=11, tools=22, window=33, memory=44, message=55, steps=66),
+        completed_steps=[CompletedStep(Action((call,)), (ToolResult("a", "21"),))],
+    )
+    return AgentRan(context, "21", "", 0.5)
+
+
+def prompt(context: AgentContext) -> Prompt:
+    return Prompt(
+        (
+            PromptMessage("system", "You are a bot."),
+            PromptMessage("user", f"{SECTION}\n\n{context.user_message.text}"),
+            PromptMessage("tool", "21", tool_call_id="a"),
         ),
-        steps=(CompletedStep(Action((call,)), (ToolResult("a", "21"),)),),
-        began_at=2.0,
-        seconds=0.5,
-        reply="21",
+        PromptTokens(system=11, tools=22, window=33, memory=44, message=55, steps=66),
     )
 
 
@@ -129,8 +134,9 @@ async def test_an_unknown_address_shows_the_first_chat(site: Site) -> None:
     assert "<h2>What happened: Anna</h2>" in await site.text(at="c:99:0")
 
 
+@pytest.mark.usefixtures("memory")
 async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Site) -> None:
-    site.inspector.keep(trace(1))
+    site.inspector.observe(ran(1))
     page = await site.text()
     assert "231 tokens" in page
     for tokens in (11, 22, 33, 44, 55, 66):
@@ -156,9 +162,10 @@ async def test_what_the_script_has_already_is_not_sent_again(site: Site) -> None
     assert len(changed.content) < len(first.content) / 4
 
 
+@pytest.mark.usefixtures("memory")
 async def test_twenty_turns_are_listed_and_only_the_chosen_one_is_sent_in_full(site: Site) -> None:
     for number in range(1, 31):
-        site.inspector.keep(trace(number))
+        site.inspector.observe(ran(number))
     page = await site.text(turn="12")
     assert (page.count('class="turn"'), page.count('<details class="turn"')) == (20, 1)
     assert '<details class="turn" id="turn-c:1:0-12" open>' in page
@@ -167,14 +174,12 @@ async def test_twenty_turns_are_listed_and_only_the_chosen_one_is_sent_in_full(s
 
 
 async def test_starting_over_erases_chats_memory_and_pending_updates(
-    site: Site, store: RedisClient
+    site: Site, memory: Memory
 ) -> None:
-    memory = await bare_memory(store)
-    site.inspector.observe(BotServing(memory, no_prompt))
     history = await ChatHistory.read(memory.histories, Scope(ANNA))
     await history.append_user_message("A secret", 1.0, sender_id=1)
     await site.post("/say", at=ANNA, text="Another secret")
-    site.inspector.keep(trace(1))
+    site.inspector.observe(ran(1))
     assert "t: A secret" not in await site.text()
     assert "t: A secret" in await site.text(stored="1")
     await site.post("/start-over")
@@ -187,10 +192,8 @@ async def test_starting_over_erases_chats_memory_and_pending_updates(
 
 
 async def test_the_memory_is_shown_with_receipts_histories_and_reminders(
-    site: Site, store: RedisClient
+    site: Site, memory: Memory, store: RedisClient
 ) -> None:
-    memory = await bare_memory(store)
-    site.inspector.observe(BotServing(memory, no_prompt))
     said = site.say("I live in <b>Graz</b>")
     history = await ChatHistory.read(memory.histories, Scope(ANNA))
     await history.append_user_message(said.text, 86_400, sender_id=1)
@@ -237,7 +240,7 @@ async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(
 ) -> None:
     memory = await bare_memory(store)
     answer = await site.post("/year")
-    site.inspector.observe(BotServing(memory, no_prompt))
+    site.inspector.observe(BotServing(memory, prompt))
     maya = "c:99:0"
     assert answer.headers["location"] == "/?at=c%3A99%3A0"
     async with asyncio.timeout(60):
@@ -294,15 +297,13 @@ def test_a_scene_file_that_cannot_be_read_gives_the_first_scene(tmp_path: Path) 
 
 
 async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
-    site: Site, store: RedisClient
+    site: Site, memory: Memory, store: RedisClient
 ) -> None:
-    memory = await bare_memory(store)
     said = Message(1, 1, "user", "My boat is called Aurora", 1.0, sender_id=1, message_ids=(7,))
     role, text, sent_at, sender, name, ids, tokens = stored_fields(said).values()
     log = memory.keys.scope(Scope(ANNA)).log
     fields = ("x", 1, "r", role, "t", text, "s", sent_at, "i", sender, "n", name)
     await store.call("XADD", log, "1-0", *fields, "m", ids, "k", tokens)
-    site.inspector.observe(BotServing(await bare_memory(store), no_prompt))
     page = await site.text()
     assert "My boat is called Aurora" in page
     assert "remembers the messages above from before this start" in page
