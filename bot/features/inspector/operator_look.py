@@ -7,10 +7,25 @@ with every erasure of the conversation or of a person in it.
 from collections.abc import Callable
 from pathlib import Path
 from time import time
+from typing import TypeAlias
 
+import structlog
+
+from bot.commands.sentences import Sentences
+from bot.commands.used_memories import UsedMemories
+from memory.memory import Memory
+from memory.message import Message
+from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
 
+log = structlog.get_logger(__name__)
+
+SeenMessage: TypeAlias = tuple[Message, list[str]]
+"""A message, and for an answer the memories that it used, one line each."""
+
+_MAX_MESSAGES = 20
+_LANGUAGE = "en"
 _LUA = Path(__file__).parent / "lua"
 LOOK_S = 3600
 _MAX_LISTED = 100
@@ -65,3 +80,41 @@ class OperatorLook:
     async def _set(self, conversation: Scope, update_id: int, until: float) -> None:
         request = {"update_id": update_id, "until": int(until * 1000), "ttl_s": self._ttl_s}
         await self._set_look(self._keys.scope(conversation), request)
+
+
+class LookReader:
+    """Reads conversations from the store; nothing of them is kept here."""
+
+    def __init__(self, memory: Memory, look: OperatorLook, sentences: Sentences) -> None:
+        self.look = look
+        self._histories = memory.histories
+        self._sentences = sentences
+        self._used = UsedMemories(memory.histories, sentences)
+
+    async def read(self, conversation: Scope) -> tuple[float, list[SeenMessage]] | None:
+        """Return until when it is allowed, and the newest messages, oldest first.
+
+        None if it is not allowed, or no longer.
+        """
+        if not await self.look.until(conversation):
+            return None
+        history = await ChatHistory.read(self._histories, conversation)
+        messages = [
+            (message, await self._memories(conversation, message))
+            for message in history.messages[-_MAX_MESSAGES:]
+        ]
+        # Once more, because the people may have ended it while we read.
+        until = await self.look.until(conversation)
+        log.info("operator looked", conversation=conversation.tag, shown=bool(until))
+        return (until, messages) if until else None
+
+    async def _memories(self, conversation: Scope, message: Message) -> list[str]:
+        if message.role != "assistant" or not message.rests_on_memory:
+            return []
+        used = await self._used.read(_LANGUAGE, conversation, message.seq)
+        lines = []
+        for number, each in enumerate(used, 1):
+            values = {"number": number, **each.entry.values}
+            parts = self._sentences.say(_LANGUAGE, each.entry.key, **values)
+            lines.append(" ".join(part.text for part in parts))
+        return lines

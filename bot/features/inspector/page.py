@@ -17,8 +17,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from bot.features.inspector.operator_look import LookReader
 from bot.features.inspector.sign_in import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
-from bot.features.inspector.state import LiveReader, LookReader
+from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED_S
 from bot.runtime.web import BASE_STYLE
 from memory.store.errors import StoreError
@@ -119,7 +120,8 @@ class LivePage:
         seen = await self._looks.read(scopes[0]) if scopes else None
         if seen is None:
             return RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
-        return self._page("looked_at.html", seen=seen, named=named)
+        until, messages = seen
+        return self._page("looked_at.html", until=until, messages=messages, named=named)
 
     def _too_many(self, request: Request) -> Response:
         log.warning("inspector closed to a caller", host=request.client and request.client.host)

@@ -1,23 +1,14 @@
-"""Everything that the inspector shows, read from Redis when the page is asked for.
-
-Also one conversation with its words, as long as its people let the operator look.
-"""
+"""Everything that the inspector shows of the whole bot, read from Redis when it is asked for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
 from operator import attrgetter
 from time import time
 
-import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from bot.commands.sentences import Sentences
-from bot.commands.used_memories import UsedMemories
 from bot.costs import Budget
-from bot.features.inspector.operator_look import OperatorLook
-from bot.features.inspector.queue_stats import QueueStats, read_queue_stats
 from bot.features.inspector.turn_log import (
     ProcessReport,
     ProcessReports,
@@ -29,39 +20,42 @@ from config.settings import Settings
 from memory.limits.capacity import BotStats, FillLevel, count_all
 from memory.limits.usage import together
 from memory.memory import Memory
-from memory.message import Message
 from memory.queue.dead_letters import DeadLetter
-from memory.scopes.history import ChatHistory
+from memory.store.commands import Reply
 from memory.store.keys import Scope
-
-log = structlog.get_logger(__name__)
+from memory.store.store import Store
 
 _REPORT = TypeAdapter(ProcessReport)
 _MAX_ERRORS = 20
 _MAX_PROMPTS = 10
 _MAX_PEOPLE = 5
-_MAX_MESSAGES = 20
-_LANGUAGE = "en"
+_MAX_WAKE_UPS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class PersonQuota:
-    """One of the people with the most tokens this month; `today` counts answers only."""
+class WaitingConversation:
+    """A conversation with work."""
 
-    name: str
-    month: int
-    today: int
+    scope: Scope
+    since: float
+    messages: int  # in its mailbox, those of a running turn included
+    lease_s: float  # when its lease ends, 0 if nobody has it
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
-    """This month's tokens and costs; a `budget` of 0 means no limit."""
+class QueueStats:
+    """What waits in all, never any content. Times are Unix seconds, 0 for none."""
 
-    tokens: int
-    spent: Decimal
-    budget: Decimal
-    without_price: tuple[str, ...]
-    people: tuple[PersonQuota, ...]
+    now: float  # the time of the server
+    wake_ups: int
+    jobs: int
+    parked: int
+    learning: int
+    learning_overdue: int
+    learning_since: float  # since when the oldest overdue learning has waited
+    work: int
+    waiting: tuple[WaitingConversation, ...]  # the oldest wake-ups
+    leases: dict[str, float]  # seconds that are left of those that one process holds for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +63,19 @@ class LiveState:
     """What is shown; errors and prompts of all processes come newest first."""
 
     reports: Sequence[ProcessReport]
-    turns: Sequence[tuple[RunningTurn, str]]
-    errors: Sequence[tuple[SeenError, str]]
+    turns: Sequence[tuple[RunningTurn, str]]  # with the name of the process
+    errors: Sequence[tuple[SeenError, str]]  # as above
     prompts: Sequence[PromptSizes]
     queue: QueueStats
     letters: Sequence[DeadLetter]
     stored: BotStats
     fill_level: FillLevel
     samples: Sequence[tuple[float, int, int]]
-    spend: Spend
+    tokens: int  # of this month
+    spent: Decimal
+    budget: Decimal  # 0 means no limit
+    without_price: tuple[str, ...]
+    people: Sequence[tuple[str, int, int]]  # with the most tokens: this month, in answers of today
 
 
 class LiveReader:
@@ -102,43 +100,31 @@ class LiveReader:
 
         Raise `StoreError`.
         """
-        memory = self._memory
+        memory, prices = self._memory, self._budget.prices
         reports = [report for each in await self._reports.read() if (report := _parsed(each))]
-        errors = chain.from_iterable(
-            ((error, report.process) for error in report.errors) for report in reports
-        )
-        prompts = chain.from_iterable(report.prompts for report in reports)
+        errors = [(error, report.process) for report in reports for error in report.errors]
+        prompts = [prompt for report in reports for prompt in report.prompts]
         turns = [(turn, report.process) for report in reports for turn in report.turns]
+        usage = await memory.usage.of_bot(time(), _MAX_PEOPLE)
+        people = [
+            (self.name_of(Scope.of_chat(person)), tokens, await memory.quotas.spent_today(person))
+            for person, tokens in usage.people
+        ]
         return LiveState(
             reports=reports,
             turns=sorted(turns, key=lambda each: each[0].began_at),
             errors=sorted(errors, key=lambda each: -each[0].at)[:_MAX_ERRORS],
             prompts=sorted(prompts, key=attrgetter("at"), reverse=True)[:_MAX_PROMPTS],
-            queue=await read_queue_stats(memory.store),
+            queue=await _read_queue(memory.store),
             letters=await memory.dead_letters.listed(),
             stored=await count_all(memory.client, memory.keys),
             fill_level=await memory.capacity.fill_level(),
             samples=max((report.capacity for report in reports), key=len, default=()),
-            spend=await self._spend(),
-        )
-
-    async def _spend(self) -> Spend:
-        usage = await self._memory.usage.of_bot(time(), _MAX_PEOPLE)
-        people = [
-            PersonQuota(
-                self.name_of(Scope.of_chat(person)),
-                tokens,
-                await self._memory.quotas.spent_today(person),
-            )
-            for person, tokens in usage.people
-        ]
-        prices = self._budget.prices
-        return Spend(
             tokens=together(usage.sums).total,
             spent=prices.cost(usage.sums),
             budget=self._budget.amount,
             without_price=prices.missing(usage.sums) if prices else (),
-            people=tuple(people),
+            people=people,
         )
 
 
@@ -150,52 +136,55 @@ def _parsed(report: bytes) -> ProcessReport | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class SeenMessage:
-    """A message, and for an answer the memories that it used, one line each."""
-
-    message: Message
-    memories: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class SeenConversation:
-    """The newest messages of a conversation, oldest first; `until` is in Unix seconds."""
-
-    until: float
-    messages: Sequence[SeenMessage]
-
-
-class LookReader:
-    """Reads conversations from the store; nothing of them is kept here."""
-
-    def __init__(self, memory: Memory, look: OperatorLook, sentences: Sentences) -> None:
-        self.look = look
-        self._histories = memory.histories
-        self._sentences = sentences
-        self._used = UsedMemories(memory.histories, sentences)
-
-    async def read(self, conversation: Scope) -> SeenConversation | None:
-        """Return the newest messages; None if that is not allowed, or no longer."""
-        if not await self.look.until(conversation):
-            return None
-        history = await ChatHistory.read(self._histories, conversation)
-        messages = [
-            SeenMessage(message, await self._memories(conversation, message))
-            for message in history.messages[-_MAX_MESSAGES:]
+async def _read_queue(store: Store) -> QueueStats:
+    """Count what waits, in three round trips; raise `StoreError`."""
+    client, keys = store.client, store.keys
+    now = await client.server_time()
+    (wake_ups, jobs, parked, learning, overdue, late, work, *rest) = await client.pipeline(
+        [
+            ("XLEN", keys.ready_queue),
+            ("XLEN", keys.jobs),
+            ("ZCARD", keys.due),
+            ("ZCARD", keys.learning),
+            ("ZCOUNT", keys.learning, "-inf", now),
+            ("ZRANGE", keys.learning, 0, 0, "WITHSCORES"),
+            ("ZCARD", keys.work),
+            ("XRANGE", keys.ready_queue, "-", "+", "COUNT", _MAX_WAKE_UPS),
+            ("PTTL", keys.poller),
+            ("PTTL", keys.sweeper),
+            ("PTTL", keys.capacity_lease),
         ]
-        # Once more, because the people may have ended it while we read.
-        until = await self.look.until(conversation)
-        log.info("operator looked", conversation=conversation.tag, shown=bool(until))
-        return SeenConversation(until, messages) if until else None
+    )
+    entries, *leases = rest
+    return QueueStats(
+        now=now,
+        wake_ups=wake_ups,
+        jobs=jobs,
+        parked=parked,
+        learning=learning,
+        learning_overdue=overdue,
+        learning_since=late[0][1] if overdue else 0.0,
+        work=work,
+        waiting=await _waiting(store, entries),
+        leases=dict(zip(("poller", "sweeper", "capacity"), map(_left_s, leases), strict=True)),
+    )
 
-    async def _memories(self, conversation: Scope, message: Message) -> list[str]:
-        if message.role != "assistant" or not message.rests_on_memory:
-            return []
-        used = await self._used.read(_LANGUAGE, conversation, message.seq)
-        lines = []
-        for number, each in enumerate(used, 1):
-            values = {"number": number, **each.entry.values}
-            parts = self._sentences.say(_LANGUAGE, each.entry.key, **values)
-            lines.append(" ".join(part.text for part in parts))
-        return lines
+
+async def _waiting(store: Store, entries: Reply) -> tuple[WaitingConversation, ...]:
+    """Return the conversations of wake-ups, oldest first, each once."""
+    since: dict[Scope, float] = {}
+    for entry, fields in entries:
+        since.setdefault(Scope(fields[b"c"].decode()), int(entry.split(b"-")[0]) / 1000)
+    names = [store.keys.scope(scope) for scope in since]
+    replies = await store.client.pipeline(
+        [command for name in names for command in (("ZCARD", name.mailbox), ("PTTL", name.lease))]
+    )
+    counts, leases = replies[::2], replies[1::2]
+    return tuple(
+        WaitingConversation(scope, at, count, _left_s(lease))
+        for (scope, at), count, lease in zip(since.items(), counts, leases, strict=True)
+    )
+
+
+def _left_s(ttl_ms: int) -> float:
+    return max(0, ttl_ms) / 1000
