@@ -14,9 +14,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from bot.playground.offline_senses import OfflineServer
+from bot.playground.offline_model import OfflineServer
 from bot.playground.page_telegram import PageTelegram
-from bot.playground.raw_updates import uploaded
 from bot.playground.scene import (
     BOT_USERNAME,
     PageChat,
@@ -25,6 +24,7 @@ from bot.playground.scene import (
     PagePerson,
     Scene,
     SceneFull,
+    uploaded,
 )
 from bot.reply.parts import well_formed
 from memory.store.errors import StoreError
@@ -100,7 +100,7 @@ class ChatForms:
             self._telegram.send_files(place, place.speaker, files, text[:_MAX_CAPTION], replied)
             text = text[_MAX_CAPTION:]
         for piece in _pieces(text):
-            self._telegram.say(place, place.speaker, piece, replied)
+            self._telegram.say(place, place.speaker, piece, reply_to=replied)
         return back_to(place)
 
     def _forward(
@@ -148,7 +148,7 @@ def shown_message(place: PageChat, number: str) -> PageMessage | None:
     """Return a message of a place by its id as a form or an address has it."""
     if not number.isdecimal() or len(number) > _MAX_DIGITS:
         return None
-    return place.message(int(number))
+    return place.by_id.get(int(number))
 
 
 def back_to(place: PageChat) -> RedirectResponse:

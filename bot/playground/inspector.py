@@ -1,21 +1,26 @@
 """The inspector: the latest turns, what is stored, and how to erase it.
 
-It observes turns and erases as an operator may. It never takes part in a turn.
+It observes turns and erases as an operator may. It never takes part in a turn. It shows what people
+said, so only the playground may have it.
 
 One log of turns for this and `/inspect` was built. It took 5 lines more, and put 142 into the core:
 they share five numbers of a run; the rest is words here, and steps, errors and reports there.
 """
 
 import asyncio
+import re
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 
-from bot.playground.key_dump import KeyDump, dump_keys
+from markupsafe import Markup, escape
+
+from bot.playground.offline_quotes import NUMBER, content_words, meanings
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import BOT, PageChat, PageMessage, PagePerson, Scene
-from bot.playground.turn_trace import TurnTrace
 from bot.prompt.assemble import Prompt
 from bot.turn.observers import AgentRan, BotServing, Event
 from memory.behaviors.context import AgentContext
@@ -23,61 +28,139 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
-from memory.store.keys import Scope
+from memory.search.message_search import SearchResult
+from memory.store.client import RedisClient
+from memory.store.commands import Reply
+from memory.store.keys import Keys, Scope
 from memory.work.item import WorkItem
 
 _MAX_RECEIPTS = 20
 _MAX_FACTS = 60
+_MAX_TURNS = 20
+"""Turns kept of each conversation."""
+_MAX_RESTORED = 400
+"""Remembered messages shown in a chat after a restart."""
+
+_SENTENCE = re.compile(r"[^.!?…\n]+")
+_WORD = re.compile(r"(\w+)")
+_SECTION_END = "</memory>"
+_QUOTED_CHARS = 12
+"""A shorter sentence may stand in an answer by chance."""
+
+
+@dataclass(frozen=True)
+class TurnTrace:
+    """One run of the agent; `number` counts in the conversation since the start."""
+
+    number: int
+    ran: AgentRan
+    prompt: Prompt  # of its last model call
+
+    @property
+    def asked(self) -> Message:
+        """The message that was answered."""
+        return self.ran.context.user_message
+
+    @cached_property
+    def section(self) -> str:
+        """The memory section of the prompt; empty if there is none."""
+        message = next(m for m in reversed(self.prompt.messages) if m.role == "user")
+        section, end, _ = message.content.partition(_SECTION_END)
+        return section + end if end else ""
+
+    @cached_property
+    def found(self) -> "list[FoundMessage]":
+        """What was found in older messages and why, best first."""
+        best = sorted(self.ran.context.recalled, key=lambda result: -result.score)
+        return [FoundMessage(each, self.asked.text, self.ran.reply) for each in best]
+
+
+class FoundMessage:
+    """A message that was found (`hit`) for a question, and why."""
+
+    def __init__(self, result: SearchResult, question: str, answer: str) -> None:
+        self.result, self.hit = result, result.hit
+        wanted = meanings(question)
+        wanted.pop(NUMBER, "")  # a number does not answer every question for one
+        equal = self._shared(lambda word: set(meanings(word)), set(wanted))
+        alike = self._shared(lambda word: set(meanings(word).values()), set(wanted.values()))
+        alike = tuple(word for word in alike if word not in equal)
+        self._shared_words = {word.casefold() for word in equal + alike}
+        self.reasons = tuple(_reasons(result, equal, alike))
+        sentences = (each.strip() for each in _SENTENCE.findall(self.hit.text))
+        self.is_quoted = any(len(each) >= _QUOTED_CHARS and each in answer for each in sentences)
+        """Whether the answer repeats one of its sentences."""
+
+    def marked(self, text: str) -> Markup:
+        """Return a text as HTML with the words marked that are also in the question."""
+        pieces = (
+            Markup("<mark>{}</mark>").format(piece)
+            if piece.casefold() in self._shared_words
+            else escape(piece)
+            for piece in _WORD.split(text)
+        )
+        return Markup("").join(pieces)
+
+    def _shared(
+        self, keys: Callable[[str], AbstractSet[str]], wanted: AbstractSet[str]
+    ) -> tuple[str, ...]:
+        """Return the content words of the message that have a wanted key, each once."""
+        words = dict.fromkeys(_WORD.findall(self.hit.text))
+        return tuple(word for word in words if content_words(word) and wanted & keys(word))
+
+
+def _reasons(
+    result: SearchResult, equal: tuple[str, ...], alike: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
+    """Yield how the message was found, and a sentence about it."""
+    if equal:
+        yield ("By words", f"it contains {_listed(equal)}, as your question does")
+    elif alike and result.lexical > 0:
+        yield ("By words", f"{_listed(alike)} means the same as a word of your question")
+    if result.is_boosted:
+        yield ("By a neighbor", "a message right next to it matches your question")
+    elif result.lexical > 0 and not equal and not alike:
+        yield ("By its session", "other messages of the same session match your question")
+    if result.dense > 0:
+        why = "its vector is close to the vector of your question"
+        if alike:
+            why = f"{_listed(alike)} means the same as a word of your question"
+        elif result.lexical <= 0:
+            why = "its vector is close to that of your question or of the best match"
+        yield ("By meaning", why)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return " and ".join(f"“{word}”" for word in words[:3])
+
+
+_NEWEST = 20
+"""The most entries shown of a stream or a sorted set."""
+
+_VALUE_CHARS = 600
 
 
 @dataclass(frozen=True, slots=True)
-class LearnedFrom:
-    """A message, and the facts that rest on it."""
+class KeyDump:
+    """One key with its newest entries, oldest first."""
 
-    message: Message
-    facts: tuple[Fact, ...]
+    kind: str  # the last part of its name
+    type: str
+    nbytes: int  # according to Redis
+    count: int
+    expires_s: int  # -1 if it does not expire
+    entries: tuple[tuple[str, str], ...]  # a name (field, id or score) and a value, shortened
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryView:
     """The newest entries of each kind, newest first, and the reminders, the next first."""
 
-    receipts: tuple[LearnedFrom, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    reminders: tuple[WorkItem, ...] = ()
-    messages: Mapping[int, Message] | None = None  # of this chat, by sequence
-    texts: Mapping[int, str] | None = None  # of all facts
-
-
-async def read_memory(memory: Memory, conversation: Scope) -> MemoryView:
-    """Return what is remembered in a chat; raise `StoreError`."""
-    history = await ChatHistory.read(memory.histories, conversation)
-    facts = (await memory.scopes.read(conversation.facts_scope)).facts
-    rest_on: dict[int, list[Fact]] = {}
-    for fact in facts:
-        for source in fact.sources:
-            if source.tag == conversation.tag:
-                rest_on.setdefault(source.seq, []).append(fact)
-    messages = {message.seq: message for message in history.messages}
-    receipts = [
-        LearnedFrom(messages[seq], tuple(rest_on[seq]))
-        for seq in sorted(rest_on, reverse=True)
-        if seq in messages
-    ]
-    return MemoryView(
-        tuple(receipts[:_MAX_RECEIPTS]),
-        tuple(facts[: -_MAX_FACTS - 1 : -1]),
-        tuple(await memory.work.list_open(conversation)),
-        messages,
-        {fact.id: fact.text for fact in facts},
-    )
-
-
-_MAX_TURNS = 20
-"""Turns kept of each conversation."""
-
-_MAX_RESTORED = 400
-"""Remembered messages shown in a chat after a restart."""
+    receipts: list[tuple[Message, list[Fact]]]  # with the facts that rest on each message
+    facts: list[Fact]
+    reminders: list[WorkItem]
+    messages: Mapping[int, Message]  # of this chat, by sequence
+    texts: Mapping[int, str]  # of all facts
 
 
 class Inspector:
@@ -141,11 +224,27 @@ class Inspector:
         place.remembered_id = max(place.remembered_id, number)
         place.put(PageMessage(number, sender, message.text, int(message.sent_at)))
 
-    async def kept(self, place: PageChat) -> MemoryView:
+    async def kept(self, place: PageChat) -> MemoryView | None:
         """Return what is remembered here, as people know it; raise `StoreError`."""
         if self.memory is None:
-            return MemoryView()
-        return await read_memory(self.memory, place.conversation)
+            return None
+        here = place.conversation
+        history = await ChatHistory.read(self.memory.histories, here)
+        facts = (await self.memory.scopes.read(here.facts_scope)).facts
+        rest_on: dict[int, list[Fact]] = defaultdict(list)
+        for fact in facts:
+            for source in fact.sources:
+                if source.tag == here.tag:
+                    rest_on[source.seq].append(fact)
+        messages = {message.seq: message for message in history.messages}
+        taught = [seq for seq in sorted(rest_on, reverse=True) if seq in messages]
+        return MemoryView(
+            [(messages[seq], rest_on[seq]) for seq in taught[:_MAX_RECEIPTS]],
+            facts[: -_MAX_FACTS - 1 : -1],
+            await self.memory.work.list_open(here),
+            messages,
+            {fact.id: fact.text for fact in facts},
+        )
 
     async def stored(self, place: PageChat) -> list[tuple[str, list[KeyDump]]]:
         """Return what Redis holds, by scope; raise `StoreError`."""
@@ -197,3 +296,70 @@ class Inspector:
 def telegram_id_of(message: Message) -> int:
     """Return the id of a stored message in its chat; a made-up one has only its sequence."""
     return max(message.message_ids, default=message.seq)
+
+
+async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDump]:
+    """Return what is stored under one scope, in the order of its keys; absent keys are left out."""
+    names = keys.scope(scope)
+    replies = await client.pipeline(
+        [(word, name) for name in names for word in ("TYPE", "MEMORY USAGE", "TTL")]
+    )
+    sizes = zip(names, replies[::3], replies[1::3], replies[2::3], strict=True)
+    found = [(name, kind.decode(), *size) for name, kind, *size in sizes if kind.decode() in _READ]
+    read = await client.pipeline(
+        [
+            command
+            for name, kind, *_ in found
+            for count, newest, *arguments in (_READ[kind],)
+            for command in ((count, name), (newest, name, *arguments))
+        ]
+    )
+    return [
+        KeyDump(
+            kind=name.rpartition(":")[2],
+            type=kind,
+            nbytes=int(nbytes or 0),
+            count=int(count or 0),
+            expires_s=int(expires_s),
+            entries=tuple(_entries(kind, content)),
+        )
+        for (name, kind, nbytes, expires_s), count, content in zip(
+            found, read[::2], read[1::2], strict=True
+        )
+        if content
+    ]
+
+
+def _entries(kind: str, content: Reply) -> Iterator[tuple[str, str]]:
+    match kind:
+        case "stream":
+            for entry_id, fields in reversed(content):
+                pairs = (f"{_shown(name)}: {_shown(value)}" for name, value in fields.items())
+                yield _shown(entry_id), " · ".join(pairs)
+        case "hash":
+            yield from ((_shown(name), _shown(value)) for name, value in sorted(content.items()))
+        case "zset":
+            yield from ((f"{score:.0f}", _shown(member)) for member, score in content)
+        case _:
+            yield "", _shown(content)
+
+
+def _shown(value: bytes) -> str:
+    """Return a value as text, or its length if it is not text, such as a vector."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return f"{len(value)} bytes"
+    if not text.isprintable() and "\n" not in text:
+        return f"{len(value)} bytes"
+    text = text.rstrip(" ")
+    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]} …"
+
+
+_READ: Mapping[str, tuple[str | int, ...]] = {
+    "stream": ("XLEN", "XREVRANGE", "+", "-", "COUNT", _NEWEST),
+    "hash": ("HLEN", "HGETALL"),
+    "zset": ("ZCARD", "ZRANGE", -_NEWEST, -1, "WITHSCORES"),
+    "string": ("EXISTS", "GET"),
+}
+"""The types of this project's keys: the command that counts, and the one that reads the newest."""

@@ -1,31 +1,44 @@
 """The offline chat model: a few rules, so that people can try the memory without a key.
 
 It says that it is not a language model, calls the tools that it is offered, and quotes what it
-finds in the prompt. It never puts a person's message into other words.
+finds in the prompt. It never puts a person's message into other words. Of a picture it tells format
+and size. A sound has the words that were typed with it.
 """
 
 import asyncio
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 import orjson
 
-from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage, live_observer
+from bot.model.call import (
+    NO_LABELS,
+    CallLabels,
+    ModelReply,
+    PromptMessage,
+    WhichModel,
+    live_observer,
+)
 from bot.playground.offline_memory import SAID, begins_with_wish, reminder_in
-from bot.playground.offline_quotes import Quotes, Remembered, quoted, remembered, said_earlier
-from bot.playground.offline_senses import description_of
-from bot.playground.offline_words import (
+from bot.playground.offline_quotes import (
     NUMBER,
+    Quotes,
+    Remembered,
     alike,
     content_words,
     language_of,
     meanings,
+    quoted,
     readable,
+    remembered,
+    said_earlier,
 )
 from bot.telegram.edits import PHOTO_MARK
 from bot.turn.notes import QUESTION_ALONE
@@ -274,3 +287,52 @@ def _period(asked: str) -> dict[str, str]:
 
 def _short(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[:max_chars].rstrip()} …"
+
+
+_MAX_SOUNDS = 20
+
+
+class OfflineServer:
+    """Stands for a server of sounds: it returns the words that a person typed with one.
+
+    For another sound it hears nothing.
+    """
+
+    which: WhichModel = "first"
+
+    def __init__(self) -> None:
+        self._typed: OrderedDict[bytes, str] = OrderedDict()
+
+    def keep(self, sound: bytes, words: str) -> None:
+        """Keep the words of a sound; those of the latest sounds are known."""
+        self._typed[sha256(sound).digest()] = words
+        while len(self._typed) > _MAX_SOUNDS:
+            self._typed.popitem(last=False)
+
+    def to(
+        self,
+        base_url: str,  # noqa: ARG002 - the port's
+        key: str | None,  # noqa: ARG002
+        timeout_s: float,  # noqa: ARG002
+        which: WhichModel = "first",  # noqa: ARG002
+    ) -> "OfflineServer":
+        """Return itself: there is no other server."""
+        return self
+
+    async def post_whole(
+        self,
+        path: str,  # noqa: ARG002 - the port's
+        body: dict[str, Any],  # noqa: ARG002
+        max_bytes: int,  # noqa: ARG002
+        silence_s: float | None = None,  # noqa: ARG002
+        file: tuple[str, bytes, str] | None = None,
+    ) -> bytes:
+        """Return the words of a sound as a transcription, "" if none were typed."""
+        sound = file[1] if file else b""
+        return orjson.dumps({"text": self._typed.get(sha256(sound).digest(), "")})
+
+
+def description_of(picture: Picture) -> str:
+    """Return what can be said of a picture without understanding it."""
+    kind = picture.mime_type.removeprefix("image/").upper()
+    return f"{kind} picture, {picture.width} × {picture.height} pixels"

@@ -15,7 +15,6 @@ from typing import Any
 
 import structlog
 
-from bot.playground.raw_updates import find_entities, raw_chat, raw_message, raw_press
 from bot.playground.scene import (
     BOT,
     BOT_USERNAME,
@@ -25,6 +24,10 @@ from bot.playground.scene import (
     PageMessage,
     PagePerson,
     Scene,
+    find_entities,
+    raw_chat,
+    raw_message,
+    raw_press,
 )
 from bot.reply.parts import Part, well_formed
 from bot.telegram.bot_api import BotIdentity, MenuScope
@@ -101,11 +104,12 @@ class PageTelegram:
 
     # What people do
 
-    def say(
-        self, place: PageChat, person: PagePerson, text: str, reply_to: PageMessage | None = None
-    ) -> PageMessage:
-        """Send a text."""
-        return self._said(place, person, text, reply_to=reply_to)
+    def say(self, place: PageChat, person: PagePerson, text: str, **more: Any) -> PageMessage:
+        """Send a text; `more` are further fields of the message."""
+        message = self._new(person, text=text, **{"entities": find_entities(text)} | more)
+        place.put(message)
+        self._add("message", raw_message(place, message))
+        return message
 
     def send_files(
         self,
@@ -120,7 +124,7 @@ class PageTelegram:
         album = f"{self._now()}{len(place.messages)}" if is_album else ""
         captions = [caption, *([""] * len(files))]
         return [
-            self._said(place, person, text, file=self._kept(file), reply_to=reply_to, album=album)
+            self.say(place, person, text, file=self._kept(file), reply_to=reply_to, album=album)
             for file, text in zip(files, captions, strict=False)
         ]
 
@@ -133,7 +137,7 @@ class PageTelegram:
     def forward(self, place: PageChat, person: PagePerson, message: PageMessage) -> PageMessage:
         """Forward a message of any place to this one; it names its origin."""
         said = {"entities": message.entities, "file": message.file}
-        return self._said(place, person, message.text, origin=message.origin or message, **said)
+        return self.say(place, person, message.text, origin=message.origin or message, **said)
 
     def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
         """Press a button of a message; one that is not there does nothing."""
@@ -149,12 +153,6 @@ class PageTelegram:
             thread = {"message_thread_id": place.topic_id} if place.topic_id else {}
             body = {"chat": raw_chat(place), "draft_id": draft.id} | thread
             self._add("stopped_message_generation", body)
-
-    def _said(self, place: PageChat, person: PagePerson, text: str, **more: Any) -> PageMessage:
-        message = self._new(person, text=text, **{"entities": find_entities(text)} | more)
-        place.put(message)
-        self._add("message", raw_message(place, message))
-        return message
 
     def _new(self, sender: PagePerson, **content: Any) -> PageMessage:
         return PageMessage(next(self._message_ids), sender, sent_at=self._now(), **content)
@@ -246,7 +244,9 @@ class PageTelegram:
         place = self._place(to.chat_id, to.topic_id)
         replied = part.quote.message_id if part.quote else to.reply_to
         file = self._file(part.file) if part.file else None
-        message = self._new(BOT, file=file, reply_to=place.message(replied), asks=part.force_reply)
+        message = self._new(
+            BOT, file=file, reply_to=place.by_id.get(replied), asks=part.force_reply
+        )
         self._sent(place, _content(message, part))
         if after_each_send := self._after_each_send.get((to.chat_id, to.topic_id)):
             after_each_send()
@@ -277,7 +277,7 @@ class PageTelegram:
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message, if it is still there."""
         with suppress(Refused):
-            self._find(chat_id, message_id)[0].remove(message_id)
+            del self._find(chat_id, message_id)[0].by_id[message_id]
             self.note_change()
 
     async def show_typing(self, to: Destination) -> None:
@@ -358,7 +358,7 @@ class PageTelegram:
 
     def _find(self, chat_id: int, message_id: int) -> tuple[PageChat, PageMessage]:
         for place in self._scene:
-            if place.chat_id == chat_id and (message := place.message(message_id)):
+            if place.chat_id == chat_id and (message := place.by_id.get(message_id)):
                 return place, message
         raise Refused("message_gone")
 

@@ -25,12 +25,10 @@ from bot.model.resilience import CircuitBreaker
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.offline_memory import OfflineInternalModel
-from bot.playground.offline_model import OfflineChatModel
-from bot.playground.offline_senses import OfflineServer
+from bot.playground.offline_model import OfflineChatModel, OfflineServer
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import ADMIN_ID, BOT, Scene
-from bot.playground.year import Year
-from bot.playground.year.filling import YearModel
+from bot.playground.year import Year, YearModel
 from bot.runtime.process import run_until_signal
 from bot.runtime.web import WebServer
 from config.settings import Settings

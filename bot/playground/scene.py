@@ -1,16 +1,20 @@
-"""The people of the playground, their chats and messages; a group has topics.
+"""The people of the playground, their chats and messages, and what they do as raw updates.
 
-Their ids are the same at every start, so that the bot recognizes them. No message is sent here.
+Their ids are the same at every start, so that the bot recognizes them. A raw update has the fields
+that Telegram sends; an absent value is an absent field. No message is sent here.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from bot.parsing.pictures import format_by_signature
 from bot.reply.parts import Button, Entity
+from bot.reply.utf16 import utf16_length
 from memory.store.keys import Scope
 
 ADMIN_ID = 1
@@ -26,6 +30,10 @@ _MAX_TOPICS = 8
 _FIRST_PEOPLE = (("Anna", "en"), ("Ben", "en"))
 """They are the administrators of the group."""
 _FIRST_TOPICS = ("Kitchen",)
+
+_MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
+_COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
+_PIXELS = 512
 
 
 class SceneFull(Exception):
@@ -98,7 +106,7 @@ class PageChat:
     remembered_id: int = 0  # the newest message from before this start, 0 if there is none
     draft: PageDraft | None = None
     typing_until: float = 0.0
-    _messages: dict[int, PageMessage] = field(default_factory=dict, repr=False)
+    by_id: dict[int, PageMessage] = field(default_factory=dict, repr=False)
 
     @property
     def conversation(self) -> Scope:
@@ -113,7 +121,7 @@ class PageChat:
     @property
     def messages(self) -> list[PageMessage]:
         """The visible messages, oldest first."""
-        return [self._messages[number] for number in sorted(self._messages)]
+        return [self.by_id[number] for number in sorted(self.by_id)]
 
     @property
     def asking(self) -> PageMessage | None:
@@ -121,21 +129,13 @@ class PageChat:
         since = takewhile(lambda each: each.sender is BOT, reversed(self.messages))
         return next((each for each in since if each.asks), None)
 
-    def message(self, message_id: int) -> PageMessage | None:
-        """Return a message as it stands now, None if it does not exist or was deleted."""
-        return self._messages.get(message_id)
-
     def put(self, message: PageMessage) -> None:
         """Add a message, or replace the one with the same id."""
-        self._messages[message.id] = message
-
-    def remove(self, message_id: int) -> None:
-        """Delete a message for everybody."""
-        self._messages.pop(message_id, None)
+        self.by_id[message.id] = message
 
     def empty(self) -> None:
         """Delete all messages for everybody."""
-        self._messages.clear()
+        self.by_id.clear()
         self.draft, self.typing_until, self.remembered_id = None, 0.0, 0
 
 
@@ -149,15 +149,16 @@ class Scene:
         self.people: list[PagePerson] = []
         self.guest: PageChat | None = None
         self._places: list[PageChat] = []
-        self._file = file
+        self._file: Path | None = None
         people, topics, has_guest = _read(file)
         for name, language in people:
-            self._add_person(name, language)
+            self.add_person(name, language)
         self._places.append(PageChat(GROUP, GROUP_ID, self.people[0]))
         for topic in topics:
-            self._add_topic(topic)
+            self.add_topic(topic)
         if has_guest:
-            self._add_guest()
+            self.add_guest()
+        self._file = file  # what is added from now on is kept
 
     def __iter__(self) -> Iterator[PageChat]:
         """Go through the places in the order of the page: private chats first."""
@@ -183,23 +184,22 @@ class Scene:
         """Add a person, also to the group, and return their private chat; raise `SceneFull`."""
         if len(self.people) >= _MAX_PEOPLE:
             raise SceneFull
-        place = self._add_person(name, language)
-        self._save()
-        return place
+        person = PagePerson(len(self.people) + 1, name, language)
+        self.people.append(person)
+        return self._add(PageChat(name, person.id, person))
 
     def add_topic(self, name: str) -> PageChat:
         """Add a topic to the group and return its place; raise `SceneFull`."""
         if len(self._topics) >= _MAX_TOPICS:
             raise SceneFull
-        place = self._add_topic(name)
-        self._save()
-        return place
+        number = _FIRST_TOPIC + len(self._topics)
+        return self._add(PageChat(f"{GROUP} · {name}", GROUP_ID, self.people[0], number, name))
 
     def add_guest(self) -> PageChat:
-        """Add the guest if she is not there yet, and return her private chat."""
-        place = self.guest or self._add_guest()
-        self._save()
-        return place
+        """Add the guest, and return her private chat."""
+        person = PagePerson(*GUEST)
+        self.guest = PageChat(person.name, person.id, person)
+        return self._add(self.guest)
 
     def remove_guest(self) -> None:
         """Take the guest and her chat off the page."""
@@ -217,22 +217,9 @@ class Scene:
     def _topics(self) -> list[str]:
         return [place.topic for place in self._places if place.topic]
 
-    def _add_person(self, name: str, language: str) -> PageChat:
-        person = PagePerson(len(self.people) + 1, name, language)
-        self.people.append(person)
-        return self._add(PageChat(name, person.id, person))
-
-    def _add_guest(self) -> PageChat:
-        person = PagePerson(*GUEST)
-        self.guest = self._add(PageChat(person.name, person.id, person))
-        return self.guest
-
-    def _add_topic(self, name: str) -> PageChat:
-        number = _FIRST_TOPIC + len(self._topics)
-        return self._add(PageChat(f"{GROUP} · {name}", GROUP_ID, self.people[0], number, name))
-
     def _add(self, place: PageChat) -> PageChat:
         self._places.append(place)
+        self._save()
         return place
 
     def _save(self) -> None:
@@ -258,3 +245,95 @@ def _read(file: Path | None) -> tuple[list[tuple[str, str]], list[str], bool]:
     if len(people) < len(_FIRST_PEOPLE):
         return list(_FIRST_PEOPLE), list(_FIRST_TOPICS), False
     return people[:_MAX_PEOPLE], topics[:_MAX_TOPICS], has_guest
+
+
+def uploaded(content: bytes, name: str, mime_type: str) -> PageFile:
+    """Return a file as Telegram's apps send it: as a photo, a voice message or a document."""
+    format_ = format_by_signature(content)
+    if format_ and mime_type == f"image/{format_.lower()}":
+        return PageFile("photo", content, name, mime_type)
+    is_sound = mime_type.startswith("audio/")
+    return PageFile("voice" if is_sound else "document", content, name, mime_type)
+
+
+def find_entities(text: str) -> tuple[Entity, ...]:
+    """Return the mentions and commands in what a person wrote, in their order."""
+    kinds = (("mention", _MENTION), ("bot_command", _COMMAND))
+    found = [
+        Entity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
+        for kind, pattern in kinds
+        for match in pattern.finditer(text)
+    ]
+    return tuple(sorted(found, key=lambda entity: entity.offset))
+
+
+def raw_message(
+    place: PageChat, message: PageMessage, *, with_reply: bool = True
+) -> dict[str, Any]:
+    """Return a Message; the message that it replies to has no reply of its own."""
+    origin, replied = message.origin, message.reply_to if with_reply else None
+    raw = {
+        "message_id": message.id,
+        "from": _user(message.sender),
+        "chat": raw_chat(place),
+        "date": message.sent_at,
+    } | _present(
+        edit_date=message.edited_at,
+        message_thread_id=place.topic_id,
+        is_topic_message=bool(place.topic_id),
+        forward_origin=origin
+        and {"type": "user", "date": origin.sent_at, "sender_user": _user(origin.sender)},
+        media_group_id=message.album,
+        reply_to_message=replied and raw_message(place, replied, with_reply=False),
+    )
+    text, entities = ("caption", "caption_entities") if message.file else ("text", "entities")
+    raw |= _present(**{text: message.text, entities: list(map(_entity, message.entities))})
+    if message.file:
+        raw[message.file.kind] = _media(message.file)
+    rows = [
+        [_present(text=each.text, callback_data=each.callback_data) for each in row]
+        for row in message.buttons
+    ]
+    return raw | ({"reply_markup": {"inline_keyboard": rows}} if rows else {})
+
+
+def raw_press(
+    press_id: int, place: PageChat, message: PageMessage, callback_data: str
+) -> dict[str, Any]:
+    """Return the CallbackQuery of a button that the speaker presses."""
+    return {
+        "id": str(press_id),
+        "from": _user(place.speaker),
+        "message": raw_message(place, message),
+        "chat_instance": str(place.chat_id),
+        "data": callback_data,
+    }
+
+
+def raw_chat(place: PageChat) -> dict[str, Any]:
+    """Return a Chat."""
+    if place.is_group:
+        return {"id": place.chat_id, "title": GROUP, "type": "supergroup", "is_forum": True}
+    return {"id": place.chat_id, "first_name": place.speaker.name, "type": "private"}
+
+
+def _user(person: PagePerson) -> dict[str, Any]:
+    about = {"username": BOT_USERNAME} if person == BOT else {"language_code": person.language}
+    return {"id": person.id, "is_bot": person == BOT, "first_name": person.name} | about
+
+
+def _entity(entity: Entity) -> dict[str, Any]:
+    where = {"type": entity.type, "offset": entity.offset, "length": entity.length}
+    return where | _present(url=entity.url, language=entity.language)
+
+
+def _media(file: PageFile) -> object:
+    stored = {"file_id": file.id, "file_unique_id": f"u{file.id}", "file_size": len(file.content)}
+    if file.kind == "photo":
+        return [stored | {"width": _PIXELS, "height": _PIXELS}]
+    stored |= _present(file_name=file.name, mime_type=file.mime_type)
+    return stored | ({"duration": 1} if file.kind == "voice" else {})
+
+
+def _present(**fields: object) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}

@@ -3,12 +3,33 @@
 `talk.txt` holds the messages with their facts and synopses, `allotment.md` is her document.
 """
 
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
 import orjson
+import structlog
+
+from bot.playground.inspector import Inspector
+from bot.playground.offline_memory import fact_part, said_in, synopsis_part
+from bot.playground.page_telegram import PageTelegram
+from bot.playground.scene import PageChat, Scene
+from memory.documents.chunking import by_heading, passages
+from memory.documents.library import Library, Origin
+from memory.learning.progress import LearnerBusy
+from memory.memory import Memory
+from memory.scopes.changes import NotWritten
+from memory.scopes.history import ChatHistory
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.errors import LeaseLost, StoreError
+from memory.store.keys import Scope
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.shape import AnswerShape
 
 FOLDER = Path(__file__).parent
 DOCUMENT = FOLDER / "allotment.md"
@@ -76,3 +97,131 @@ def read_year(now: datetime) -> Year:
             case "*":
                 year.state = orjson.loads(text)
     return year
+
+
+log = structlog.get_logger(__name__)
+
+_CHANGING = ("Lives in", "Works as", "Leads the")
+"""Facts that begin so are of a kind that changes."""
+_SESSIONS_A_BATCH = 10
+"""Sessions stored before they are learned; one internal call learns at most eight facts."""
+
+
+class YearModel:
+    """The internal model that knows what is to be learned from the made-up year.
+
+    Inputs with other messages go to `model`, so that a year costs no internal calls.
+    """
+
+    def __init__(self, year: Year, model: InternalModel) -> None:
+        self._year = year
+        self._model = model
+        self._texts = {line.text for line in year.lines}
+
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
+        """Return the parts of the year's messages; raise `InternalModelUnavailable`."""
+        facts, synopses = said_in(content, "facts"), said_in(content, "synopses")
+        if not all(each.text in self._texts for each in (*facts, *synopses)):
+            return await self._model.fill(instructions, content, shape)
+        learned = [
+            fact_part(fact, each.number, changes=fact.startswith(_CHANGING))
+            for each in facts
+            for fact in self._year.facts.get(each.text, [])
+        ]
+        synopsis = self._year.synopses.get(synopses[0].text, []) if synopses else []
+        return {
+            "running_state": self._year.state,
+            "facts": {"facts": learned},
+            "synopses": synopsis_part(*synopsis),
+        }
+
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
+        """Return prose by the model behind; raise `InternalModelUnavailable`."""
+        return await self._model.write(instructions, content, max_tokens)
+
+
+class YearFiller:
+    """Fills the guest's chat in the background; `done` counts the stored messages while it runs."""
+
+    def __init__(self, telegram: PageTelegram, scene: Scene, inspector: Inspector) -> None:
+        self.year = read_year(datetime.now().astimezone())
+        self.done: int | None = None
+        self._telegram = telegram
+        self._scene = scene
+        self._inspector = inspector
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> PageChat:
+        """Return the guest's chat; if she is new, begin to fill it as soon as the bot serves."""
+        if self._scene.guest:
+            return self._scene.guest
+        place, self.done = self._scene.add_guest(), 0
+        self._task = asyncio.create_task(self._fill(place))
+        return place
+
+    async def erase(self) -> None:
+        """Erase the year and take the guest off the page; raise `StoreError`."""
+        await self.stop()
+        await self._inspector.remove_guest()
+
+    async def stop(self) -> None:
+        """Stop filling, if it still runs."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _fill(self, place: PageChat) -> None:
+        try:
+            await self._inspector.serving.wait()
+            if memory := self._inspector.memory:
+                await fill_year(memory, self.year, place.conversation, place.title, self._report)
+                await self._inspector.show_stored(place)
+        except (StoreError, NotWritten, LeaseLost) as error:
+            log.warning("year not filled in", reason=type(error).__name__)
+            with suppress(StoreError):
+                await self._inspector.remove_guest()
+        finally:
+            self.done = None
+            self._telegram.note_change()
+
+    async def _report(self, done: int) -> None:
+        self.done = done
+        self._telegram.note_change()
+
+
+async def fill_year(
+    memory: Memory, year: Year, here: Scope, name: str, report: Callable[[int], Awaitable[None]]
+) -> None:
+    """Store the year in a private conversation of `name`, then learn from it.
+
+    `report` gets the number of stored messages from time to time. Raise `StoreError`. If a model
+    gives no answer, learning goes on later, as after a turn.
+    """
+    began = time.monotonic()
+    history = await ChatHistory.read(memory.histories, here)
+    for number, session in enumerate(year.sessions):
+        for line in session:
+            if line.role == "user":
+                await history.append_user_message(
+                    line.text, line.sent_at, sender_id=here.chat_id, sender_name=name
+                )
+            else:
+                await history.append_assistant_message(line.text, line.sent_at)
+        if number % _SESSIONS_A_BATCH == 0:
+            await _learn(memory, here)
+            await report(len(history.messages))
+    sections = by_heading(DOCUMENT.read_text("utf-8"))
+    origin = Origin(DOCUMENT.name, nbytes=DOCUMENT.stat().st_size, sender_id=here.chat_id)
+    await Library(memory.store, memory.scopes).put(
+        await memory.scopes.read(here), origin, passages(sections, memory.tokens)
+    )
+    await _learn(memory, here)
+    await report(len(year.lines))
+    log.info("year filled in", messages=len(year.lines), seconds=time.monotonic() - began)
+
+
+async def _learn(memory: Memory, here: Scope) -> None:
+    with suppress(LearnerBusy, EmbeddingsUnavailable, InternalModelUnavailable):
+        await memory.learn(here)

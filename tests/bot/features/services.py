@@ -6,8 +6,7 @@ from bot.language.catalogue import Catalogue
 from bot.model.call import ChatModel
 from bot.model.models import Models
 from bot.model.resilience import CircuitBreaker
-from bot.playground.offline_model import OfflineChatModel
-from bot.playground.offline_senses import OfflineServer
+from bot.playground.offline_model import OfflineChatModel, OfflineServer
 from bot.telegram.chat import Chat
 from memory.memory import Memory
 from memory.text.shape import InternalModel

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.playground.key_dump import KeyDump, dump_keys
+from bot.playground.inspector import KeyDump, dump_keys
 from memory.memory import Memory
 from memory.scopes.history import ChatHistory
 from memory.store.client import RedisClient

@@ -14,8 +14,7 @@ from bot.features.voice.servers import Transcriber
 from bot.language.catalogue import Catalogue
 from bot.model.call import PromptMessage, watching
 from bot.playground.offline_memory import OfflineInternalModel
-from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
-from bot.playground.offline_senses import OfflineServer
+from bot.playground.offline_model import INTRODUCTION, OfflineChatModel, OfflineServer
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition

@@ -16,8 +16,7 @@ from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.play import has_screen, open_browser
-from bot.playground.raw_updates import uploaded
-from bot.playground.scene import GROUP_ID, PageMessage, Scene
+from bot.playground.scene import GROUP_ID, PageMessage, Scene, uploaded
 from bot.prompt.assemble import Prompt, PromptTokens
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination

@@ -9,8 +9,7 @@ import pytest
 from telegram import Update
 
 from bot.playground.page_telegram import PageTelegram
-from bot.playground.raw_updates import find_entities, uploaded
-from bot.playground.scene import GROUP_ID, Scene
+from bot.playground.scene import GROUP_ID, Scene, find_entities, uploaded
 from bot.reply.parts import Button, Entity, Part
 from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.connection import TelegramHealth
@@ -125,7 +124,7 @@ async def test_every_act_of_a_person_is_an_update_as_telegram_sends_it() -> None
     [question] = page.place.messages
     page.press(page.place, question, "ok")
     page.press(page.place, question, "of another message")
-    reply = page.say(page.place, page.place.speaker, "/help 🙂 @ricordo_bot", question)
+    reply = page.say(page.place, page.place.speaker, "/help 🙂 @ricordo_bot", reply_to=question)
     page.edit_message(page.place, reply, "Yes")
     await page.show_draft(ANNA, 7, Part("1 2"))
     page.stop(page.place)

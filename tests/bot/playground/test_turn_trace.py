@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.playground.turn_trace import Reason, explained
+from bot.playground.inspector import FoundMessage
 from memory.message import Message
 from memory.search.message_search import SearchResult
 
@@ -20,42 +20,42 @@ def found(**parts: float | bool) -> SearchResult:
         (
             found(lexical=1.0),
             "Where are my keys?",
-            [Reason("By words", "it contains “key”, as your question does")],
+            [("By words", "it contains “key”, as your question does")],
         ),
         (
             found(lexical=1.0),
             "Is there a spare one?",
-            [Reason("By words", "“extra” means the same as a word of your question")],
+            [("By words", "“extra” means the same as a word of your question")],
         ),
         (
             found(dense=1.0),
             "Is there a spare one?",
-            [Reason("By meaning", "“extra” means the same as a word of your question")],
+            [("By meaning", "“extra” means the same as a word of your question")],
         ),
         (
             found(lexical=1.0, is_boosted=True),
             "Flowers?",
-            [Reason("By a neighbor", "a message right next to it matches your question")],
+            [("By a neighbor", "a message right next to it matches your question")],
         ),
         (
             found(lexical=1.0),
             "Flowers?",
-            [Reason("By its session", "other messages of the same session match your question")],
+            [("By its session", "other messages of the same session match your question")],
         ),
     ],
 )
 def test_each_way_of_finding_has_its_reason(
-    result: SearchResult, question: str, reasons: list[Reason]
+    result: SearchResult, question: str, reasons: list[tuple[str, str]]
 ) -> None:
-    assert list(explained(result, question, "").reasons) == reasons
+    assert list(FoundMessage(result, question, "").reasons) == reasons
 
 
 def test_shared_words_are_marked_and_the_rest_is_escaped() -> None:
-    each = explained(found(lexical=1.0), "Which pot hides the key?", "")
+    each = FoundMessage(found(lexical=1.0), "Which pot hides the key?", "")
     marked = "The extra <mark>key</mark> is under the &lt;b&gt;<mark>pot</mark>&lt;/b&gt;"
     assert each.marked(KEY.text) == marked
 
 
 def test_a_message_that_the_answer_repeats_is_in_the_answer() -> None:
-    assert explained(found(), "", "“The extra key is under the <b>pot</b>”").is_quoted
-    assert not explained(found(), "", "I do not know.").is_quoted
+    assert FoundMessage(found(), "", "“The extra key is under the <b>pot</b>”").is_quoted
+    assert not FoundMessage(found(), "", "I do not know.").is_quoted

@@ -15,11 +15,10 @@ from bot.model.models import Models
 from bot.model.resilience import CircuitBreaker
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import OfflineInternalModel
-from bot.playground.offline_model import OfflineChatModel
-from bot.playground.offline_senses import OfflineServer
+from bot.playground.offline_model import OfflineChatModel, OfflineServer
 from bot.playground.page_telegram import PageTelegram
 from bot.playground.scene import BOT, Scene
-from bot.playground.year.filling import YearFiller, YearModel
+from bot.playground.year import YearFiller, YearModel
 from memory.store.embedded import EmbeddedValkey
 from tests.settings import Settings
 

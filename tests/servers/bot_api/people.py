@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from bot.playground.raw_updates import find_entities
+from bot.playground.scene import find_entities
 from tests.servers.bot_api.chats import Chat, Message
 from tests.servers.bot_api.contents import find_quote
 from tests.servers.bot_api.errors import BadRequestError, ForbiddenError
