@@ -58,38 +58,29 @@ _FIELD = "traceparent"  # of https://www.w3.org/TR/trace-context/
 
 Attributes = Mapping[str, str | int]
 
-
 _SUCCESS = frozenset({"closed", "sent", "accepted", "learned", "ok"})
 
 
-@dataclass(slots=True)
-class _Open:
-    """A span that this task works on, and the one around it."""
-
-    span: Span
-    around: "_Open | None"
-
-
-_open: ContextVar[_Open | None] = ContextVar("open_span", default=None)
+_open: ContextVar[tuple[Span, ...]] = ContextVar("open_spans", default=())
+"""The span that this task works on, behind those around it."""
 
 
 def _around() -> Context:
     """Return the span that this task works on as a context; an empty one begins a new trace."""
-    current = _open.get()
-    return Context() if current is None else set_span_in_context(current.span, Context())
+    return set_span_in_context(_open.get()[-1], Context()) if _open.get() else Context()
 
 
 def _begin_span(span: Span) -> None:
     """Work on this span until `end`."""
-    _open.set(_Open(span, _open.get()))
+    _open.set((*_open.get(), span))
 
 
 def _end(outcome: str) -> None:
     """End the span that this task works on, and work on the one around it."""
-    if (current := _open.get()) is not None:
-        _open.set(current.around)
-        _note(current.span, outcome)
-        current.span.end()
+    if spans := _open.get():
+        _open.set(spans[:-1])
+        _note(spans[-1], outcome)
+        spans[-1].end()
 
 
 def _note(span: Span, outcome: str) -> None:
