@@ -1,14 +1,15 @@
-"""What a process reports of its turns: steps, errors and sizes, and no word of anybody."""
+"""What a process reports while somebody watches: steps, errors, sizes, and no word of anybody."""
 
+import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import orjson
 import pytest
 import structlog
 
-from bot.features.inspector.turn_log import TurnLog
+from bot.features.inspector.turn_log import MAX_REPORT_BYTES, WATCHED, ProcessReports, TurnLog
 from bot.model.call import CallReport
 from bot.model.model_errors import ModelUnavailable
 from bot.model.resilience import ModelCondition
@@ -22,11 +23,6 @@ from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 
 CHAT = Scope.of_chat(1001)
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 class Process:
@@ -145,3 +141,63 @@ def test_a_conversation_has_one_name_that_only_its_bot_can_compute() -> None:
     assert name(CHAT) == name(CHAT) != name(Scope.of_chat(1002))
     assert name(CHAT) != short_name("43:made_up", CHAT)
     assert "1001" not in name(CHAT)
+
+
+@pytest.fixture
+def other(store: RedisClient, tokens: TokenCounter) -> Memory:
+    """Give a second process on the same Redis."""
+    return Memory(store, 42, tokens, None, OPTIONS)
+
+
+def reports_of(memory: Memory) -> ProcessReports:
+    return ProcessReports(memory.store, memory.scopes.noted[WATCHED])
+
+
+async def test_every_process_reports_once_somebody_watches(memory: Memory, other: Memory) -> None:
+    written = asyncio.Event()
+
+    def report() -> bytes:
+        written.set()
+        return b"of the other"
+
+    writing = asyncio.create_task(reports_of(other).keep_writing(report))
+    await other.scopes.drop_erased()
+    assert await reports_of(memory).read() == []
+    await reports_of(memory).watch()
+    await other.scopes.drop_erased()
+    await written.wait()
+    while not (read := await reports_of(memory).read()):
+        pass
+    assert read == [b"of the other"]
+    writing.cancel()
+    with suppress(asyncio.CancelledError):
+        await writing
+
+
+async def test_without_a_watcher_a_process_sends_no_command(memory: Memory, other: Memory) -> None:
+    writing = asyncio.create_task(reports_of(other).keep_writing(lambda: b"never"))
+    before = memory.client.round_trips
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert memory.client.round_trips == before
+    writing.cancel()
+    with suppress(asyncio.CancelledError):
+        await writing
+
+
+async def test_a_process_that_died_disappears(memory: Memory, other: Memory) -> None:
+    reports, others = reports_of(memory), reports_of(other)
+    await reports.write(b"lives")
+    await others.write(b"died")
+    assert sorted(await reports.read()) == [b"died", b"lives"]
+    await memory.client.call("DEL", others.key(others.process))
+    assert await reports.read() == [b"lives"]
+
+
+async def test_a_report_expires_and_has_a_bound(memory: Memory) -> None:
+    reports = reports_of(memory)
+    await reports.write(b"short")
+    key = reports.key(reports.process)
+    assert 0 < await memory.client.call("PTTL", key) <= 6_000
+    await reports.write(bytes(MAX_REPORT_BYTES + 1))
+    assert await reports.read() == [b"short"]
