@@ -97,7 +97,7 @@ class ChatForms:
             return self._forward(place, target, forwarded, text)
         replied = shown_message(place, form.text("reply"))
         if files:
-            self._telegram.send_files(place, place.speaker, files, text[:_MAX_CAPTION], replied)
+            self._telegram.send_files(place, files, text[:_MAX_CAPTION], replied)
             text = text[_MAX_CAPTION:]
         for piece in _pieces(text):
             self._telegram.say(place, place.speaker, piece, reply_to=replied)

@@ -114,19 +114,18 @@ class PageTelegram:
     def send_files(
         self,
         place: PageChat,
-        person: PagePerson,
         files: Sequence[PageFile],
         caption: str = "",
         reply_to: PageMessage | None = None,
-    ) -> list[PageMessage]:
-        """Send files; several photos are an album. The first message has the caption."""
+    ) -> None:
+        """Send files of the speaker; several photos are an album. The first has the caption."""
         is_album = len(files) > 1 and {file.kind for file in files} == {"photo"}
-        album = f"{self._now()}{len(place.messages)}" if is_album else ""
-        captions = [caption, *([""] * len(files))]
-        return [
-            self.say(place, person, text, file=self._kept(file), reply_to=reply_to, album=album)
-            for file, text in zip(files, captions, strict=False)
-        ]
+        more = {"album": f"{self._now()}{len(place.messages)}"} if is_album else {}
+        for file in files:
+            self.say(
+                place, place.speaker, caption, file=self._kept(file), reply_to=reply_to, **more
+            )
+            caption = ""
 
     def edit_message(self, place: PageChat, message: PageMessage, text: str) -> None:
         """Change the text or caption of a person's message."""
@@ -134,10 +133,10 @@ class PageTelegram:
         place.put(edited)
         self._add("edited_message", raw_message(place, edited))
 
-    def forward(self, place: PageChat, person: PagePerson, message: PageMessage) -> PageMessage:
+    def forward(self, place: PageChat, person: PagePerson, message: PageMessage) -> None:
         """Forward a message of any place to this one; it names its origin."""
         said = {"entities": message.entities, "file": message.file}
-        return self.say(place, person, message.text, origin=message.origin or message, **said)
+        self.say(place, person, message.text, origin=message.origin or message, **said)
 
     def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
         """Press a button of a message; one that is not there does nothing."""
@@ -244,9 +243,8 @@ class PageTelegram:
         place = self._place(to.chat_id, to.topic_id)
         replied = part.quote.message_id if part.quote else to.reply_to
         file = self._file(part.file) if part.file else None
-        message = self._new(
-            BOT, file=file, reply_to=place.by_id.get(replied), asks=part.force_reply
-        )
+        said = {"file": file, "reply_to": place.by_id.get(replied), "asks": part.force_reply}
+        message = self._new(BOT, **said)
         self._sent(place, _content(message, part))
         if after_each_send := self._after_each_send.get((to.chat_id, to.topic_id)):
             after_each_send()
@@ -337,9 +335,8 @@ class PageTelegram:
     def _file(self, file: OutgoingFile) -> PageFile:
         if not file.file_id:
             kind = "document" if file.kind == "text" else file.kind
-            return self._kept(
-                PageFile(kind, file.content, file.name, guess_type(file.name)[0] or "")
-            )
+            mime_type = guess_type(file.name)[0] or ""
+            return self._kept(PageFile(kind, file.content, file.name, mime_type))
         if file.file_id not in self.files:
             raise Refused("other")
         return self.files[file.file_id]

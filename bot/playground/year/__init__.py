@@ -5,12 +5,11 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal
 
 import orjson
 import structlog
@@ -23,6 +22,7 @@ from memory.documents.chunking import by_heading, passages
 from memory.documents.library import Library, Origin
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
+from memory.message import Message, Role
 from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -31,19 +31,16 @@ from memory.store.keys import Scope
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.shape import AnswerShape
 
-FOLDER = Path(__file__).parent
-DOCUMENT = FOLDER / "allotment.md"
+log = structlog.get_logger(__name__)
+
+_FOLDER = Path(__file__).parent
+_DOCUMENT = _FOLDER / "allotment.md"
 _LAST_DAY = (11, 22)
 """Month and day of the last message, so that the seasons in the talk are those of its dates."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One message of the year; `sent_at` is in Unix seconds."""
-
-    role: Literal["user", "assistant"]
-    text: str
-    sent_at: float
+_CHANGING = ("Lives in", "Works as", "Leads the")
+"""Facts that begin so are of a kind that changes."""
+_SESSIONS_A_BATCH = 10
+"""Sessions stored before they are learned; one internal call learns at most eight facts."""
 
 
 @dataclass(slots=True)
@@ -55,14 +52,14 @@ class Year:
     the running state at the end.
     """
 
-    sessions: list[list[Line]] = field(default_factory=list)
+    sessions: list[list[Message]] = field(default_factory=list)
     facts: dict[str, list[str]] = field(default_factory=dict)
     synopses: dict[str, list[str]] = field(default_factory=dict)
     questions: list[str] = field(default_factory=list)
     state: dict[str, object] = field(default_factory=dict)
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[Message]:
         """All messages, oldest first."""
         return [line for session in self.sessions for line in session]
 
@@ -70,12 +67,11 @@ class Year:
 def read_year(now: datetime) -> Year:
     """Return the year of talk that ended on the last 22 November before `now` (with a zone)."""
     year = Year()
-    end = now.replace(
-        month=_LAST_DAY[0], day=_LAST_DAY[1], hour=0, minute=0, second=0, microsecond=0
-    )
+    month, day = _LAST_DAY
+    end = now.replace(month=month, day=day, hour=0, minute=0, second=0, microsecond=0)
     end = end if end <= now else end.replace(year=end.year - 1)
     sent_at = end
-    for line in (FOLDER / "talk.txt").read_text("utf-8").splitlines():
+    for line in (_FOLDER / "talk.txt").read_text("utf-8").splitlines():
         mark, _, text = line.partition(" ")
         match mark:
             case "=":
@@ -84,8 +80,8 @@ def read_year(now: datetime) -> Year:
                 sent_at = (end - timedelta(int(days))).replace(hour=hour, minute=minute)
                 year.sessions.append([])
             case ">" | "<":
-                role: Literal["user", "assistant"] = "user" if mark == ">" else "assistant"
-                year.sessions[-1].append(Line(role, text, sent_at.astimezone(UTC).timestamp()))
+                role: Role = "user" if mark == ">" else "assistant"
+                year.sessions[-1].append(Message(0, 0, role, text, sent_at.timestamp()))
                 sent_at += timedelta(seconds=40 if mark == ">" else 75)
             case "!":
                 said = next(each for each in reversed(year.sessions[-1]) if each.role == "user")
@@ -97,14 +93,6 @@ def read_year(now: datetime) -> Year:
             case "*":
                 year.state = orjson.loads(text)
     return year
-
-
-log = structlog.get_logger(__name__)
-
-_CHANGING = ("Lives in", "Works as", "Leads the")
-"""Facts that begin so are of a kind that changes."""
-_SESSIONS_A_BATCH = 10
-"""Sessions stored before they are learned; one internal call learns at most eight facts."""
 
 
 class YearModel:
@@ -176,50 +164,44 @@ class YearFiller:
         try:
             await self._inspector.serving.wait()
             if memory := self._inspector.memory:
-                await fill_year(memory, self.year, place.conversation, place.title, self._report)
+                await self._store(memory, place)
                 await self._inspector.show_stored(place)
         except (StoreError, NotWritten, LeaseLost) as error:
             log.warning("year not filled in", reason=type(error).__name__)
             with suppress(StoreError):
                 await self._inspector.remove_guest()
         finally:
-            self.done = None
-            self._telegram.note_change()
+            self._report(None)
 
-    async def _report(self, done: int) -> None:
+    def _report(self, done: int | None) -> None:
         self.done = done
         self._telegram.note_change()
 
+    async def _store(self, memory: Memory, place: PageChat) -> None:
+        """Store the year and learn from it.
 
-async def fill_year(
-    memory: Memory, year: Year, here: Scope, name: str, report: Callable[[int], Awaitable[None]]
-) -> None:
-    """Store the year in a private conversation of `name`, then learn from it.
-
-    `report` gets the number of stored messages from time to time. Raise `StoreError`. If a model
-    gives no answer, learning goes on later, as after a turn.
-    """
-    began = time.monotonic()
-    history = await ChatHistory.read(memory.histories, here)
-    for number, session in enumerate(year.sessions):
-        for line in session:
-            if line.role == "user":
-                await history.append_user_message(
-                    line.text, line.sent_at, sender_id=here.chat_id, sender_name=name
-                )
-            else:
-                await history.append_assistant_message(line.text, line.sent_at)
-        if number % _SESSIONS_A_BATCH == 0:
-            await _learn(memory, here)
-            await report(len(history.messages))
-    sections = by_heading(DOCUMENT.read_text("utf-8"))
-    origin = Origin(DOCUMENT.name, nbytes=DOCUMENT.stat().st_size, sender_id=here.chat_id)
-    await Library(memory.store, memory.scopes).put(
-        await memory.scopes.read(here), origin, passages(sections, memory.tokens)
-    )
-    await _learn(memory, here)
-    await report(len(year.lines))
-    log.info("year filled in", messages=len(year.lines), seconds=time.monotonic() - began)
+        Raise `StoreError`. If a model gives no answer, learning goes on later, as after a turn.
+        """
+        began, here = time.monotonic(), place.conversation
+        history = await ChatHistory.read(memory.histories, here)
+        for number, session in enumerate(self.year.sessions):
+            for line in session:
+                if line.role == "user":
+                    await history.append_user_message(
+                        line.text, line.sent_at, sender_id=here.chat_id, sender_name=place.title
+                    )
+                else:
+                    await history.append_assistant_message(line.text, line.sent_at)
+            if number % _SESSIONS_A_BATCH == 0:
+                await _learn(memory, here)
+                self._report(len(history.messages))
+        sections = by_heading(_DOCUMENT.read_text("utf-8"))
+        origin = Origin(_DOCUMENT.name, nbytes=_DOCUMENT.stat().st_size, sender_id=here.chat_id)
+        await Library(memory.store, memory.scopes).put(
+            await memory.scopes.read(here), origin, passages(sections, memory.tokens)
+        )
+        await _learn(memory, here)
+        log.info("year filled in", messages=len(history.messages), seconds=time.monotonic() - began)
 
 
 async def _learn(memory: Memory, here: Scope) -> None:

@@ -403,7 +403,8 @@ async def test_a_picture_is_a_photo_only_if_its_bytes_say_so(site: Site) -> None
         (b"OggS", "audio/ogg"),
     ):
         file = uploaded(content, "a", mime_type)
-        [message] = site.telegram.send_files(place, place.speaker, [file])
+        site.telegram.send_files(place, [file])
+        message = place.messages[-1]
         assert message.file
         shown = await site.client.get(f"/files/{message.file.id}")
         assert shown.headers["x-content-type-options"] == "nosniff"

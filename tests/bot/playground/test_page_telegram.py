@@ -131,7 +131,7 @@ async def test_every_act_of_a_person_is_an_update_as_telegram_sends_it() -> None
     kitchen = next(each for each in page.scene if each.topic)
     page.forward(kitchen, page.place.speaker, question)
     files = [uploaded(b"OggS", "a.ogg", "audio/ogg"), uploaded(b"{}", "a.json", "text/json")]
-    page.send_files(page.place, page.place.speaker, files, "Look")
+    page.send_files(page.place, files, "Look")
     sent: list[Any] = list(page.updates.values())
     read = [Update.de_json(dict(each)).effective_chat for each in sent]
     assert [chat and chat.type for chat in read] == [
