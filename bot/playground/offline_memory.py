@@ -30,14 +30,9 @@ class Said:
     """A message in the input of an internal call."""
 
     number: int
-    who: str
+    by_person: bool  # and not by the assistant
     text: str
     is_untrusted: bool
-
-    @property
-    def by_person(self) -> bool:
-        """Whether a person said it, and not the assistant."""
-        return self.who != "assistant"
 
 
 class OfflineInternalModel:
@@ -70,7 +65,7 @@ def said_in(content: str, part: str) -> list[Said]:
     first, last = ranges.get(part, (0, sys.maxsize))
     lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"n":'))
     return [
-        Said(line["n"], line["who"], line["said"], line.get("untrusted", False))
+        Said(line["n"], line["who"] != "assistant", line["said"], line.get("untrusted", False))
         for line in lines
         if first <= line["n"] <= last
     ]

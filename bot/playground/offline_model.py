@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from importlib import resources
@@ -38,7 +38,7 @@ from bot.playground.offline_quotes import (
     quoted,
     readable,
     remembered,
-    said_earlier,
+    short,
 )
 from bot.telegram.edits import PHOTO_MARK
 from bot.turn.notes import QUESTION_ALONE
@@ -75,33 +75,32 @@ _MAX_QUERY = 500
 """Characters of a query that `search_memory` takes."""
 
 
-@dataclass(frozen=True, slots=True)
 class OfflineQuestion:
     """A prompt as the rules read it."""
 
-    text: str  # the person's message
-    memory: str  # the inside of the memory section
-    earlier: tuple[str, ...]  # what people said before in the window
-    results: tuple[tuple[ToolCall, str], ...]  # the tool calls of this turn
-    is_first: bool
-    pictures: tuple[Picture, ...] = ()
-
-    @classmethod
-    def of(cls, messages: Sequence[PromptMessage]) -> "OfflineQuestion":
-        """Return the question of a prompt."""
+    def __init__(self, messages: Sequence[PromptMessage]) -> None:
         *earlier, asked = [message for message in messages if message.role == "user"]
-        last = asked.content
-        memory = _MEMORY.match(last)
+        memory = _MEMORY.match(asked.content)
         calls = {call.id: call for message in messages for call in message.tool_calls}
-        start = max(at for at, message in enumerate(messages) if message.role == "user")
-        return cls(
-            _MEMORY.sub("", last, count=1).replace(PHOTO_MARK, "").strip(),
-            memory[1].strip() if memory else "",
-            tuple(message.content for message in earlier),
-            tuple((calls[m.tool_call_id], m.content) for m in messages[start:] if m.role == "tool"),
-            all(message.role != "assistant" or message.tool_calls for message in messages),
-            asked.pictures,
-        )
+        start = max(at for at, each in enumerate(messages) if each.role == "user")
+        results = [each for each in messages[start:] if each.role == "tool"]
+        self.text = _MEMORY.sub("", asked.content, count=1).replace(PHOTO_MARK, "").strip()
+        self.memory = memory[1] if memory else ""
+        self.earlier = [message.content for message in earlier]
+        self.results = [(calls[each.tool_call_id], each.content) for each in results]
+        self.is_first = all(each.role != "assistant" or each.tool_calls for each in messages)
+        self.pictures = asked.pictures
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks for something remembered."""
+        return bool(SAID["question"].search(self.text) or SAID["remember"].search(self.text))
+
+    def memories(self, found: str = "") -> list[Remembered]:
+        """Return what the memory section, the results `found` and the window remember."""
+        section = [*remembered(self.memory), *remembered(found)]
+        unique = {each.text: each for each in section}
+        return [*unique.values(), *(Remembered("A little earlier", each) for each in self.earlier)]
 
 
 class OfflineChatModel:
@@ -129,10 +128,10 @@ class OfflineChatModel:
         pictures, asked = messages[-1].pictures, messages[-1].content
         if pictures and asked in (PICTURE_QUESTION, PAGE_QUESTION):
             seen = [] if asked == PAGE_QUESTION else [description_of(p) for p in pictures]
-            words = "\n".join(f"[{n}] {each}" for n, each in enumerate(seen, 1))
-            words = seen[0] if len(seen) == 1 else words
+            many = "\n".join(f"[{n}] {each}" for n, each in enumerate(seen, 1))
+            words = seen[0] if len(seen) == 1 else many
             return ModelReply(words, (), "stop", is_blind=not words)
-        question = OfflineQuestion.of(messages)
+        question = OfflineQuestion(messages)
         names = {tool.name for tool in tools} if tool_choice == "auto" else set()
         calls = () if question.results else tuple(self._calls(question.text, names))
         if not calls and not question.results and _SEARCH in names:
@@ -192,9 +191,9 @@ def _answer(question: OfflineQuestion) -> str:
         return _HELLO if SAID["greeting"].fullmatch(text) else "You are welcome."
     if begins_with_wish(text) and not text.startswith("⏰"):
         return _WHEN
-    if _asks(text):
+    if question.asks:
         return _quotes(question) or (QUESTION_ALONE if text.startswith("⏰") else _UNKNOWN)
-    return f"Noted: “{_short(text, 120)}” Ask me about it whenever you like."
+    return f"Noted: “{short(text, 120)}” Ask me about it whenever you like."
 
 
 def _from_tools(question: OfflineQuestion) -> str:
@@ -211,7 +210,7 @@ def _from_tool(call: ToolCall, result: str) -> str:
         return ""
     if call.name == "read_page" and not result.startswith("Error:"):
         _, *lines = filter(None, result.splitlines())
-        return f"I read the page. It begins: “{_short(' – '.join(lines), 300)}”"
+        return f"I read the page. It begins: “{short(' – '.join(lines))}”"
     if result.startswith("Error:"):
         return "That did not work out, sorry."
     if call.name == "set_reminder":
@@ -225,27 +224,15 @@ def _quotes(question: OfflineQuestion, found: str = "") -> str:
     Asked about nothing in particular, it returns the last thing said; without a match, "".
     """
     asked = SAID["remember"].sub(" ", question.text)
-    memories = _memories(question, found)
+    memories = question.memories(found)
     wanted = [each for each in meanings(asked) if not named_days(each)]
     if found and named_days(asked) and not wanted:
         said_then = [each for each in remembered(found) if each.is_answer]
         return "\n".join(quoted(said_then[:_MAX_OF_A_TIME]))
     if wanted:
         return str(Quotes(asked, memories))
-    answers = [
-        each for each in memories if each.is_answer and SAID["remember"].search(question.text)
-    ]
+    answers = [each for each in memories if each.is_answer and asked != question.text]
     return "\n".join(quoted(answers[-1:]))
-
-
-def _memories(question: OfflineQuestion, found: str = "") -> list[Remembered]:
-    section = [*remembered(question.memory), *remembered(found)]
-    unique = {each.text: each for each in section}
-    return [*unique.values(), *said_earlier(question.earlier)]
-
-
-def _asks(text: str) -> bool:
-    return bool(SAID["question"].search(text) or SAID["remember"].search(text))
 
 
 def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
@@ -254,10 +241,10 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
     The first has the person's words. The others have words that mean the same, in the language of
     the talk; each search has few words, because a text must have a good part of them.
     """
-    if SAID["who"].search(question.text) or not _asks(question.text):
+    if SAID["who"].search(question.text) or not question.asks:
         return
     asked = SAID["remember"].sub(" ", question.text)
-    memories = _memories(question)
+    memories = question.memories()
     said = [each.text for each in memories if each.is_answer]
     wanted = dict.fromkeys(readable(meanings(asked), said).values())
     wanted.pop(NUMBER, None)
@@ -285,10 +272,6 @@ def _period(asked: str) -> dict[str, str]:
     return {}
 
 
-def _short(text: str, max_chars: int) -> str:
-    return text if len(text) <= max_chars else f"{text[:max_chars].rstrip()} …"
-
-
 _MAX_SOUNDS = 20
 
 
@@ -309,13 +292,7 @@ class OfflineServer:
         while len(self._typed) > _MAX_SOUNDS:
             self._typed.popitem(last=False)
 
-    def to(
-        self,
-        base_url: str,  # noqa: ARG002 - the port's
-        key: str | None,  # noqa: ARG002
-        timeout_s: float,  # noqa: ARG002
-        which: WhichModel = "first",  # noqa: ARG002
-    ) -> "OfflineServer":
+    def to(self, *_: Any, **__: Any) -> "OfflineServer":
         """Return itself: there is no other server."""
         return self
 

@@ -42,7 +42,6 @@ _SURE = 0.75
 _CLOSE = 0.85
 """Share of the best score that a further quote must reach."""
 _MAX_QUOTES = 3
-_MAX_CHARS = 300
 _OF_NEIGHBOR = 0.4
 _OF_PASSAGE = 0.7
 _OF_MEANING = 0.9
@@ -100,11 +99,6 @@ def remembered(section: str) -> list[Remembered]:
         if latest:
             found.append(latest)
     return found
-
-
-def said_earlier(messages: Sequence[str]) -> list[Remembered]:
-    """Return what people said in the window, which has no dates."""
-    return [Remembered("A little earlier", text) for text in messages]
 
 
 class Quotes:
@@ -196,11 +190,12 @@ def quoted(
             texts = [m.text for m in sorted((each, beside), key=at)]
             shown.add(id(beside))
         shown.add(id(each))
-        yield f"{each.when}: " + " ".join(f"“{_short(text)}”" for text in texts)
+        yield f"{each.when}: " + " ".join(f"“{short(text)}”" for text in texts)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS].rstrip()} …"
+def short(text: str, max_chars: int = 300) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= max_chars else f"{text[:max_chars].rstrip()} …"
 
 
 _CODES = ("en", "de", "ru", "es", "fa")

@@ -7,6 +7,7 @@ that Telegram sends; an absent value is an absent field. No message is sent here
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -235,16 +236,13 @@ def _read(file: Path | None) -> tuple[list[tuple[str, str]], list[str], bool]:
 
     If the file cannot be read, these are the people and topics of the first start.
     """
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(file.read_text("utf-8")) if file else {}
         people = [(str(name), str(language)) for name, language in kept["people"]]
         topics = [str(name) for name in kept["topics"]]
-        has_guest = kept.get("guest") is True
-    except (OSError, ValueError, KeyError, TypeError):
-        return list(_FIRST_PEOPLE), list(_FIRST_TOPICS), False
-    if len(people) < len(_FIRST_PEOPLE):
-        return list(_FIRST_PEOPLE), list(_FIRST_TOPICS), False
-    return people[:_MAX_PEOPLE], topics[:_MAX_TOPICS], has_guest
+        if len(people) >= len(_FIRST_PEOPLE):
+            return people[:_MAX_PEOPLE], topics[:_MAX_TOPICS], kept.get("guest") is True
+    return list(_FIRST_PEOPLE), list(_FIRST_TOPICS), False
 
 
 def uploaded(content: bytes, name: str, mime_type: str) -> PageFile:
