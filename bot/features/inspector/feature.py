@@ -8,9 +8,8 @@ from bot.commands.access import Access
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.inspector.operator_look import LookReader, OperatorLook
-from bot.features.inspector.page import LivePage
+from bot.features.inspector.page import LivePage, SignIn
 from bot.features.inspector.settings import InspectorSettings
-from bot.features.inspector.sign_in import SignIn
 from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED, ProcessReports, TurnLog
 from bot.model.models import secret_of

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
-from bot.features.inspector.sign_in import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
+from bot.features.inspector.page import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
 from tests.lab.simulated_time import SimulatedClock
 
 TOKEN = "a-token-of-the-operator"
