@@ -167,8 +167,8 @@ class Inspector:
     """Keeps the latest turns and reads the store."""
 
     def __init__(self, telegram: PageTelegram, scene: Scene) -> None:
-        self._telegram = telegram
-        self._scene = scene
+        self.telegram = telegram
+        self.scene = scene
         self.memory: Memory | None = None
         self.serving = asyncio.Event()
         self._prompt: Callable[[AgentContext], Prompt] | None = None
@@ -202,7 +202,7 @@ class Inspector:
         if self.memory is None or self._restored:
             return
         self._restored = True
-        for place in self._scene:
+        for place in self.scene:
             await self.show_stored(place)
 
     async def show_stored(self, place: PageChat) -> None:
@@ -218,7 +218,7 @@ class Inspector:
             return
         sender = BOT
         if message.role == "user":
-            person = self._scene.person(str(message.sender_id))
+            person = self.scene.person(str(message.sender_id))
             sender = person or PagePerson(message.sender_id, message.sender_name)
         number = telegram_id_of(message)
         place.remembered_id = max(place.remembered_id, number)
@@ -259,25 +259,25 @@ class Inspector:
 
     async def start_over(self) -> None:
         """Erase all conversations and all that was learned; raise `StoreError`."""
-        self._telegram.updates.clear()
-        self._telegram.files.clear()
+        self.telegram.updates.clear()
+        self.telegram.files.clear()
         if self.memory is not None:
             keys = self.memory.keys
             shards = [("ZRANGE", index, 0, -1) for index in keys.conversations]
             found = await self.memory.client.pipeline(shards)
-            people = [place.chat_id for place in self._scene if not place.is_group]
+            people = [place.chat_id for place in self.scene if not place.is_group]
             await self._erase([Scope(tag.decode()) for tags in found for tag in tags], people)
-        for place in self._scene:
+        for place in self.scene:
             self._empty(place)
-        self._scene.remove_guest()
+        self.scene.remove_guest()
 
     async def remove_guest(self) -> None:
         """Erase the made-up year and take its person off the page; raise `StoreError`."""
-        guest = self._scene.guest
+        guest = self.scene.guest
         if guest is not None:
             await self._erase([guest.conversation], [guest.chat_id])
             self._empty(guest)
-            self._scene.remove_guest()
+            self.scene.remove_guest()
 
     async def _erase(self, conversations: list[Scope], people: list[int]) -> None:
         if self.memory is None:
@@ -290,7 +290,7 @@ class Inspector:
     def _empty(self, place: PageChat) -> None:
         place.empty()
         self._turns.pop(place.conversation, None)
-        self._telegram.note_change()
+        self.telegram.note_change()
 
 
 def telegram_id_of(message: Message) -> int:

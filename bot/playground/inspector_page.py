@@ -43,8 +43,7 @@ from bot.playground.forms import (
 )
 from bot.playground.inspector import Inspector, telegram_id_of
 from bot.playground.offline_model import OfflineServer
-from bot.playground.page_telegram import PageTelegram
-from bot.playground.scene import BOT, BOT_USERNAME, Scene
+from bot.playground.scene import BOT, BOT_USERNAME
 from bot.playground.year import YearFiller
 from bot.playground.year.filling import YearFiller
 from bot.reply.parts import Entity, well_formed
@@ -72,17 +71,11 @@ class InspectorPage:
     """The page; its address says which chat is shown and which turn is open."""
 
     def __init__(
-        self,
-        telegram: PageTelegram,
-        scene: Scene,
-        inspector: Inspector,
-        note: str,
-        sounds: OfflineServer | None = None,
+        self, inspector: Inspector, note: str, sounds: OfflineServer | None = None
     ) -> None:
-        self.filler = YearFiller(telegram, scene, inspector)
-        self._forms = ChatForms(telegram, scene, sounds)
-        self._telegram = telegram
-        self._scene = scene
+        self.filler = YearFiller(inspector)
+        self._telegram, self._scene = inspector.telegram, inspector.scene
+        self._forms = ChatForms(self._telegram, self._scene, sounds)
         self._inspector = inspector
         self._note = note
         self._takes_key, self.key = sounds is not None, ""

@@ -75,7 +75,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         telegram = PageTelegram(scene)
         inspector = Inspector(telegram, scene)
         note = with_model if has_model else _WITHOUT_KEY
-        page = InspectorPage(telegram, scene, inspector, note, sounds)
+        page = InspectorPage(inspector, note, sounds)
         server = WebServer([Mount("/", page.app())], settings.port, "127.0.0.1")
         await stack.enter_async_context(server.serving())
         stack.push_async_callback(page.stop)

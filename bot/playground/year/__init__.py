@@ -16,8 +16,7 @@ import structlog
 
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import fact_part, said_in, synopsis_part
-from bot.playground.page_telegram import PageTelegram
-from bot.playground.scene import PageChat, Scene
+from bot.playground.scene import PageChat
 from memory.documents.chunking import by_heading, passages
 from memory.documents.library import Library, Origin
 from memory.learning.progress import LearnerBusy
@@ -133,19 +132,18 @@ class YearModel:
 class YearFiller:
     """Fills the guest's chat in the background; `done` counts the stored messages while it runs."""
 
-    def __init__(self, telegram: PageTelegram, scene: Scene, inspector: Inspector) -> None:
+    def __init__(self, inspector: Inspector) -> None:
         self.year = read_year(datetime.now().astimezone())
         self.done: int | None = None
-        self._telegram = telegram
-        self._scene = scene
         self._inspector = inspector
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> PageChat:
         """Return the guest's chat; if she is new, begin to fill it as soon as the bot serves."""
-        if self._scene.guest:
-            return self._scene.guest
-        place, self.done = self._scene.add_guest(), 0
+        scene = self._inspector.scene
+        if scene.guest:
+            return scene.guest
+        place, self.done = scene.add_guest(), 0
         self._task = asyncio.create_task(self._fill(place))
         return place
 
@@ -175,7 +173,7 @@ class YearFiller:
 
     def _report(self, done: int | None) -> None:
         self.done = done
-        self._telegram.note_change()
+        self._inspector.telegram.note_change()
 
     async def _store(self, memory: Memory, place: PageChat) -> None:
         """Store the year and learn from it.

@@ -71,7 +71,7 @@ async def site() -> AsyncIterator[Site]:
     scene = Scene()
     telegram = PageTelegram(scene)
     inspector = Inspector(telegram, scene)
-    page = InspectorPage(telegram, scene, inspector, "A note")
+    page = InspectorPage(inspector, "A note")
     transport = httpx2.ASGITransport(page.app())
     headers = {"origin": "http://localhost"}
     async with httpx2.AsyncClient(

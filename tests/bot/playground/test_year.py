@@ -48,7 +48,7 @@ async def maya(redis: str, tmp_path: Path) -> AsyncIterator[tuple[Ask, YearFille
     scene = Scene()
     telegram = PageTelegram(scene)
     inspector = Inspector(telegram, scene)
-    filler = YearFiller(telegram, scene, inspector)
+    filler = YearFiller(inspector)
     settings = Settings(
         telegram_bot_token=SecretStr(f"{BOT.id}:none"), data_dir=tmp_path, coalesce_s=0, port=0
     )
