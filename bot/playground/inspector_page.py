@@ -45,7 +45,6 @@ from bot.playground.inspector import Inspector, telegram_id_of
 from bot.playground.offline_model import OfflineServer
 from bot.playground.scene import BOT, BOT_USERNAME
 from bot.playground.year import YearFiller
-from bot.playground.year.filling import YearFiller
 from bot.reply.parts import Entity, well_formed
 from bot.runtime.web import BASE_STYLE
 from memory.text.message_lines import dated

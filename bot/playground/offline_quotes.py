@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-from memory.search.languages import LANGUAGES
 from memory.search.question import asks_when, tells_time
 from memory.search.words import (
     FUNCTION_WORDS,
+    LANGUAGES,
     fold,
     languages_of,
     script_of,

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bot.parsing.pictures import format_by_signature
-from bot.reply.parts import Button, Entity
-from bot.reply.utf16 import utf16_length
+from bot.reply.parts import Button, Entity, utf16_length
 from memory.store.keys import Scope
 
 ADMIN_ID = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from bot.features.instructions.behavior import ChatInstructions
+from bot.features.instructions.feature import ChatInstructions
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
 from tests.servers.model_api import ChatRequest, Reply, tool_call

@@ -17,8 +17,7 @@ import structlog
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import fact_part, said_in, synopsis_part
 from bot.playground.scene import PageChat
-from memory.documents.chunking import by_heading, passages
-from memory.documents.library import Library, Origin
+from memory.documents import Library, Origin, by_heading, passages
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
 from memory.message import Message, Role
@@ -27,8 +26,7 @@ from memory.scopes.history import ChatHistory
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
-from memory.text.internal_model import InternalModel, InternalModelUnavailable
-from memory.text.shape import AnswerShape
+from memory.text.shape import AnswerShape, InternalModel, InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 
