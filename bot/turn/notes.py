@@ -44,7 +44,7 @@ _MAX_CHARS = 8_000
 _QUOTED = re.compile(r"```[^`]{0,8000}```|`[^`\n]{0,200}`|[“„«\"][^“„«”»\"\n]{0,200}[“”»\"]")
 _SENTENCE = re.compile(r"[^.!?…؟\n]+[.!?…؟]*")
 
-Patterns = tuple[re.Pattern[str], Sequence[tuple[str, str]]]
+Patterns = tuple[re.Pattern[str], Sequence[tuple[re.Pattern[str], re.Pattern[str]]]]
 """What a sentence must match, and by language: what says it, and what in it does not."""
 
 
@@ -56,7 +56,8 @@ def patterns_in(path: Path) -> Patterns:
     of_words = "|".join(each[2:] for each in says if each.startswith(r"\b"))
     others = (each for each in says if not each.startswith(r"\b"))
     first = re.compile("|".join((rf"\b(?:{of_words})", *others)))
-    return first, [("|".join(each["says"]), each["unless"]) for each in languages]
+    pairs = [(re.compile("|".join(each["says"])), re.compile(each["unless"])) for each in languages]
+    return first, pairs
 
 
 def says_any(patterns: Patterns, text: str) -> bool:
@@ -67,7 +68,7 @@ def says_any(patterns: Patterns, text: str) -> bool:
     first, by_language = patterns
     plain = _QUOTED.sub(" ", text[:_MAX_CHARS].replace("’", "'").casefold())
     return any(
-        re.search(claim, sentence) and not re.search(unless, sentence)
+        claim.search(sentence) and not unless.search(sentence)
         for sentence in _SENTENCE.findall(plain)
         if first.search(sentence)
         and not sentence.rstrip().endswith(("?", "؟"))
