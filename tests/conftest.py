@@ -16,7 +16,7 @@ from redis._parsers.commands import AsyncCommandsParser
 
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.memory.dying_client import DyingClient
+from tests.memory.clients import DyingClient
 from tests.valkey import OneNodeCluster, ValkeyServer
 
 

@@ -11,7 +11,7 @@ from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import BotProcess, Rig, open_rig
-from tests.memory.limits.filling import fill_up
+from tests.memory.limits.conftest import fill_up
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
 from tests.valkey import ValkeyServer

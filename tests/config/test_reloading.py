@@ -1,10 +1,18 @@
-"""A reload changes some settings at once, names those that wait, and refuses bad ones."""
+"""An .env file is read again, and a misspelt setting is named with the one that was meant."""
 
 from pathlib import Path
 
 import pytest
 
-from config.loading import RELOADED, Reloaded, SettingsError, load_settings, reload_settings
+from config.loading import (
+    RELOADED,
+    Reloaded,
+    SettingsError,
+    UnknownName,
+    load_settings,
+    reload_settings,
+    unknown_names,
+)
 from tests.settings import Settings
 
 BEFORE = "ADMIN_USER_IDS=1\nPRICES=m 1 1 1\nBUDGET_PER_MONTH=5\nPORT=8081\n"
@@ -66,3 +74,47 @@ def test_without_a_file_there_is_nothing_to_read(env_file: Path) -> None:
     assert reload_settings(settings, str(env_file), lambda _: None) == Reloaded(
         nothing_to_read=True
     )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("OPENAI_KEY", "OPENAI_API_KEY"),
+        ("TELEGRAM_TOKEN", "TELEGRAM_BOT_TOKEN"),
+        ("OPEN_AI_API_KEY", "OPENAI_API_KEY"),
+        ("WEB_HOOK_URL", "WEBHOOK_URL"),
+    ],
+)
+def test_a_variable_that_resembles_a_setting_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, nearest: str
+) -> None:
+    monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv(nearest, "")
+    assert unknown_names(Settings, str(tmp_path / ".env")) == [UnknownName(name, nearest)]
+
+
+def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_text("BOT_TOKEN=1\nOPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n")
+    assert unknown_names(Settings, str(file)) == [
+        UnknownName("BOT_TOKEN", "TELEGRAM_BOT_TOKEN"),  # PROMPT_TOKENS has more letters of it
+        UnknownName("OPENAI_URL", "OPENAI_BASE_URL"),
+    ]
+
+
+def test_a_setting_that_is_set_is_no_typo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REDIS_URL", "redis://a")
+    monkeypatch.setenv("REDIS_TLS_URL", "rediss://a")
+    assert unknown_names(Settings, str(tmp_path / ".env")) == []
+
+
+def test_an_unreadable_env_file_yields_nothing(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_bytes(b"OPENAI_KEY=\xff\xfe")
+    assert unknown_names(Settings, str(file)) == []

@@ -1,14 +1,19 @@
 """What operators may set, and what a refusal says."""
 
+import inspect
 import os
+import re
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from zoneinfo import ZoneInfo
 
 import pytest
+from openai.types import embedding_model
+from openai.types.shared import chat_model
 from pydantic import SecretStr, ValidationError
 
 from config.loading import (
@@ -280,9 +285,7 @@ def test_an_env_file_that_is_not_text_is_refused_in_one_line(load: Loader, tmp_p
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_an_env_file_without_read_permission_is_refused_in_one_line(
-    load: Loader, tmp_path: Path
-) -> None:
+def test_an_unreadable_env_file_is_refused_in_one_line(load: Loader, tmp_path: Path) -> None:
     (tmp_path / ".env").touch(mode=0)
     with pytest.raises(SettingsError, match=r"^\S+\.env cannot be read: Permission denied$"):
         load(str(tmp_path / ".env"))
@@ -313,3 +316,32 @@ def test_secrets_leave_the_environment_and_are_still_known_when_settings_are_rea
     assert "shop-key" not in child.stdout
     assert load_settings(None, Settings) == settings
     assert TOKEN not in str(os.environ)
+
+
+_QUOTED = re.compile(r'"([^"\s]+)"')
+
+
+def ending(module: ModuleType) -> frozenset[str]:
+    """Return the models that a module of the SDK names in the docstrings of its types."""
+    texts = re.findall(r'"""(.*?)"""', inspect.getsource(module), re.DOTALL)
+    return frozenset(name for text in texts for name in _QUOTED.findall(text))
+
+
+def default_of(setting: str) -> str:
+    return str(Settings.model_fields[setting].default)
+
+
+def test_the_sdks_docstrings_name_models_that_end() -> None:
+    assert {"gpt-4.1-mini", "gpt-5-mini", "gpt-3.5-turbo"} <= ending(chat_model)
+
+
+@pytest.mark.parametrize(
+    ("setting", "module"),
+    [("openai_model", chat_model), ("openai_embedding_model", embedding_model)],
+)
+def test_a_default_model_is_known_to_the_sdk_and_its_end_is_not_announced(
+    setting: str, module: ModuleType
+) -> None:
+    default = default_of(setting)
+    assert f'"{default}"' in inspect.getsource(module)
+    assert default not in ending(module)

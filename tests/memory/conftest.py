@@ -8,7 +8,7 @@ from memory.memory import Memory, MemoryOptions
 from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
-from tests.memory.interrupted_client import InterruptedClient
+from tests.memory.clients import InterruptedClient
 from tests.valkey import ValkeyServer
 
 OPTIONS = MemoryOptions(

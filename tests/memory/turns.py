@@ -1,7 +1,8 @@
-"""Short ways to store a message, take a turn and close it."""
+"""Short ways to store a message, take a turn, close it, and carry out a job."""
 
 from collections.abc import Mapping
 
+from memory.erasure.jobs import FinishedJob, Job
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry, Outcome
@@ -46,6 +47,27 @@ def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
 async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committed:
     await memory.turns.write_outbox(turn, b"[]")
     return await memory.turns.commit(turn, exchange_of(turn, answer), Cursor())
+
+
+async def begin(
+    memory: Memory, update_id: int, conversation: Scope = HERE, *, sender: int = ANN
+) -> OpenTurn:
+    await put(memory, update_id, conversation, sender=sender)
+    return await take(memory, conversation)
+
+
+async def exchange(
+    memory: Memory, update_id: int, conversation: Scope = HERE, *, sender: int = ANN
+) -> Committed:
+    return await close(memory, await begin(memory, update_id, conversation, sender=sender))
+
+
+async def carry_out(memory: Memory, job: Job) -> FinishedJob:
+    """Start a job, unless it is started, and run it to its end."""
+    await memory.jobs.start_job(job)
+    finished = await memory.jobs.run_job(job.id)
+    assert finished is not None
+    return finished
 
 
 async def clear(memory: Memory, update_id: int = 10, conversation: Scope = HERE) -> Receipt:

@@ -14,7 +14,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction, ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.text.tokens import TokenCounter
-from tests.bot.agent.tools import echo, tool, toolbox_of
+from tests.bot.agent.conftest import echo, tool, toolbox_of
 
 CALL = ToolCall("id-1", "echo", '{"text": "a"}')
 MAX_STEPS = 2
@@ -74,34 +74,26 @@ async def test_a_text_is_the_answer_without_changes(
     assert await agent.next_action(context) == FinishAction(text)
 
 
-async def test_tool_calls_become_an_action_with_their_text(
-    toolbox: Toolbox, context: AgentContext
-) -> None:
+async def test_tool_calls_become_an_action(toolbox: Toolbox, context: AgentContext) -> None:
     """This holds also if the server ends such an answer with `stop`."""
     agent, _ = agent_of(toolbox, reply("Let me see.", CALL))
     assert await agent.next_action(context) == Action((CALL,), "Let me see.")
 
 
-async def test_an_answer_cut_off_at_its_token_limit_has_a_mark(
-    toolbox: Toolbox, context: AgentContext
+@pytest.mark.parametrize(
+    ("text", "shown"), [("Once upon a", f"Once upon a{CUT_OFF}"), ("", "")], ids=["some", "none"]
+)
+async def test_an_answer_cut_off_at_its_token_limit_has_a_mark_unless_it_is_empty(
+    toolbox: Toolbox, context: AgentContext, text: str, shown: str
 ) -> None:
-    agent, _ = agent_of(toolbox, reply("Once upon a", finish_reason="length"))
-    assert await agent.next_action(context) == FinishAction(f"Once upon a{CUT_OFF}")
-
-
-async def test_an_empty_answer_that_was_cut_off_stays_empty(
-    toolbox: Toolbox, context: AgentContext
-) -> None:
-    agent, _ = agent_of(toolbox, reply("", finish_reason="length"))
-    assert await agent.next_action(context) == FinishAction("")
+    agent, _ = agent_of(toolbox, reply(text, finish_reason="length"))
+    assert await agent.next_action(context) == FinishAction(shown)
 
 
 # The loop
 
 
-async def test_the_loop_goes_on_until_there_is_an_answer(
-    toolbox: Toolbox, context: AgentContext
-) -> None:
+async def test_the_loop_goes_on_until_an_answer(toolbox: Toolbox, context: AgentContext) -> None:
     agent, model = agent_of(toolbox, reply("", CALL), reply("It said a."))
     assert await run_agent(agent, toolbox, context) == FinishAction("It said a.")
     assert [step.action.calls for step in context.completed_steps] == [(CALL,)]
@@ -126,27 +118,21 @@ async def test_the_loop_ends_even_if_a_server_ignores_tool_choice_none(
     assert len(model.asked) == MAX_STEPS + 1
 
 
-async def test_the_output_of_a_final_tool_is_the_answer(
-    toolbox: Toolbox, context: AgentContext
-) -> None:
+async def test_a_final_tools_output_is_the_answer(toolbox: Toolbox, context: AgentContext) -> None:
     final = ToolCall("id-2", "last", '{"text": "The end"}')
     agent, model = agent_of(toolbox, reply("", CALL, final))
     assert await run_agent(agent, toolbox, context) == FinishAction("The end")
     assert len(model.asked) == 1
 
 
-async def test_a_failed_call_goes_back_to_the_model(
-    toolbox: Toolbox, context: AgentContext
-) -> None:
+async def test_the_model_gets_a_failed_call_back(toolbox: Toolbox, context: AgentContext) -> None:
     bad = ToolCall("id-2", "last", "{}")
     agent, _ = agent_of(toolbox, reply("", bad), reply("Sorry."))
     assert await run_agent(agent, toolbox, context) == FinishAction("Sorry.")
     assert context.completed_steps[0].results[0].failed
 
 
-async def test_a_run_goes_on_after_the_steps_of_its_context(
-    toolbox: Toolbox, context: AgentContext
-) -> None:
+async def test_a_run_goes_on_after_its_steps(toolbox: Toolbox, context: AgentContext) -> None:
     context.completed_steps.append(await toolbox.run(Action((CALL,)), context))
     agent, model = agent_of(toolbox, reply("It said a."))
     await run_agent(agent, toolbox, context)

@@ -31,8 +31,8 @@ from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
+from tests.bot.agent.conftest import toolbox_of
 from tests.bot.agent.test_agent import ScriptedModel, prompt, reply
-from tests.bot.agent.tools import toolbox_of
 from tests.settings import Settings
 
 PAGE = Path(bot.__file__).parents[1] / "docs" / "features.md"
@@ -207,9 +207,7 @@ def test_two_features_cannot_replace_the_same() -> None:
         ([], []),
     ],
 )
-def test_what_a_selector_chooses_is_shown_within_our_limits(
-    chosen: list[int], shown: list[int]
-) -> None:
+def test_a_selectors_choice_is_shown_within_our_limits(chosen: list[int], shown: list[int]) -> None:
     messages = dialogue(*"abcdefgh")
     ours = BlockWindowMessageSelector(4, 1_000, block=2)
     selector = OwnSelector(Choosing([messages[seq - 1] for seq in chosen]), ours)

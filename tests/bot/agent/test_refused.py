@@ -10,7 +10,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
 from memory.message import Picture
 from memory.text.tokens import TokenCounter
-from tests.bot.agent.tools import calls, toolbox_of
+from tests.bot.agent.conftest import calls, toolbox_of
 
 BOAT = Picture(7, b"a boat", "image/jpeg", 1, 1)
 ECHO = calls('{"text": "a"}')

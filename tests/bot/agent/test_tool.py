@@ -17,7 +17,7 @@ from bot.playground.offline_model import OfflineServer
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory
-from tests.bot.agent.tools import echo, tool
+from tests.bot.agent.conftest import echo, tool
 from tests.servers.model_api.schemas import schema_complaint
 
 

@@ -12,7 +12,7 @@ from bot.agent.tool_files import MAX_FILE_BYTES, attach
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.text.tokens import TokenCounter
-from tests.bot.agent.tools import Echoed, calls, tool, toolbox_of
+from tests.bot.agent.conftest import Echoed, calls, tool, toolbox_of
 
 
 def png(width: int = 2, height: int = 2) -> bytes:

@@ -16,23 +16,19 @@ from memory.scopes.writes import SetDomain
 from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import SHORTENED, TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
-from tests.bot.agent.tools import Echoed, calls, echo, tool, toolbox_of
+from tests.bot.agent.conftest import Echoed, calls, echo, tool, toolbox_of
 
 SECRET = "redis://:password@host"
 
 
-async def test_results_have_the_order_of_the_calls(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_results_have_the_calls_order(tokens: TokenCounter, context: AgentContext) -> None:
     step = await toolbox_of(tokens).run(
         calls('{"text": "a"}', '{"text": "b", "times": 2}'), context
     )
     assert step.results == (ToolResult("0", "a"), ToolResult("1", "bb"))
 
 
-async def test_calls_of_one_action_run_concurrently(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_calls_of_an_action_run_at_once(tokens: TokenCounter, context: AgentContext) -> None:
     met = asyncio.Barrier(3)
 
     async def meet(arguments: Echoed, _: AgentContext) -> str:
@@ -96,9 +92,7 @@ async def test_a_call_of_an_unknown_tool_gets_the_names_of_the_tools(
     )
 
 
-async def test_a_wrong_call_does_not_affect_the_other_calls(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_a_wrong_call_affects_no_other(tokens: TokenCounter, context: AgentContext) -> None:
     step = await toolbox_of(tokens).run(calls("{}", '{"text": "a"}'), context)
     assert [result.failed for result in step.results] == [True, False]
 
@@ -106,9 +100,7 @@ async def test_a_wrong_call_does_not_affect_the_other_calls(
 # Errors of tools
 
 
-async def test_the_model_gets_the_text_of_a_tool_error(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_the_model_gets_a_tools_error(tokens: TokenCounter, context: AgentContext) -> None:
     async def complain(_: Echoed, __: AgentContext) -> str:
         raise ToolError("the moon is not in a time zone")
 
@@ -174,9 +166,7 @@ async def test_a_lost_lease_or_store_ends_the_run_and_cancels_the_other_calls(
     assert cancelled.is_set()
 
 
-async def test_cancelling_a_run_cancels_its_tools(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_a_cancelled_run_ends_its_tools(tokens: TokenCounter, context: AgentContext) -> None:
     began, cancelled = asyncio.Event(), asyncio.Event()
 
     async def wait(_: Echoed, __: AgentContext) -> str:
@@ -247,9 +237,7 @@ async def test_a_megabyte_of_output_is_shortened_to_its_limit_with_a_mark(
     assert 40 <= tokens.count(result.text) <= 50
 
 
-async def test_an_error_is_shortened_to_the_limit_too(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_an_error_is_shortened_as_well(tokens: TokenCounter, context: AgentContext) -> None:
     (result,) = (await toolbox_of(tokens).run(calls("{}", name="shout " * 1000), context)).results
     assert result.failed
     assert tokens.count(result.text) <= 50
@@ -258,16 +246,14 @@ async def test_an_error_is_shortened_to_the_limit_too(
 # Final tools
 
 
-async def test_only_a_final_tool_has_a_final_output(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_only_a_final_tool_ends_a_run(tokens: TokenCounter, context: AgentContext) -> None:
     toolbox = toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
     plain = await toolbox.run(calls('{"text": "a"}'), context)
     final = await toolbox.run(calls('{"text": "b"}', name="last"), context)
     assert (toolbox.final_output(plain), toolbox.final_output(final)) == (None, "b")
 
 
-async def test_a_final_tool_that_failed_has_no_final_output(
+async def test_a_failed_final_tool_is_not_final(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
     toolbox = toolbox_of(tokens, tool("last", echo, is_final=True))
@@ -275,9 +261,7 @@ async def test_a_final_tool_that_failed_has_no_final_output(
     assert toolbox.final_output(step) is None
 
 
-async def test_the_output_of_a_final_tool_is_not_shortened(
-    tokens: TokenCounter, context: AgentContext
-) -> None:
+async def test_a_final_output_is_not_shortened(tokens: TokenCounter, context: AgentContext) -> None:
     toolbox = toolbox_of(tokens, tool("last", echo, is_final=True))
     step = await toolbox.run(calls(json.dumps({"text": "word " * 500}), name="last"), context)
     assert toolbox.final_output(step) == "word " * 500

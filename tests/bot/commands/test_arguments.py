@@ -34,9 +34,7 @@ async def test_no_command_ignores_a_word_that_it_does_not_know(commands: Command
         assert f"/{command}" in text
 
 
-async def test_a_command_of_others_is_refused_before_its_words_are_read(
-    commands: CommandSet,
-) -> None:
+async def test_a_command_of_others_is_refused_before_it_is_read(commands: CommandSet) -> None:
     assert await said(commands, "stats banana") == "This command is for this bot's operators only."
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator, Mapping
 
+import pytest
+
 from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
@@ -67,18 +69,23 @@ async def test_each_operator_is_told_in_their_language(store: RedisClient) -> No
             assert line in sent[admin]
 
 
-async def test_a_notice_is_done_when_one_operator_was_reached(store: RedisClient) -> None:
-    is_told, sent = await told(store, {1: Unreachable("away")}, 1, 2)
-    assert (is_told, list(sent)) == (True, [2])
-
-
-async def test_a_notice_is_not_done_when_nobody_was_reached(store: RedisClient) -> None:
-    assert await told(store, {1: Unreachable("away")}, 1) == (False, {})
-
-
-async def test_an_operator_who_blocked_the_bot_is_not_told_again(store: RedisClient) -> None:
-    assert await told(store, {1: Blocked("blocked")}, 1) == (True, {})
-
-
-async def test_a_notice_without_operators_is_done(store: RedisClient) -> None:
-    assert await told(store, NOBODY) == (True, {})
+@pytest.mark.parametrize(
+    ("failures", "admins", "is_told", "reached"),
+    [
+        ({1: Unreachable("away")}, (1, 2), True, [2]),
+        ({1: Unreachable("away")}, (1,), False, []),
+        ({1: Blocked("blocked")}, (1,), True, []),  # who is not told again
+        (NOBODY, (), True, []),
+    ],
+    ids=["one was reached", "nobody was reached", "blocked", "no operators"],
+)
+async def test_a_notice_is_done_unless_nobody_could_be_reached(
+    store: RedisClient,
+    failures: Mapping[int, TelegramError],
+    admins: tuple[int, ...],
+    *,
+    is_told: bool,
+    reached: list[int],
+) -> None:
+    done, sent = await told(store, failures, *admins)
+    assert (done, list(sent)) == (is_told, reached)

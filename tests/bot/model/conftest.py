@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot.model.call import PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from tests.bot.model.dialogue import TEXT
-from tests.servers.model_api import ModelApiServer, Scripted
+from memory.behaviors.tool import ToolDefinition
+from tests.servers.model_api import ModelApiServer, Scripted, tool_call
 
 
 @pytest.fixture
@@ -36,3 +37,9 @@ def model(client: ModelClient) -> OpenAIChatModel:
 @pytest.fixture
 def internal(client: ModelClient) -> StructuredModel:
     return StructuredModel(client, "gpt-test", timeout_s=60)
+
+
+TEXT = "One two three four five six seven eight."
+HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))
+CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
+CALLS = (tool_call("clock", zone="Asia/Tokyo"), tool_call("sum", expression="1 + 1"))

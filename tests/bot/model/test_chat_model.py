@@ -24,7 +24,7 @@ from bot.model.request_forms import Api
 from bot.model.wire import Effort
 from memory.behaviors.steps import ToolCall
 from memory.message import Picture
-from tests.bot.model.dialogue import CALLS, CLOCK, HELLO, TEXT
+from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT
 from tests.servers.model_api import (
     ApiError,
     ApiRequest,
@@ -74,15 +74,9 @@ async def test_a_plain_request_has_no_optional_field_except_usage(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     await ask(model)
-    assert server.log.chats[0].raw == {
-        "model": "gpt-test",
-        "messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "hello"},
-        ],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    assert server.log.chats[0].raw == {"model": "gpt-test", "messages": said, **options}
 
 
 async def test_tool_choice_is_sent_only_with_tools_and_only_to_forbid_them(
@@ -95,9 +89,7 @@ async def test_tool_choice_is_sent_only_with_tools_and_only_to_forbid_them(
     assert [chat.tools for chat in server.log.chats] == [(), (CLOCK,), (CLOCK,)]
 
 
-async def test_steps_are_sent_as_calls_and_their_results(
-    model: OpenAIChatModel, server: ModelApiServer
-) -> None:
+async def test_steps_are_calls_and_results(model: OpenAIChatModel, server: ModelApiServer) -> None:
     steps = (
         PromptMessage("assistant", "Let me look.", tool_calls=(ToolCall("id-1", "clock", "{}"),)),
         PromptMessage("tool", "noon", tool_call_id="id-1"),
@@ -124,9 +116,7 @@ async def test_a_tool_name_that_a_model_made_up_is_sent_in_a_form_that_servers_a
 # What comes back
 
 
-async def test_text_calls_finish_reason_and_usage_are_read(
-    model: OpenAIChatModel, script: Scripted
-) -> None:
+async def test_text_calls_end_and_usage_are_read(model: OpenAIChatModel, script: Scripted) -> None:
     script.then(Reply("Let me see.", CALLS))
     reply = await model.complete(HELLO, (CLOCK,))
     assert reply.text == "Let me see."
@@ -158,22 +148,15 @@ async def test_a_server_that_leaves_fields_out_is_understood(
 async def test_an_answer_that_breaks_off_is_asked_for_again_once(
     either: OpenAIChatModel, script: Scripted, server: ModelApiServer, broken: StreamBreak
 ) -> None:
-    script.then(Reply("This will not be heard to its end."), Reply("The whole answer."))
+    """Nothing of the first answer is returned, not even half of a call."""
+    script.then(Reply("This will not be heard to its end.", CALLS), Reply("The whole answer."))
     server.faults.add(broken)
-    assert (await ask(either)).text == "The whole answer."
+    reply = await either.complete(HELLO, (CLOCK,))
+    assert (reply.text, reply.tool_calls) == ("The whole answer.", ())
     server.faults.add(broken, times=None)
     with pytest.raises(AnswerIncomplete):
         await ask(either)
     assert len(server.log.calls) == 2 + 2
-
-
-async def test_half_a_tool_call_is_never_returned(
-    model: OpenAIChatModel, script: Scripted, server: ModelApiServer
-) -> None:
-    script.then(Reply(tool_calls=CALLS), Reply("Never mind."))
-    server.faults.add(StreamBreak.CUT)
-    reply = await model.complete(HELLO, (CLOCK,))
-    assert (reply.text, reply.tool_calls) == ("Never mind.", ())
 
 
 def served_by(handler: Callable[[httpx2.Request], httpx2.Response]) -> OpenAIChatModel:
@@ -223,11 +206,11 @@ async def test_a_page_instead_of_a_stream_is_not_a_model_and_not_asked_twice(
     assert len(server.log.calls) == 1
 
 
-@pytest.mark.parametrize("silence", [Break.HANG, StreamBreak.STALL])
-async def test_a_silent_server_is_given_up_at_the_time_limit(
-    client: ModelClient, server: ModelApiServer, silence: Break | StreamBreak
+@pytest.mark.parametrize("fault", [Break.HANG, StreamBreak.STALL, rate_limited(100)], ids=str)
+async def test_silence_and_a_long_wait_that_a_server_asks_for_end_at_the_time_limit(
+    client: ModelClient, server: ModelApiServer, fault: Fault
 ) -> None:
-    server.faults.add(silence, times=None)
+    server.faults.add(fault, times=None)
     with pytest.raises(ModelUnavailable):
         await ask(OpenAIChatModel(client, "gpt-test", timeout_s=0.2))
 
@@ -242,14 +225,6 @@ async def test_a_temporary_failure_is_tried_again_once(
     with pytest.raises(ModelUnavailable):
         await ask(model)
     assert len(server.log.calls) == 2 + 2
-
-
-async def test_a_long_wait_that_the_server_asks_for_ends_at_the_time_limit(
-    client: ModelClient, server: ModelApiServer
-) -> None:
-    server.faults.add(rate_limited(100), times=None)
-    with pytest.raises(ModelUnavailable):
-        await ask(OpenAIChatModel(client, "gpt-test", timeout_s=0.2))
 
 
 async def test_a_refused_connection_means_unavailable() -> None:
@@ -310,15 +285,6 @@ async def test_a_filters_error_inside_a_stream_is_a_refusal() -> None:
 # Parameters that are refused
 
 
-async def test_a_refused_parameter_is_left_out_from_then_on(
-    model: OpenAIChatModel, server: ModelApiServer
-) -> None:
-    server.dialect = Dialect(unsupported=frozenset({"stream_options"}))
-    assert (await ask(model)).text == TEXT
-    assert (await ask(model)).text == TEXT
-    assert len(server.log.refusals) == 1
-
-
 async def test_parallel_calls_all_leave_out_a_refused_parameter(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
@@ -338,9 +304,7 @@ async def test_a_parameter_is_left_out_also_if_only_the_error_text_names_it(
     assert (await ask(model)).text == TEXT
 
 
-async def test_an_answer_that_we_stop_counts_an_estimate(
-    client: ModelClient, server: ModelApiServer
-) -> None:
+async def test_a_stopped_answer_counts_roughly(client: ModelClient, server: ModelApiServer) -> None:
     server.faults.add(StreamBreak.STALL)
     reports: list[CallReport] = []
     model = OpenAIChatModel(client, "gpt-test", timeout_s=60, observers=[reports.append])

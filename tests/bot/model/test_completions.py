@@ -1,6 +1,7 @@
 """Pieces of tool calls are joined, whatever a server leaves out."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -27,21 +28,38 @@ def piece(arguments: str, name: str = "", **place: object) -> Piece:
     return {**place, "function": {"name": name or None, "arguments": arguments}}
 
 
-def test_arguments_are_joined_by_index_also_if_pieces_of_two_calls_alternate() -> None:
-    calls = joined(
-        piece("", "f", index=0, id="a"),
-        piece("", "g", index=1, id="b"),
-        piece('{"x":', index=0),
-        piece('{"y":', index=1),
-        piece("1}", index=0),
-        piece("2}", index=1),
-    )
-    assert calls == (ToolCall("a", "f", '{"x":1}'), ToolCall("b", "g", '{"y":2}'))
+TWO_CALLS = (ToolCall("a", "f", '{"x":1}'), ToolCall("b", "g", '{"y":2}'))
+FIRST: dict[str, Any] = {"index": 0, "id": "a"}
+PIECES: dict[str, tuple[tuple[Piece, ...], tuple[ToolCall, ...]]] = {
+    "pieces of two calls alternate": (
+        (
+            *(piece("", "f", **FIRST), piece("", "g", index=1, id="b")),
+            *(piece('{"x":', index=0), piece('{"y":', index=1)),
+            *(piece("1}", index=0), piece("2}", index=1)),
+        ),
+        TWO_CALLS,
+    ),
+    "without an index they belong to the newest call": (
+        (piece('{"x":1}', "f", id="a"), piece("", "g", id="b"), piece('{"y":'), piece("2}")),
+        TWO_CALLS,
+    ),
+    "id and name are repeated": (
+        (piece("{", "f", **FIRST), piece("}", "f", **FIRST)),
+        (ToolCall("a", "f", "{}"),),
+    ),
+    "each piece has an id of its own": (
+        (piece("", "f", **FIRST), piece('{"x":', index=0, id="b"), piece("1}", index=0, id="c")),
+        TWO_CALLS[:1],
+    ),
+    "there are no arguments": (({**FIRST, "function": {"name": "f"}},), (ToolCall("a", "f", ""),)),
+    "a call that never gets a name is dropped": ((piece("{}", **FIRST),), ()),
+}
 
 
-def test_arguments_without_an_index_belong_to_the_newest_call() -> None:
-    calls = joined(piece("{}", "f", id="a"), piece("", "g", id="b"), piece('{"y":'), piece("2}"))
-    assert calls == (ToolCall("a", "f", "{}"), ToolCall("b", "g", '{"y":2}'))
+@pytest.mark.parametrize("how", PIECES)
+def test_pieces_are_joined_to_calls(how: str) -> None:
+    pieces, calls = PIECES[how]
+    assert joined(*pieces) == calls
 
 
 @pytest.mark.parametrize("place", [{"index": 0}, {}, {"index": 0, "id": ""}], ids=str)
@@ -50,19 +68,10 @@ def test_without_ids_a_new_name_means_a_new_call(place: Piece) -> None:
     assert [(call.name, call.arguments) for call in calls] == [("f", '{"x":1}'), ("f", '{"x":2}')]
 
 
-def test_a_server_may_repeat_id_and_name_with_each_piece() -> None:
-    place = {"index": 0, "id": "a"}
-    assert joined(piece("{", "f", **place), piece("}", "f", **place)) == (ToolCall("a", "f", "{}"),)
-
-
 def test_calls_without_an_id_get_one_each() -> None:
     calls = joined(piece("{}", "f", index=0), piece("{}", "g", index=1))
     assert all(call.id for call in calls)
     assert len({call.id for call in calls}) == 2
-
-
-def test_a_call_may_have_no_arguments_at_all() -> None:
-    assert joined({"index": 0, "id": "a", "function": {"name": "f"}}) == (ToolCall("a", "f", ""),)
 
 
 def test_a_choice_may_lack_its_delta_or_be_missing() -> None:
@@ -101,18 +110,6 @@ def test_usage_is_read_as_far_as_the_server_reports_it(told: Piece, expected: Us
     answer = ChunkAccumulator()
     answer.add({"choices": [], "usage": told})
     assert answer.reply().usage == expected
-
-
-def test_a_server_may_make_up_an_id_for_each_piece() -> None:
-    assert joined(
-        piece("", "f", index=0, id="a"),
-        piece('{"x":', index=0, id="b"),
-        piece("1}", index=0, id="c"),
-    ) == (ToolCall("a", "f", '{"x":1}'),)
-
-
-def test_a_call_that_never_gets_a_name_is_dropped() -> None:
-    assert joined(piece("{}", index=0, id="a")) == ()
 
 
 def test_content_that_is_not_text_is_skipped() -> None:

@@ -46,15 +46,10 @@ async def test_a_blank_text_is_a_row_of_zeros_and_is_not_sent(
 ) -> None:
     rows = await embedder_of(client).embed(["", TEXTS[0], " \n\t"])
     assert np.linalg.norm(rows, axis=1) == pytest.approx([0, 1, 0], abs=1e-5)
-    assert server.log.embedded == [TEXTS[0]]
-
-
-async def test_without_any_text_no_request_is_made(
-    client: ModelClient, server: ModelApiServer
-) -> None:
     with pytest.raises(EmbeddingsUnavailable):
         await embedder_of(client).embed(["", " "])
-    assert server.log.calls == []
+    assert server.log.embedded == [TEXTS[0]]
+    assert len(server.log.calls) == 1
 
 
 async def test_a_lone_surrogate_is_replaced_before_it_is_sent(
@@ -75,7 +70,7 @@ async def test_a_long_text_is_cut_to_a_length_that_models_take_in_any_script(
     assert set(server.log.embedded[0]) == {letter}
 
 
-async def test_many_texts_go_in_batches_and_come_back_in_order(
+async def test_many_texts_go_in_ordered_batches(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     texts = [f"word{number}" for number in range(300)]
@@ -86,9 +81,7 @@ async def test_many_texts_go_in_batches_and_come_back_in_order(
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=9), st.integers(1, 2000)), min_size=1))
-def test_batches_hold_everything_in_order_and_are_never_too_big(
-    repeated: list[tuple[str, int]],
-) -> None:
+def test_batches_hold_all_in_order_and_are_never_too_big(repeated: list[tuple[str, int]]) -> None:
     texts = [text * times for text, times in repeated]
     clean = [_clean(text) or "blank" for text in texts]
     batches = list(_batches(clean))
@@ -100,12 +93,14 @@ def test_batches_hold_everything_in_order_and_are_never_too_big(
 # Dimensions
 
 
-async def test_dimensions_are_sent_only_if_they_are_set(
+async def test_dimensions_are_sent_only_if_they_are_set_and_stand_in_the_fingerprint(
     client: ModelClient, server: ModelApiServer
 ) -> None:
-    assert (await embedder_of(client).embed(TEXTS)).shape == (3, server.dialect.dimensions)
-    assert (await embedder_of(client, 64).embed(TEXTS)).shape == (3, 64)
+    plain, short = embedder_of(client), embedder_of(client, 64)
+    assert (await plain.embed(TEXTS)).shape == (3, server.dialect.dimensions)
+    assert (await short.embed(TEXTS)).shape == (3, 64)
     assert ["dimensions" in request.raw for request in asked(server)] == [False, True]
+    assert (plain.fingerprint, short.fingerprint) == ("embed-test:default", "embed-test:64")
 
 
 async def test_the_rows_of_a_server_that_ignores_dimensions_are_cut_to_unit_rows(
@@ -127,17 +122,10 @@ async def test_a_server_that_refuses_dimensions_is_asked_without_from_then_on(
     assert len(server.log.refusals) == 1
 
 
-async def test_fewer_dimensions_than_asked_for_are_refused(
-    client: ModelClient, server: ModelApiServer
-) -> None:
+async def test_too_few_dimensions_are_refused(client: ModelClient, server: ModelApiServer) -> None:
     server.dialect = Dialect(honours_dimensions=False, dimensions=32)
     with pytest.raises(EmbeddingsUnavailable, match="32 dimensions, 64 asked for"):
         await embedder_of(client, 64).embed(TEXTS)
-
-
-def test_the_fingerprint_names_model_and_dimensions(client: ModelClient) -> None:
-    assert embedder_of(client).fingerprint == "embed-test:default"
-    assert embedder_of(client, 64).fingerprint == "embed-test:64"
 
 
 # Trouble
@@ -145,20 +133,12 @@ def test_the_fingerprint_names_model_and_dimensions(client: ModelClient) -> None
 
 @pytest.mark.parametrize(
     "fault",
-    [Break.HTML, rate_limited(0.01), ApiError(400, "No."), ApiError(401, "No.")],
-    ids=["html", "429", "400", "401"],
+    [Break.HTML, Break.HANG, rate_limited(0.01), ApiError(400, "No."), ApiError(401, "No.")],
+    ids=["html", "silence", "429", "400", "401"],
 )
 async def test_any_failure_means_that_embeddings_are_unavailable(
     client: ModelClient, server: ModelApiServer, fault: Break | ApiError
 ) -> None:
     server.faults.add(fault, times=None, when=is_embeddings)
     with pytest.raises(EmbeddingsUnavailable):
-        await embedder_of(client, 64).embed(TEXTS)
-
-
-async def test_a_silent_server_is_given_up_at_the_time_limit(
-    client: ModelClient, server: ModelApiServer
-) -> None:
-    server.faults.add(Break.HANG, times=None, when=is_embeddings)
-    with pytest.raises(EmbeddingsUnavailable):
-        await embedder_of(client, timeout_s=0.2).embed(TEXTS)
+        await embedder_of(client, 64, timeout_s=0.2 if fault is Break.HANG else 10).embed(TEXTS)

@@ -2,22 +2,31 @@
 
 import gc
 import socket
+from itertools import pairwise
 
 import httpx2
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
 
 from bot.model.call import PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import (
+    AnswerUnreadable,
     ContentRefused,
+    ContextTooLong,
     ModelError,
     ModelRefused,
     ModelUnavailable,
     NotAModel,
+    reason_of,
+    summary,
 )
 from bot.model.openai_client import open_client, translate
+from bot.model.wire import EventReader, is_blind
+from memory.search.embeddings import EmbeddingsUnavailable
 from tests.servers.model_api import Dialect, ModelApiServer
 
 HELLO = (PromptMessage("user", "hello"),)
@@ -135,9 +144,7 @@ def test_a_mapped_error_has_this_class_and_quotes_nothing(
     ],
     ids=str,
 )
-def test_an_error_carries_the_status_and_the_servers_code_but_no_sentence(
-    body: object, code: str
-) -> None:
+def test_an_error_carries_status_and_code_but_no_sentence(body: object, code: str) -> None:
     ours = translate(of_status(openai.BadRequestError, 400, body))
     assert (ours.status, ours.code) == (400, code)
 
@@ -158,9 +165,7 @@ def test_the_code_of_a_failed_connection_says_why(cause: Exception, code: str) -
 
 
 @pytest.mark.parametrize("status", [401, 402, 404])
-def test_an_error_that_the_operator_must_fix_is_never_taken_for_a_content_filter(
-    status: int,
-) -> None:
+def test_an_error_that_the_operator_must_fix_is_no_content_filter(status: int) -> None:
     body = {"message": "You asked for content_filter", "code": "content_filter"}
     ours = translate(of_status(openai.APIStatusError, status, body))
     assert isinstance(ours, ModelRefused)
@@ -174,3 +179,108 @@ def test_a_refusal_knows_which_parameter_the_server_names() -> None:
     assert isinstance(ours, ModelRefused)
     assert ours.objects_to("stream_options")
     assert not ours.objects_to("tools")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            ModelRefused("x", 401, "invalid_api_key"),
+            "ModelRefused 401 invalid_api_key; look at OPENAI_API_KEY",
+        ),
+        (
+            ModelRefused("x", 404, "model_not_found"),
+            "ModelRefused 404 model_not_found; look at OPENAI_MODEL",
+        ),
+        (ModelRefused("x", 404), "ModelRefused 404; look at OPENAI_BASE_URL, OPENAI_MODEL"),
+        (
+            ModelUnavailable("x", 429, "insufficient_quota"),
+            "ModelUnavailable 429 insufficient_quota; look at OPENAI_API_KEY",
+        ),
+        (ModelUnavailable("x", 503), "ModelUnavailable 503"),
+        (
+            ModelUnavailable("x", code="connection_refused"),
+            "ModelUnavailable connection_refused; look at OPENAI_BASE_URL",
+        ),
+        (ModelUnavailable("x", code="dns"), "ModelUnavailable dns; look at OPENAI_BASE_URL"),
+        (NotAModel("x"), "NotAModel; look at OPENAI_BASE_URL"),
+        (ContentRefused(status=400), "ContentRefused 400 content_filter"),
+        (ContextTooLong("x", 400), "ContextTooLong 400; look at PROMPT_TOKENS"),
+        (AnswerUnreadable("x"), "AnswerUnreadable; look at OPENAI_MODEL"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_summary_of_an_error_is_one_line(error: Exception, told: str) -> None:
+    assert summary(error) == told
+
+
+def test_the_summary_of_an_error_is_that_of_its_model_error() -> None:
+    error = EmbeddingsUnavailable("NotFoundError 404")
+    error.__cause__ = ModelRefused("x", 404)
+    assert summary(error) == "ModelRefused 404; look at OPENAI_BASE_URL, OPENAI_MODEL"
+    look_at = "OPENAI_EMBEDDING_BASE_URL, OPENAI_EMBEDDING_MODEL"
+    assert reason_of(error, "OPENAI_EMBEDDING_MODEL")["look_at"] == look_at
+
+
+BODY = (
+    b': hello\n\ndata: {"a":\ndata: 1}\r\n\r\nevent: ping\n\nid: 7\ndata:two\r\r'
+    b"data: [DONE]\n\ndata: no\n\n"
+)
+EVENTS = [b'{"a":\n1}', b"two"]
+
+
+def read(*pieces: bytes) -> tuple[list[bytes], bool]:
+    reader = EventReader(10_000)
+    return [event for piece in pieces for event in reader.feed(piece)], reader.is_done
+
+
+@given(st.lists(st.integers(0, len(BODY))))
+def test_the_events_do_not_depend_on_how_a_body_is_cut_into_pieces(cuts: list[int]) -> None:
+    bounds = [0, *sorted(cuts), len(BODY)]
+    pieces = [BODY[start:end] for start, end in pairwise(bounds)]
+    assert read(*pieces) == (EVENTS, True)
+
+
+@pytest.mark.parametrize("body", [b"", b"data: x", b"data: x\n", b"\n\n", b"retry: 3\n\n"])
+def test_an_incomplete_event_is_not_yielded(body: bytes) -> None:
+    assert read(body) == ([], False)
+
+
+def test_text_beyond_ascii_stays_in_one_event() -> None:
+    """Unicode has more line ends than a stream of events."""
+    said = 'data: {"x": "\u2028\u0085"}\n\n'.encode()
+    assert read(said) == ([said[6:-2]], False)
+
+
+@pytest.mark.parametrize(
+    "objection",
+    [
+        "Invalid content type. image_url is only supported by certain models.",
+        "No endpoints found that support image input",
+        "image input is not supported - hint: if this is unexpected, you may need the mmproj",
+        "At most 0 image(s) may be provided in one prompt.",
+        "gemma-2 is not a multimodal model",
+        "this model is missing data required for image input",
+        "messages[1]: unknown variant `image_url`, expected `text`",
+        "This model does not support image inputs.",
+        "This model doesn't support vision",
+    ],
+)
+def test_a_model_without_eyes_is_known_by_what_its_server_says(objection: str) -> None:
+    assert is_blind(objection)
+
+
+@pytest.mark.parametrize(
+    "objection",
+    [
+        "You uploaded an unsupported image. Please make sure your image has one of these formats",
+        "Invalid image data.",
+        "Image is too large: at most 20 MB are supported",
+        "Failed to download the image",
+        "Unsupported parameter: 'verbosity' is not supported with this model.",
+        "Does this support group take images?",
+    ],
+)
+def test_one_bad_picture_is_no_model_without_eyes(objection: str) -> None:
+    assert not is_blind(objection)

@@ -9,7 +9,7 @@ from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from tests.bot.model.dialogue import CLOCK
+from tests.bot.model.conftest import CLOCK
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
 from tests.servers.model_api import (
     ApiError,
@@ -84,23 +84,17 @@ async def test_the_lower_effort_depends_on_the_setting(
     assert efforts(server) == [first, then]
 
 
-async def test_nothing_but_reasoning_twice_is_not_an_answer(
+async def test_the_beginning_of_an_answer_is_better_than_none_and_reasoning_is_no_answer(
     client: ModelClient, script: Scripted
 ) -> None:
-    script.then(LOST, LOST)
+    script.then(CUT, LOST, LOST, LOST)
     reports: list[CallReport] = []
     model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100), [reports.append])
+    reply = await model.complete(HELLO, ())
+    assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     with pytest.raises(AnswerIncomplete):
         await model.complete(HELLO, ())
-    assert [report.usage.reasoning_tokens > 0 for report in reports] == [True]
-
-
-async def test_the_beginning_of_an_answer_is_better_than_none(
-    client: ModelClient, script: Scripted
-) -> None:
-    script.then(CUT, LOST)
-    reply = await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(HELLO, ())
-    assert (reply.text, reply.finish_reason) == ("Once upon", "length")
+    assert [report.usage.reasoning_tokens > 0 for report in reports] == [True] * 2
 
 
 @pytest.mark.parametrize("limit_s", [2, 10])

@@ -11,7 +11,7 @@ from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.request_forms import ServerApi
 from bot.model.structured import StructuredModel
-from tests.bot.model.dialogue import CLOCK
+from tests.bot.model.conftest import CLOCK
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill
 from tests.servers.model_api import (
     ApiError,
@@ -140,7 +140,7 @@ async def test_a_set_api_is_kept(server: ModelApiServer, api: str) -> None:
     assert set(apis(server)) == {api}
 
 
-async def test_a_wrong_address_costs_two_requests(
+async def test_a_wrong_address_costs_2_requests(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(ApiError(404, "Invalid URL"), times=None)
@@ -185,9 +185,7 @@ async def test_without_a_responses_api_such_a_model_is_asked_without_reasoning(
     assert {"reasoning dropped because of tools"} <= {line["event"] for line in logged}
 
 
-async def test_with_chat_completions_set_this_costs_one_refused_request(
-    server: ModelApiServer,
-) -> None:
+async def test_with_chat_completions_set_this_costs_one_refusal(server: ModelApiServer) -> None:
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     async with open_client(server.base_url, "any", 10, api="chat") as client:
         model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=60)

@@ -9,7 +9,7 @@ from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ContentRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from tests.bot.model.dialogue import CALLS, CLOCK, HELLO, TEXT
+from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT
 from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
 from tests.servers.model_api import ChatRequest, Dialect, ModelApiServer, Quirk, Reply, Scripted
 
@@ -51,7 +51,7 @@ async def test_a_request_asks_the_server_to_store_nothing(
     }
 
 
-async def test_options_and_labels_have_the_names_of_the_api(
+async def test_options_and_labels_have_apis_names(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     parameters = ChatParameters(1000, "low", "high", "flex")
@@ -132,9 +132,7 @@ async def test_a_failed_answer_raises_an_error(
         await model.complete(HELLO, ())
 
 
-async def test_a_refusal_written_by_the_model_is_its_answer(
-    model: OpenAIChatModel, script: Scripted
-) -> None:
+async def test_a_models_own_refusal_is_its_answer(model: OpenAIChatModel, script: Scripted) -> None:
     script.then(Reply(refusal="I would rather not."))
     assert (await model.complete(HELLO, ())).text == "I would rather not."
 

@@ -207,21 +207,16 @@ async def test_parallel_calls_all_find_the_form_that_the_server_takes(
 
 
 @pytest.mark.parametrize("call", [fill, write])
-async def test_a_page_instead_of_an_answer_is_not_a_model(
-    internal: StructuredModel, server: ModelApiServer, call: Call
+@pytest.mark.parametrize(
+    ("fault", "error"), [(Break.HTML, NotAModel), (Break.HANG, ModelUnavailable)]
+)
+async def test_a_page_is_not_a_model_and_a_silent_server_is_given_up_at_the_time_limit(
+    client: ModelClient, server: ModelApiServer, call: Call, fault: Break, error: type[ModelError]
 ) -> None:
-    server.faults.add(Break.HTML)
-    with pytest.raises(NotAModel):
-        await call(internal)
-
-
-@pytest.mark.parametrize("call", [fill, write])
-async def test_a_silent_server_is_given_up_at_the_time_limit(
-    client: ModelClient, server: ModelApiServer, call: Call
-) -> None:
-    server.faults.add(Break.HANG, times=None, when=is_chat)
-    with pytest.raises(ModelUnavailable):
-        await call(StructuredModel(client, "gpt-test", timeout_s=0.2))
+    server.faults.add(fault, times=None, when=is_chat)
+    timeout_s = 0.2 if fault is Break.HANG else 60
+    with pytest.raises(error):
+        await call(StructuredModel(client, "gpt-test", timeout_s=timeout_s))
 
 
 async def test_the_time_limit_covers_both_tries(

@@ -51,9 +51,7 @@ async def test_a_small_picture_is_shown_as_it_is(kind: str) -> None:
         (png_that_states(2**31 - 1, 2**31 - 1), "too_big"),
     ],
 )
-async def test_what_is_no_picture_or_states_too_many_pixels_is_refused(
-    content: bytes, why: str
-) -> None:
+async def test_no_picture_or_too_many_pixels_are_refused(content: bytes, why: str) -> None:
     with pytest.raises(NotRead, match=why):
         await read_picture(content)
 

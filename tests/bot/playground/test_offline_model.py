@@ -170,9 +170,7 @@ async def test_only_allowed_tools_are_called() -> None:
         ),
     ],
 )
-async def test_the_result_of_a_tool_is_in_the_answer(
-    run: tuple[PromptMessage, ...], said: str
-) -> None:
+async def test_the_answer_has_a_tools_result(run: tuple[PromptMessage, ...], said: str) -> None:
     assert await answer(prompt("Tell me.", *run)) == said
 
 
@@ -205,9 +203,7 @@ async def test_a_search_result_is_quoted_with_its_date() -> None:
         ("私の妹はどこに住んでいますか？", "From yesterday, 14:06: “私の妹は京都に住んでいます。”"),
     ],
 )
-async def test_a_question_is_answered_with_a_whole_message_of_a_person(
-    asked: str, said: str
-) -> None:
+async def test_a_question_is_answered_with_a_persons_whole_message(asked: str, said: str) -> None:
     assert await answer(prompt(MEMORY + asked), "none") == said
 
 

@@ -510,9 +510,7 @@ def test_opening_a_browser_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("display", ["", ":0"])
-def test_a_browser_is_opened_only_where_there_is_a_screen(
-    monkeypatch: pytest.MonkeyPatch, display: str
-) -> None:
+def test_a_browser_opens_only_on_a_screen(monkeypatch: pytest.MonkeyPatch, display: str) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("DISPLAY", display)

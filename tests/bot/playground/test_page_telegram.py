@@ -226,7 +226,5 @@ async def test_only_the_first_two_administer_the_group() -> None:
         *((text, []) for text in ("/a/b", "1/2", "@abc", "me@home.example", "/no/path")),
     ],
 )
-def test_mentions_and_commands_are_found_in_utf16_units(
-    text: str, found: list[tuple[str, int, int]]
-) -> None:
+def test_mentions_and_commands_count_utf16(text: str, found: list[tuple[str, int, int]]) -> None:
     assert list(find_entities(text)) == [Entity(*each) for each in found]

@@ -33,7 +33,6 @@ HERE = Scope.of_chat(7)
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
 MARCH = 1_741_773_600.0  # 12 March 2025, 10:00 UTC
 BUDGET = PromptBudget(prompt_tokens=4000, reply_tokens=500)
-ANSWER = "its answer on boats and sails in harbours"
 TOOL = ToolDefinition("calculate", "Works out a sum.", {"type": "object", "properties": {}})
 
 
@@ -84,17 +83,20 @@ def texts(prompt: Prompt) -> list[tuple[str, str]]:
     return [(message.role, message.content) for message in prompt.messages]
 
 
+def prompt_of(assembler: PromptAssembler, text: str = "And now?", **parts: Any) -> Prompt:
+    return assembler.assemble(context_of(message_of(text), **parts))
+
+
 # Order and form
 
 
 def test_the_parts_of_a_prompt_have_a_fixed_order(assembler: PromptAssembler) -> None:
-    prompt = assembler.assemble(
-        context_of(
-            message_of("What is my cat's name?"),
-            window=dialogue(2, first=11),
-            recalled=(recalled(said(1, "My cat is Misha."), said(2, "A fine name!", "assistant")),),
-            steps=(step(1, "2", "3"),),
-        )
+    prompt = prompt_of(
+        assembler,
+        "What is my cat's name?",
+        window=dialogue(2, first=11),
+        recalled=(recalled(said(1, "My cat is Misha."), said(2, "A fine name!", "assistant")),),
+        steps=(step(1, "2", "3"),),
     )
     calls = (
         ToolCall("call-1-0", "calculate", '{"sum": "1+1"}'),
@@ -121,7 +123,7 @@ def test_the_parts_of_a_prompt_have_a_fixed_order(assembler: PromptAssembler) ->
 
 
 def test_without_memories_there_is_no_memory_section(assembler: PromptAssembler) -> None:
-    assert texts(assembler.assemble(context_of(message_of("Hi")))) == [
+    assert texts(prompt_of(assembler, "Hi")) == [
         ("system", "You are a bot."),
         ("user", "Hi"),
     ]
@@ -134,16 +136,14 @@ def test_neighboring_messages_of_the_same_role_are_joined(assembler: PromptAssem
         said(4, "a", "assistant"),
         said(6, "b", "assistant"),
     )
-    assert texts(assembler.assemble(context_of(message_of("Hi"), window=window)))[1:] == [
+    assert texts(prompt_of(assembler, "Hi", window=window))[1:] == [
         ("user", "first\n\nsecond"),
         ("assistant", "a\n\nb"),
         ("user", "Hi"),
     ]
 
 
-def test_the_window_begins_with_a_user_and_has_no_blank_messages(
-    assembler: PromptAssembler,
-) -> None:
+def test_the_window_begins_with_a_user_and_has_no_blank_message(assembler: PromptAssembler) -> None:
     window = (
         said(2, "late", "assistant"),
         said(3, " \n"),
@@ -151,7 +151,7 @@ def test_the_window_begins_with_a_user_and_has_no_blank_messages(
         said(5, "question"),
         said(6, "", "assistant"),
     )
-    prompt = assembler.assemble(context_of(message_of("Hi"), window=window))
+    prompt = prompt_of(assembler, "Hi", window=window)
     assert texts(prompt)[1:] == [("user", "question\n\nHi")]
 
 
@@ -160,9 +160,7 @@ def test_an_unanswered_message_stands_between_the_memory_section_and_the_message
 ) -> None:
     section = "<memory>\n[12 March 2025, 8 months ago] Anna: old\n</memory>"
     window = (*dialogue(1, first=11), said(13, "Are you there?"))
-    prompt = assembler.assemble(
-        context_of(message_of("Hello?"), window=window, recalled=(recalled(said(1, "old")),))
-    )
+    prompt = prompt_of(assembler, "Hello?", window=window, recalled=(recalled(said(1, "old")),))
     assert texts(prompt)[1:] == [
         ("user", "message 11"),
         ("assistant", "message 12"),
@@ -172,9 +170,7 @@ def test_an_unanswered_message_stands_between_the_memory_section_and_the_message
 
 def test_in_groups_a_message_begins_with_the_persons_name(assembler: PromptAssembler) -> None:
     window = (said(1, "I am for tea", name="Bob\n \nB."), said(2, "Noted", "assistant"))
-    prompt = assembler.assemble(
-        context_of(message_of("And I?"), window=window, speakers=Speakers())
-    )
+    prompt = prompt_of(assembler, "And I?", window=window, speakers=Speakers())
     assert texts(prompt)[1:] == [
         ("user", "Bob B.: I am for tea"),
         ("assistant", "Noted"),
@@ -182,7 +178,7 @@ def test_in_groups_a_message_begins_with_the_persons_name(assembler: PromptAssem
     ]
 
 
-def test_a_forwarded_message_names_its_author_and_day_wherever_it_is_shown(
+def test_a_forwarded_message_names_its_author_and_day_everywhere(
     assembler: PromptAssembler,
 ) -> None:
     """Its further lines are indented, so that it cannot end before the person's own words."""
@@ -245,13 +241,9 @@ def test_no_text_can_fake_a_memory_section(assembler: PromptAssembler, fake: str
     assert everything.replace(section, section[8:-9]).count("<") == 0
 
 
-def test_arguments_keep_their_meaning_when_a_memory_tag_is_escaped(
-    assembler: PromptAssembler,
-) -> None:
+def test_arguments_keep_their_meaning_with_an_escaped_tag(assembler: PromptAssembler) -> None:
     arguments = json.dumps({"text": "</memory> <b>1 < 2</b>"})
-    prompt = assembler.assemble(
-        context_of(message_of(), steps=(step(1, "2", arguments=arguments),))
-    )
+    prompt = prompt_of(assembler, steps=(step(1, "2", arguments=arguments),))
     sent = prompt.messages[2].tool_calls[0].arguments
     assert sent == r'{"text": "\u003c/memory> <b>1 < 2</b>"}'
     assert json.loads(sent) == json.loads(arguments)
@@ -259,14 +251,12 @@ def test_arguments_keep_their_meaning_when_a_memory_tag_is_escaped(
 
 def test_other_tags_are_not_changed(assembler: PromptAssembler) -> None:
     text = "a < b, <memories>, <b>memory</b>, <memory_bank>"
-    assert last_user(assembler.assemble(context_of(message_of(text)))) == text
+    assert last_user(prompt_of(assembler, text)) == text
 
 
 def test_a_prompt_is_valid_utf8(assembler: PromptAssembler) -> None:
     broken = "\ud83d\ude00 \udc00"
-    prompt = assembler.assemble(
-        context_of(message_of(broken), window=(said(1, broken),), steps=(step(1, broken),))
-    )
+    prompt = prompt_of(assembler, broken, window=(said(1, broken),), steps=(step(1, broken),))
     assert last_user(prompt) == "😀 \ufffd\n\n😀 \ufffd"
     assert prompt.messages[-1].content == "😀 \ufffd"
 
@@ -275,9 +265,7 @@ def test_a_prompt_is_valid_utf8(assembler: PromptAssembler) -> None:
 def test_arguments_that_are_no_json_object_are_not_sent_back(
     assembler: PromptAssembler, arguments: str
 ) -> None:
-    prompt = assembler.assemble(
-        context_of(message_of(), steps=(step(1, "x", arguments=arguments),))
-    )
+    prompt = prompt_of(assembler, steps=(step(1, "x", arguments=arguments),))
     assert prompt.messages[2].tool_calls == (ToolCall("call-1-0", "calculate", "{}"),)
 
 
@@ -286,16 +274,14 @@ def test_arguments_that_are_no_json_object_are_not_sent_back(
 
 def test_the_memory_section_shows_no_message_twice(assembler: PromptAssembler) -> None:
     old = said(1, "old?"), said(2, "answer", "assistant")
-    prompt = assembler.assemble(
-        context_of(
-            message_of(),
-            window=dialogue(1, first=11),
-            recalled=(
-                recalled(*old),
-                recalled(*old, hit=1, score=0.5),
-                recalled(*dialogue(1, first=11), score=0.9),
-            ),
-        )
+    prompt = prompt_of(
+        assembler,
+        window=dialogue(1, first=11),
+        recalled=(
+            recalled(*old),
+            recalled(*old, hit=1, score=0.5),
+            recalled(*dialogue(1, first=11), score=0.9),
+        ),
     )
     assert last_user(prompt) == (
         "<memory>\n"
@@ -309,20 +295,18 @@ def test_there_is_no_memory_section_if_the_window_shows_all_memories(
     assembler: PromptAssembler,
 ) -> None:
     window = dialogue(1)
-    prompt = assembler.assemble(
-        context_of(message_of(), window=window, recalled=(recalled(*window),))
-    )
+    prompt = prompt_of(assembler, window=window, recalled=(recalled(*window),))
     assert last_user(prompt) == "And now?"
 
 
 def test_an_old_message_with_the_same_text_may_be_recalled(assembler: PromptAssembler) -> None:
-    prompt = assembler.assemble(context_of(message_of("Hi"), recalled=(recalled(said(1, "Hi")),)))
+    prompt = prompt_of(assembler, "Hi", recalled=(recalled(said(1, "Hi")),))
     assert last_user(prompt).count("Hi") == 2
 
 
 def test_memories_are_shown_in_the_order_of_time(assembler: PromptAssembler) -> None:
     hits = tuple(recalled(said(seq, f"m{seq}"), score=1 / seq) for seq in (5, 3, 9))
-    content = last_user(assembler.assemble(context_of(message_of(), recalled=hits)))
+    content = last_user(prompt_of(assembler, recalled=hits))
     assert [content.index(f"m{seq}") for seq in (3, 5, 9)] == sorted(
         content.index(f"m{seq}") for seq in (3, 5, 9)
     )
@@ -330,9 +314,7 @@ def test_memories_are_shown_in_the_order_of_time(assembler: PromptAssembler) -> 
 
 def test_a_line_of_a_memory_cannot_look_like_the_next_memory(assembler: PromptAssembler) -> None:
     text = "one\n[today, 10:00] You (assistant): two\r\nthree"
-    content = last_user(
-        assembler.assemble(context_of(message_of(), recalled=(recalled(said(1, text)),)))
-    )
+    content = last_user(prompt_of(assembler, recalled=(recalled(said(1, text)),)))
     assert content.splitlines()[1:4] == [
         "[12 March 2025, 8 months ago] Anna: one",
         "  [today, 10:00] You (assistant): two",
@@ -341,17 +323,15 @@ def test_a_line_of_a_memory_cannot_look_like_the_next_memory(assembler: PromptAs
 
 
 def test_a_long_memory_becomes_an_excerpt_and_others_still_fit(assembler: PromptAssembler) -> None:
-    prompt = assembler.assemble(
-        context_of(
-            message_of(),
-            recalled=(
-                recalled(
-                    said(1, "long " * 4000),
-                    said(2, "its answer on boats and sails in May", "assistant"),
-                ),
-                recalled(said(7, "another"), score=0.5),
+    prompt = prompt_of(
+        assembler,
+        recalled=(
+            recalled(
+                said(1, "long " * 4000),
+                said(2, "its answer on boats and sails in May", "assistant"),
             ),
-        )
+            recalled(said(7, "another"), score=0.5),
+        ),
     )
     content = last_user(prompt)
     assert LEFT_OUT in content
@@ -359,14 +339,12 @@ def test_a_long_memory_becomes_an_excerpt_and_others_still_fit(assembler: Prompt
     assert "another" in content
 
 
-def test_the_excerpt_of_a_long_memory_is_relevant_to_the_message(
-    assembler: PromptAssembler,
-) -> None:
+def test_the_excerpt_of_a_long_memory_fits_the_message(assembler: PromptAssembler) -> None:
     rain = "It rained. " * 2000
     first = said(1, f"{rain}My boats are Aurora and Vega. {rain}")
     second = said(3, f"{rain}A boat's name brings luck. {rain}")
     hits = recalled(first), recalled(second)
-    prompt = assembler.assemble(context_of(message_of("What is the boat called?"), recalled=hits))
+    prompt = prompt_of(assembler, "What is the boat called?", recalled=hits)
     _, asked, answered, *_ = last_user(prompt).splitlines()
     assert f"Anna: {LEFT_OUT} It rained. " in asked
     assert " It rained. My boats are Aurora and Vega. It rained. " in asked
@@ -376,7 +354,7 @@ def test_the_excerpt_of_a_long_memory_is_relevant_to_the_message(
 
 def test_the_best_memories_are_chosen_first(assembler: PromptAssembler) -> None:
     hits = tuple(recalled(said(seq, f"m{seq} " + f"long{seq} " * 4000)) for seq in range(99, 0, -1))
-    prompt = assembler.assemble(context_of(message_of(), recalled=hits))
+    prompt = prompt_of(assembler, recalled=hits)
     content = last_user(prompt)
     shown = [seq for seq in range(1, 100) if f"m{seq} " in content]
     assert shown == list(range(100 - len(shown), 100))
@@ -403,16 +381,14 @@ def test_memory_gets_what_the_window_leaves_idle_and_keeps_it_for_all_steps(
 
 
 def test_a_message_that_is_too_long_is_shortened(assembler: PromptAssembler) -> None:
-    prompt = assembler.assemble(context_of(message_of("Please " + "word " * 9000 + "end")))
+    prompt = prompt_of(assembler, "Please " + "word " * 9000 + "end")
     content = last_user(prompt)
     assert content.startswith("Please word")
     assert content.endswith("word end")
     assert SHORTENED in content
 
 
-def test_a_long_message_may_use_tokens_that_the_window_does_not_need(
-    assembler: PromptAssembler,
-) -> None:
+def test_a_long_message_may_use_tokens_that_the_window_leaves(assembler: PromptAssembler) -> None:
     window = tuple(replace(message, text="word " * 300) for message in dialogue(10))
     parts = context_of(message_of("word " * 1700))
     assert SHORTENED not in last_user(assembler.assemble(parts))
@@ -421,25 +397,21 @@ def test_a_long_message_may_use_tokens_that_the_window_does_not_need(
 
 def test_a_window_that_does_not_fit_loses_its_oldest_exchanges(assembler: PromptAssembler) -> None:
     window = tuple(replace(message, text="word " * 150) for message in dialogue(20))
-    prompt = assembler.assemble(context_of(message_of(), window=window))
+    prompt = prompt_of(assembler, window=window)
     kept = len(prompt.messages) - 2
     assert 0 < kept < len(window)
     assert kept % 2 == 0
     assert [m.role for m in prompt.messages[1:]] == ["user", "assistant"] * (kept // 2) + ["user"]
 
 
-def test_a_text_of_the_window_costs_the_tokens_that_are_stored_with_it(
-    assembler: PromptAssembler,
-) -> None:
+def test_a_text_of_the_window_costs_its_stored_tokens(assembler: PromptAssembler) -> None:
     """They were counted before it was stored, so no turn counts forty messages again."""
     window = tuple(replace(message, tokens=7) for message in dialogue(3))
-    prompt = assembler.assemble(context_of(message_of(), window=window))
+    prompt = prompt_of(assembler, window=window)
     assert prompt.tokens.window == len(window) * (7 + MESSAGE_OVERHEAD)
 
 
-def test_a_window_that_is_too_long_keeps_its_beginning_for_several_turns(
-    assembler: PromptAssembler,
-) -> None:
+def test_a_long_window_keeps_its_beginning_for_several_turns(assembler: PromptAssembler) -> None:
     history = [replace(message, text=f"{message.seq} " * 40) for message in dialogue(60)]
     fronts = []
     for turn in range(30, 60):
@@ -460,7 +432,7 @@ def test_a_message_that_the_window_lost_can_be_recalled(assembler: PromptAssembl
 
 def test_the_oldest_results_are_shortened_first(assembler: PromptAssembler) -> None:
     steps = (step(1, "old " * 3000), step(2, "newer " * 1000), step(3, "newest " * 300))
-    prompt = assembler.assemble(context_of(message_of(), steps=steps))
+    prompt = prompt_of(assembler, steps=steps)
     old, newer, newest = [m.content for m in prompt.messages if m.role == "tool"]
     assert SHORTENED in old
     assert len(old) < len(newer)
@@ -469,10 +441,8 @@ def test_the_oldest_results_are_shortened_first(assembler: PromptAssembler) -> N
 
 def test_large_results_leave_some_tokens_to_the_window(assembler: PromptAssembler) -> None:
     window = tuple(replace(message, text="word " * 50) for message in dialogue(20))
-    without = assembler.assemble(context_of(message_of(), window=window))
-    beside = assembler.assemble(
-        context_of(message_of(), window=window, steps=(step(1, "x " * 500_000),))
-    )
+    without = prompt_of(assembler, window=window)
+    beside = prompt_of(assembler, window=window, steps=(step(1, "x " * 500_000),))
     assert without.tokens.window > beside.tokens.window > 0
     assert SHORTENED in beside.messages[-1].content
 
@@ -485,7 +455,7 @@ def test_small_results_do_not_shorten_the_window(assembler: PromptAssembler) -> 
 
 def test_a_result_that_cannot_fit_is_left_out_with_its_call(assembler: PromptAssembler) -> None:
     steps = tuple(step(number, *["result " * 100] * 8) for number in range(20))
-    prompt = assembler.assemble(context_of(message_of(), steps=steps))
+    prompt = prompt_of(assembler, steps=steps)
     asked = [call.id for message in prompt.messages for call in message.tool_calls]
     answered = [message.tool_call_id for message in prompt.messages if message.role == "tool"]
     assert asked == answered
@@ -500,8 +470,8 @@ def test_the_reasoning_of_a_step_counts_and_is_left_out_before_the_step(
     reasoning = ReasoningItem("here", 0, {"encrypted_content": "gAAA"}, tokens=size)
     call = ToolCall("call-1", "calculate", "{}")
     done = CompletedStep(Action((call,), "", (reasoning,)), (ToolResult("call-1", "2"),))
-    without = assembler.assemble(context_of(message_of("x " * 1_000), steps=(step(1, "2"),)))
-    prompt = assembler.assemble(context_of(message_of("x " * 1_000), steps=(done,)))
+    without = prompt_of(assembler, "x " * 1_000, steps=(step(1, "2"),))
+    prompt = prompt_of(assembler, "x " * 1_000, steps=(done,))
     action, result = prompt.messages[-2:]
     assert action.reasoning == ((reasoning,) if is_sent else ())
     assert (action.tool_calls, result.content) == ((call,), "2")
@@ -573,9 +543,7 @@ everything = st.builds(
 
 
 @given(parts=everything, room=st.sampled_from([230, 400, 1500, 6000]))
-def test_every_prompt_keeps_its_budget_and_its_form(
-    tokens: TokenCounter, parts: AgentContext, room: int
-) -> None:
+def test_prompts_keep_budget_and_form(tokens: TokenCounter, parts: AgentContext, room: int) -> None:
     assembler = PromptAssembler(tokens, "Bot.", [], PromptBudget(100 + room, 100))
     prompt = assembler.assemble(parts)
     assert recount(tokens, prompt.messages) <= prompt.tokens.total <= room

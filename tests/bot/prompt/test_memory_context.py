@@ -90,9 +90,7 @@ def test_kinds_share_the_limit_and_a_kind_may_use_what_others_leave(tokens: Toke
     )
 
 
-def test_recalled_messages_have_half_of_the_room_beside_what_is_pinned(
-    tokens: TokenCounter,
-) -> None:
+def test_recalled_messages_have_half_the_room_beside_what_is_pinned(tokens: TokenCounter) -> None:
     always = "Facts that always count:\n#9 [today] Wants answers in French."
     long = json.dumps({"discussion_summary": "boat " * 900})
     told = f"{STATE_HEADING}\n{long}\n{always}\n{FACTS}\n{PAGES}"
@@ -118,9 +116,7 @@ def test_pinned_facts_are_kept_when_the_state_is_too_long(tokens: TokenCounter) 
     assert tokens.count(context) <= 120
 
 
-def test_entries_with_equally_many_shared_words_are_taken_in_noted_order(
-    tokens: TokenCounter,
-) -> None:
+def test_entries_with_as_many_shared_words_keep_their_order(tokens: TokenCounter) -> None:
     first, *facts = FACTS.splitlines()
     offer = Offer(FACTS, [facts[3], facts[1]], {})
     context, _ = fit_memory_context(
@@ -129,9 +125,7 @@ def test_entries_with_equally_many_shared_words_are_taken_in_noted_order(
     assert context.splitlines() == [first, facts[1], facts[3]]
 
 
-def test_a_short_talk_has_room_for_a_state_eight_facts_and_four_synopses(
-    tokens: TokenCounter,
-) -> None:
+def test_a_short_talk_has_room_for_a_state_8_facts_and_4_synopses(tokens: TokenCounter) -> None:
     """Beside a short window the default prompt has 2,700 tokens for memory."""
     goals = [
         f"Finish chapter {number} of the thesis before the committee meets" for number in "1234"

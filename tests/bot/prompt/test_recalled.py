@@ -53,9 +53,7 @@ def test_a_question_for_a_list_shows_more_messages(packer: RecallPacker) -> None
     assert list(many) == sorted(many)
 
 
-def test_a_partner_is_shown_after_all_hits_and_only_if_the_hit_cannot_stand_alone(
-    packer: RecallPacker,
-) -> None:
+def test_a_partner_is_shown_after_all_hits_that_cannot_stand_alone(packer: RecallPacker) -> None:
     alone = [said(1, "My boat Aurora lies in Bari harbour"), said(2, "A fine boat", "assistant")]
     asks = [said(3, "Where does my boat lie?"), said(4, "In the harbour of Bari", "assistant")]
     hits = found(alone, asks)
@@ -68,7 +66,7 @@ def test_what_says_the_same_is_shown_once(packer: RecallPacker) -> None:
     assert list(packer.pack(CONTEXT, hits, "boat", 1_100)) == [1, 5]
 
 
-def test_a_date_stands_once_before_the_first_line_of_its_day(
+def test_a_date_stands_before_the_days_first_line(
     packer: RecallPacker, tokens: TokenCounter
 ) -> None:
     hits = found(*([said(seq, f"Boat {seq} sank")] for seq in (3, 90_000, 1, 2, 90_001)))

@@ -67,9 +67,7 @@ def test_an_old_answer_stands_before_the_words_with_its_question(tokens: TokenCo
         ("⟦zz⟧", "Aurora is **blue**.\n  Like the sea. ⟦zz⟧"),
     ],
 )
-def test_the_part_that_the_person_marked_is_marked(
-    tokens: TokenCounter, quote: str, shown: str
-) -> None:
+def test_the_part_that_was_marked_is_marked(tokens: TokenCounter, quote: str, shown: str) -> None:
     reply = RepliedTo(ANSWER, quote=quote)
     assert f"You (assistant): {shown}\n</memory>" in asked(tokens, context(reply))
 
@@ -107,9 +105,7 @@ def test_a_photo_or_unknown_words_are_named(tokens: TokenCounter) -> None:
 
 
 @pytest.mark.parametrize("prompt_tokens", [600, 1_200, 8_000])
-def test_a_long_message_is_shortened_and_the_marked_part_is_not(
-    tokens: TokenCounter, prompt_tokens: int
-) -> None:
+def test_a_long_message_keeps_its_marked_part(tokens: TokenCounter, prompt_tokens: int) -> None:
     long = replace(ANSWER, text="tide\n" * 3_000 + "the moon pulls" + " tide" * 3_000)
     replies = (RepliedTo(long, replace(QUESTION, text="why " * 3_000), quote="moon pulls"),)
     for found in (replies, replies + (RepliedTo(BENS),) * 2):

@@ -81,9 +81,7 @@ def test_a_link_that_would_mention_a_person_is_text() -> None:
         ("tg://time?unix=1803888000&format=r", []),
     ],
 )
-def test_a_link_to_a_moment_is_shown_by_each_client_in_its_own_zone(
-    url: str, types: list[str]
-) -> None:
+def test_each_client_shows_a_moment_in_its_own_zone(url: str, types: list[str]) -> None:
     part = only(f"On **[1 March, 09:00]({url})**")
     assert part.text == "On 1 March, 09:00"
     assert [each.type for each in part.entities if each.type != "bold"] == types

@@ -93,9 +93,7 @@ async def test_odd_characters_neither_break_a_file_nor_its_caption() -> None:
     assert files_of((part,)) == {"answer.txt": clean(markdown)}
 
 
-async def test_a_reply_that_takes_too_long_to_render_is_shown_as_plain_text(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_reply_too_slow_to_render_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.reply.render._MAX_RENDER_S", 0)
     markdown = f"{PARAGRAPH}\n\n" * 6
     with capture_logs() as log:

@@ -84,14 +84,10 @@ def test_a_text_without_visible_characters_gives_no_parts(blank: str) -> None:
     assert render(blank) == plain(blank) == ()
 
 
-@pytest.mark.parametrize("sign", ["#", "**", ">", "```", "[x]: y"])
-def test_a_sign_that_marks_nothing_is_text(sign: str) -> None:
-    assert only(sign) == Part(sign)
-
-
 @pytest.mark.parametrize(
     "text",
     [
+        *("#", "**", ">", "```", "[x]: y"),
         "a <b>bold</b> word",
         "List<int> and Map<String, List<int>>",
         "<div>\nhello\n</div>",
@@ -105,22 +101,27 @@ def test_a_sign_that_marks_nothing_is_text(sign: str) -> None:
         "<a href='https://a.example'>text</a>",
     ],
 )
-def test_text_that_the_parser_would_drop_is_shown(text: str) -> None:
+def test_signs_that_mark_nothing_and_text_that_the_parser_would_drop_are_shown(text: str) -> None:
     assert only(text) == Part(text)
 
 
-def test_headings_are_bold_without_emoji() -> None:
-    assert only("# Title\n\ntext") == Part("Title\n\ntext", (Entity("bold", 0, 5),))
+@pytest.mark.parametrize(
+    ("markdown", "text", "entity"),
+    [
+        ("# Title\n\ntext", "Title\n\ntext", Entity("bold", 0, 5)),  # without emoji
+        ("😀 **b**", "😀 b", Entity("bold", 3, 1)),  # counted in UTF-16 units
+        ("~5 or ~6, ~~not 7~~", "~5 or ~6, not 7", Entity("strikethrough", 10, 5)),
+        ("it is ||a <b>||", "it is a <b>", Entity("spoiler", 6, 5)),
+    ],
+)
+def test_signs_become_entities(markdown: str, text: str, entity: Entity) -> None:
+    assert only(markdown) == Part(text, (entity,))
 
 
 def test_lists_have_plain_bullets() -> None:
     markdown = "- a\n  - b\n- [ ] open\n- [x] done\n\n1. one\n2. two"
 
     assert shown(markdown) == "• a\n  • b\n☐ open\n☑ done\n\n1. one\n2. two"
-
-
-def test_entities_count_utf16_units() -> None:
-    assert only("😀 **b**") == Part("😀 b", (Entity("bold", 3, 1),))
 
 
 def test_only_web_and_mail_links_are_links() -> None:
@@ -170,14 +171,6 @@ def test_a_formula_is_written_as_on_paper(latex: str, shown: str) -> None:
 )
 def test_a_formula_that_is_nested_too_deep_is_shown_as_written(latex: str) -> None:
     assert only(f"So ${latex}$ *there*").text == f"So ${latex}$ there"
-
-
-def test_a_single_tilde_means_about() -> None:
-    assert only("~5 or ~6, ~~not 7~~") == Part("~5 or ~6, not 7", (Entity("strikethrough", 10, 5),))
-
-
-def test_spoilers_are_hidden() -> None:
-    assert only("it is ||a <b>||") == Part("it is a <b>", (Entity("spoiler", 6, 5),))
 
 
 def test_a_wide_table_loses_its_padding_and_later_entities_move_along() -> None:

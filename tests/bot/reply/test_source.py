@@ -20,13 +20,9 @@ def test_a_lone_surrogate_is_replaced_and_a_pair_becomes_its_character() -> None
 
 
 @given(st.text(st.characters()))
-def test_clean_text_can_be_encoded(text: str) -> None:
+def test_clean_text_can_be_encoded_and_is_not_changed_again(text: str) -> None:
     assert clean(text).encode() is not None
     assert "\r" not in clean(text)
-
-
-@given(st.text(st.characters()))
-def test_clean_text_is_not_changed_again(text: str) -> None:
     assert clean(clean(text)) == clean(text)
 
 
@@ -124,11 +120,8 @@ def test_tables_and_block_formulas_are_worth_a_rich_message(markdown: str) -> No
         *["|" + "a|" * 21 + "\n|" + "-|" * 21, TABLE + "\n| 1 | 2 |" * 300],
     ],
 )
-def test_anything_else_stays_plain(markdown: str) -> None:
+def test_anything_else_and_a_reply_with_a_file_stay_plain(markdown: str) -> None:
     assert not is_worth_rich(markdown, PARTS)
-
-
-def test_a_reply_with_a_file_stays_plain() -> None:
     assert not is_worth_rich(TABLE, (Part("x", file=OutgoingFile("code.py", b"")),))
 
 

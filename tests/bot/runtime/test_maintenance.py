@@ -1,17 +1,20 @@
 """One process sweeps for all, and a process that was without Redis sweeps everything once."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.runtime.background_learner import BackgroundLearner
-from bot.runtime.maintenance import Maintenance
+from bot.runtime.maintenance import Maintenance, repeat, watch_clock
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.erasure.jobs import FinishedJob, Job
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.turn_store import TurnTimes
+from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
@@ -116,3 +119,52 @@ async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
         await maintenance._serve_jobs()
     assert reports == ["delayed", "other"]
     assert await memory.client.call("XLEN", memory.keys.jobs) == 1
+
+
+async def test_a_failed_step_is_repeated() -> None:
+    seen = asyncio.Event()
+    errors = [StoreUnavailable("gone"), RuntimeError("a bug")]
+
+    async def step() -> None:
+        if errors:
+            raise errors.pop(0)
+        seen.set()
+
+    with capture_logs() as logs:
+        repeating = asyncio.create_task(repeat(step, "models", 0))
+        await asyncio.wait_for(seen.wait(), 10)
+        repeating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await repeating
+    assert [(line["event"], line["step"]) for line in logs] == [
+        ("periodic step postponed", "models"),
+        ("periodic step failed", "models"),
+    ]
+
+
+async def test_a_step_that_redis_failed_is_tried_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.runtime.maintenance._POSTPONED_S", 0.01)
+    seen = asyncio.Event()
+    errors = [StoreUnavailable("gone")]
+
+    async def step() -> None:
+        if errors:
+            raise errors.pop()
+        seen.set()
+
+    repeating = asyncio.create_task(repeat(step, "jobs", 600))
+    await asyncio.wait_for(seen.wait(), 10)
+    repeating.cancel()
+
+
+async def test_the_log_warns_of_a_clock_that_differs_from_that_of_redis(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with capture_logs() as logs:
+        await watch_clock(store)
+        assert logs == []
+        monkeypatch.setattr(client, "time", lambda: time.time() + 300)
+        await watch_clock(store)
+    assert [(line["event"], line["redis_ahead_s"]) for line in logs] == [
+        ("clock differs from Redis", -300)
+    ]

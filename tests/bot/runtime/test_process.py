@@ -19,9 +19,7 @@ from memory.store.tasks import end_tasks
 
 
 @pytest.mark.parametrize("has_uvloop", [True, False])
-def test_without_uvloop_the_loop_is_asyncios(
-    monkeypatch: pytest.MonkeyPatch, *, has_uvloop: bool
-) -> None:
+def test_without_uvloop_asyncio_runs(monkeypatch: pytest.MonkeyPatch, *, has_uvloop: bool) -> None:
     loops: list[str] = []
 
     async def main() -> None:

@@ -174,9 +174,7 @@ async def test_a_port_in_use_is_named() -> None:
             WebServer([], port=first.port, host=HERE)
 
 
-async def test_readyz_shows_the_age_of_the_last_update_and_telegrams_last_error(
-    store: RedisClient,
-) -> None:
+async def test_readyz_shows_the_last_updates_age_and_the_last_error(store: RedisClient) -> None:
     health = TelegramHealth(clock=lambda: 1_000.0)
     nothing = {"last_update_s_ago": None, "webhook_error": "", "webhook_error_s_ago": None}
     assert await details(store, health) == nothing

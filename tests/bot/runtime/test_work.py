@@ -23,8 +23,8 @@ from memory.queue.mailbox import Entry
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from memory.work.item import BEGUN, WorkItem, due_task
+from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.dying_client import DyingClient
 from tests.memory.turns import ANN, HERE, close, take
 from tests.memory.work.test_items import LEASE_S, NEW_YEAR, let_the_lease_end, reminder, store
 from tests.quiet_chat import QuietChat, no_export
@@ -257,9 +257,7 @@ async def test_without_an_answer_of_telegram_it_is_sent_once_more_and_says_so(
     assert await memory.work.list_open(HERE) == []
 
 
-async def test_a_late_one_says_so_and_what_repeats_does_not_make_up_for_what_it_missed(
-    memory: Memory,
-) -> None:
+async def test_a_late_one_says_so_and_what_repeats_makes_up_for_nothing(memory: Memory) -> None:
     began = time.time()
     hours_ago = began - 5 * 3_600
     one = replace(reminder(due=hours_ago), rule="0 * * * *", zone="Europe/Berlin", language="de")

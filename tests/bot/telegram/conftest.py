@@ -7,7 +7,7 @@ import pytest
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.telegram_chat import TelegramChat
-from tests.bot.telegram.rates import unlimited_chat
+from tests.bot.telegram.doubles import unlimited_chat
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, scripted_api
 
 

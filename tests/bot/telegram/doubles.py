@@ -1,10 +1,19 @@
-"""Scripted implementations: pauses that end at once, a lease, a mailbox."""
+"""Scripted implementations: pauses that end at once, a lease, mailboxes, a chat without a limit."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 
+from bot.telegram.bot_api import TelegramClient
 from bot.telegram.errors import IntakeClosed
 from bot.telegram.polling import PollingLease
+from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.telegram_chat import TelegramChat
+from memory.limits.quotas import SendRates
+from memory.store.client import RedisClient
+from memory.store.keys import Keys
+from memory.store.store import Scripts, Store
+from tests.lab.simulator.direct import DirectClient
 
 
 class Pauses:
@@ -62,3 +71,16 @@ class ClosedMailbox:
         if raw["update_id"] not in self.commands and (after_refusal or not self.is_open):
             raise IntakeClosed
         self.ids.append(raw["update_id"])
+
+
+KEYS = Keys(42)
+
+
+def send_rates_on(client: RedisClient) -> SendRates:
+    """Return the limits that a bot keeps there."""
+    return SendRates(Store(client, KEYS, Scripts(client), ttl_s=3600))
+
+
+def unlimited_chat(client: TelegramClient) -> TelegramChat:
+    """Return a chat port that has no rate limit."""
+    return TelegramChat(client, SendRateLimiter(0, send_rates_on(DirectClient(time.time))))

@@ -49,6 +49,11 @@ def refusal(status: int, description: str, **parameters: int) -> Reply:
 DONE = ok(result=True)
 
 
+def delivering_to(url: str) -> Reply:
+    """Return what getWebhookInfo answers while a webhook delivers to `url`."""
+    return ok({"url": url, "has_custom_certificate": False, "pending_update_count": 3})
+
+
 @dataclass
 class ScriptedApi:
     """Plays its acts in order, then answers `true` to everything."""

@@ -130,9 +130,7 @@ def nested(depth: int) -> object:
         ([nested(800)], 0),
     ],
 )
-def test_no_more_of_a_rich_message_is_read_than_telegram_allows(
-    blocks: list[object], most: int
-) -> None:
+def test_no_more_of_a_rich_message_is_read_than_allowed(blocks: list[object], most: int) -> None:
     text = plain_text({"blocks": blocks})
     assert most // 2 <= len(text) <= most
 

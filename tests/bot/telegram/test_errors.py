@@ -13,7 +13,7 @@ from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, error_of, lost
 from bot.telegram.telegram_chat import TelegramChat
-from tests.bot.telegram.rates import unlimited_chat
+from tests.bot.telegram.doubles import unlimited_chat
 from tests.bot.telegram.scripted_api import TOKEN, Act, Reply, ScriptedApi, refusal
 
 PART = Part("hi")
@@ -100,9 +100,7 @@ async def test_a_flood_wait_says_how_long_to_wait(
     assert raised.value.retry_after_s == expected_s
 
 
-async def test_a_group_that_became_a_supergroup_names_its_new_id(
-    chat: TelegramChat, api: ScriptedApi
-) -> None:
+async def test_a_moved_group_names_its_new_id(chat: TelegramChat, api: ScriptedApi) -> None:
     description = "Bad Request: group chat was upgraded to a supergroup chat"
     api.script(refusal(400, description, migrate_to_chat_id=-1001))
     with pytest.raises(errors.ChatMigrated) as raised:
@@ -134,29 +132,17 @@ async def test_a_refusal_names_its_reason(
     assert raised.value.bad_entities == (reason == "entities")
 
 
-@pytest.mark.parametrize(
-    "cause",
-    [httpx2.ConnectError(""), httpx2.ConnectTimeout(""), httpx2.PoolTimeout("")],
-    ids=lambda cause: type(cause).__name__,
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+MAY_HAVE_BEEN_SENT = (
+    *(httpx2.ReadTimeout, httpx2.WriteTimeout, httpx2.ReadError, httpx2.WriteError),
+    *(httpx2.RemoteProtocolError, RuntimeError),
 )
-def test_a_request_that_was_never_sent_is_safe_to_repeat(cause: Exception) -> None:
-    assert type(lost(cause)) is errors.Unreachable
 
 
-@pytest.mark.parametrize(
-    "cause",
-    [
-        httpx2.ReadTimeout(""),
-        httpx2.WriteTimeout(""),
-        httpx2.ReadError(""),
-        httpx2.WriteError(""),
-        httpx2.RemoteProtocolError(""),
-        RuntimeError(""),
-    ],
-    ids=lambda cause: type(cause).__name__,
-)
-def test_a_request_that_may_have_been_sent_is_not_safe_to_repeat(cause: Exception) -> None:
-    assert type(lost(cause)) is errors.OutcomeUnknown
+@pytest.mark.parametrize("cause", [*NEVER_SENT, *MAY_HAVE_BEEN_SENT])
+def test_only_a_request_that_was_never_sent_is_safe_to_repeat(cause: type[Exception]) -> None:
+    expected = errors.Unreachable if cause in NEVER_SENT else errors.OutcomeUnknown
+    assert type(lost(cause(""))) is expected
 
 
 STATUSES = {

@@ -1,4 +1,4 @@
-"""Intake accepts an update only after it was stored or acted on."""
+"""Intake accepts an update only after it was stored or acted on, and closes under load."""
 
 import asyncio
 from dataclasses import replace
@@ -96,9 +96,11 @@ async def test_a_message_waits_in_its_conversation_as_it_was_read(store: RedisCl
     assert await store.call("XLEN", KEYS.ready_queue) == 1
 
 
-async def test_a_command_gets_a_turn_of_its_own(store: RedisClient) -> None:
-    await intake_on(store).accept(raw.message("/help"))
-    assert [entry.is_alone for entry in await waiting(store)] == [True]
+async def test_a_command_has_a_turn_and_a_topic_a_mailbox_of_its_own(store: RedisClient) -> None:
+    topic = {"message_thread_id": 5, "is_topic_message": True}
+    await intake_on(store).accept(raw.message("/help", chat=raw.GROUP, **topic))
+    found = await waiting(store, Scope.of_chat(-1005, 5))
+    assert [entry.is_alone for entry in found] == [True]
 
 
 async def test_what_a_stranger_writes_is_not_stored(store: RedisClient) -> None:
@@ -125,7 +127,7 @@ def album_photo(update_id: int, caption: str = "", **fields: object) -> dict[str
 
 
 @pytest.mark.parametrize("mentions_at", [1, 2, 3])
-async def test_the_pictures_of_an_album_that_addresses_us_belong_to_it(
+async def test_pictures_of_an_album_for_us_belong_to_it(
     store: RedisClient, mentions_at: int
 ) -> None:
     """Only one has the mention; the others come before or after it, also in a later process."""
@@ -180,9 +182,7 @@ async def test_what_could_not_be_stored_of_an_album_waits_on(store: RedisClient)
     assert stored == [2, 2, 1]
 
 
-async def test_a_stop_acts_at_once_and_is_not_stored_even_while_intake_is_closed(
-    store: RedisClient,
-) -> None:
+async def test_a_stop_acts_at_once_unstored_even_with_a_closed_intake(store: RedisClient) -> None:
     buttons = Buttons()
     intake = intake_on(store, buttons)
     pressed = {"chat": {"id": 7}, "draft_id": 3, "message_thread_id": 40}
@@ -200,31 +200,17 @@ async def test_a_stop_that_is_malformed_is_unreadable(store: RedisClient, presse
         await intake_on(store).accept({"update_id": 2, "stopped_message_generation": pressed})
 
 
-async def test_each_topic_has_its_own_mailbox(store: RedisClient) -> None:
-    topic = {"message_thread_id": 5, "is_topic_message": True}
-    await intake_on(store).accept(raw.message("/help", chat=raw.GROUP, **topic))
-    assert len(await waiting(store, Scope.of_chat(-1005, 5))) == 1
-
-
-async def test_a_message_that_is_not_for_us_is_not_stored(store: RedisClient) -> None:
-    await intake_on(store).accept(raw.message("plain talk", chat=raw.GROUP))
-    assert await store.call("DBSIZE") == 0
-
-
-async def test_a_button_press_is_acted_on_at_once(store: RedisClient) -> None:
-    buttons = Buttons()
-    await intake_on(store, buttons).accept(raw.pressed())
-    assert buttons.pressed == [raw.press(raw.pressed())]
-    assert await store.call("DBSIZE") == 0
-
-
-async def test_a_button_press_with_a_field_that_the_library_refuses_is_acted_on(
-    store: RedisClient,
+@pytest.mark.parametrize("news", [{}, {"poll": {"id": "1"}}], ids=["as usual", "refused field"])
+async def test_a_button_press_is_acted_on_at_once_and_other_talk_is_not_stored(
+    store: RedisClient, news: dict[str, object]
 ) -> None:
     buttons = Buttons()
-    refused = raw.said("sure?", raw.US, chat=raw.PRIVATE, date=1, poll={"id": "1"})
-    await intake_on(store, buttons).accept(raw.pressed(message=refused))
+    intake = intake_on(store, buttons)
+    under = raw.said("sure?", raw.US, chat=raw.PRIVATE, date=1, **news)
+    await intake.accept(raw.pressed(message=under))
+    await intake.accept(raw.message("plain talk", chat=raw.GROUP))
     assert buttons.pressed == [raw.press(raw.pressed())]
+    assert await store.call("DBSIZE") == 0
 
 
 async def test_a_message_to_a_full_mailbox_is_dropped(
@@ -251,9 +237,7 @@ async def test_with_too_many_pending_conversations_messages_are_refused_and_butt
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
 
 
-async def test_a_reply_to_our_question_about_a_wording_passes_no_closed_intake(
-    store: RedisClient,
-) -> None:
+async def test_a_reply_about_a_wording_passes_no_closed_intake(store: RedisClient) -> None:
     """It may be a message after all, which is stored then."""
     for number in range(MAX_PENDING + 1):
         await store.call("XADD", KEYS.ready_queue, "*", "c", f"c:{number}:0")
@@ -333,9 +317,7 @@ async def test_a_press_that_failed_for_now_is_delivered_again(
     ],
     ids=lambda failure: type(failure).__name__,
 )
-async def test_a_press_that_can_never_succeed_is_dropped(
-    store: RedisClient, failure: Exception
-) -> None:
+async def test_a_hopeless_press_is_dropped(store: RedisClient, failure: Exception) -> None:
     with capture_logs() as logged:
         await intake_on(store, Buttons(failure)).accept(raw.pressed())
     (line,) = logged
@@ -360,7 +342,7 @@ async def test_an_unreadable_update_is_reported_as_such(store: RedisClient) -> N
         await intake_on(store).accept({"update_id": 3, "message": {"chat": "nonsense"}})
 
 
-async def test_a_message_with_a_field_that_the_library_refuses_waits_for_its_answer(
+async def test_a_message_with_a_field_that_is_refused_waits_for_its_answer(
     store: RedisClient,
 ) -> None:
     intake = intake_on(store)
@@ -404,3 +386,39 @@ async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_but
     assert len(buttons.pressed) == 1
     await store.close()
     server.stop()
+
+
+async def wake(store: RedisClient, times: int) -> None:
+    for _ in range(times):
+        await store.call("XADD", KEYS.ready_queue, "*", "c", "c:7:0")
+
+
+async def test_backpressure_is_high_beyond_the_bound_and_ends_when_it_falls(
+    store: RedisClient,
+) -> None:
+    clock = [100.0]
+    backpressure = Backpressure(store, KEYS, max_pending=2, now=lambda: clock[0])
+    await wake(store, 2)
+    assert await backpressure.is_high() is False
+    await wake(store, 1)
+    assert await backpressure.is_high() is False
+    clock[0] += 1
+    assert await backpressure.is_high() is True
+    await store.call("DEL", KEYS.ready_queue)
+    clock[0] += 1
+    assert await backpressure.is_high() is False
+
+
+async def test_one_check_serves_a_second(store: RedisClient) -> None:
+    backpressure = Backpressure(store, KEYS, max_pending=2, now=lambda: 100.0)
+    trips = store.round_trips
+    for _ in range(50):
+        await backpressure.is_high()
+    assert store.round_trips - trips == 1
+
+
+async def test_without_a_bound_nothing_is_checked(store: RedisClient) -> None:
+    await wake(store, 3)
+    trips = store.round_trips
+    assert await Backpressure(store, KEYS, max_pending=0).is_high() is False
+    assert store.round_trips == trips

@@ -15,7 +15,7 @@ from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from memory.limits.quotas import MAX_WAIT_S
-from tests.bot.telegram.rates import send_rates_on
+from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
 from tests.lab.simulator.direct import DirectClient
 from tests.quiet_chat import no_export
@@ -140,7 +140,7 @@ async def test_all_parts_of_an_answer_are_sent_in_order(speaker: Speaker, api: S
 
 
 @pytest.mark.parametrize("kind", ["send", "send_file", "edit", "delete", "typing"])
-async def test_a_429_closes_its_chat_whichever_call_met_it(
+async def test_a_429_of_any_call_closes_its_chat(
     speaker: Speaker, api: ScriptedApi, kind: str
 ) -> None:
     api.script(refusal(429, "Too Many Requests: retry after 7", retry_after=7))

@@ -1,17 +1,103 @@
 """Our account is set up at the start, however long Telegram is away."""
 
 import asyncio
+import json
+from collections.abc import Callable
 
 import pytest
 
-from bot.telegram.bot_api import CommandMenu, Description, TelegramClient
+from bot.telegram.bot_api import (
+    ALLOWED_UPDATES,
+    BotIdentity,
+    CommandMenu,
+    Description,
+    TelegramClient,
+    WebhookState,
+)
 from bot.telegram.connection import Pause, TelegramHealth
-from bot.telegram.errors import BadToken, WebhookTaken
+from bot.telegram.errors import BadToken, OutcomeUnknown, WebhookTaken
 from bot.telegram.telegram import HttpTelegram, SetupPlan, Webhook
-from tests.bot.telegram.doubles import Pauses, ScriptedLease
-from tests.bot.telegram.rates import unlimited_chat
+from tests.bot.telegram.doubles import Pauses, ScriptedLease, unlimited_chat
 from tests.bot.telegram.raw import US
-from tests.bot.telegram.scripted_api import DONE, Reply, ScriptedApi, ok, refusal
+from tests.bot.telegram.scripted_api import DONE, Reply, ScriptedApi, delivering_to, ok, refusal
+
+
+async def test_identify_returns_who_we_are(client: TelegramClient, api: ScriptedApi) -> None:
+    me = {"id": 42, "is_bot": True, "first_name": "Ricordo", "username": "Ricordo_bot"}
+    api.script(ok(me | {"can_read_all_group_messages": True}))
+    assert await client.identify() == BotIdentity(
+        42, "Ricordo_bot", "Ricordo", can_read_all_group_messages=True
+    )
+
+
+async def test_a_method_can_be_called_by_its_name(client: TelegramClient, api: ScriptedApi) -> None:
+    api.script(ok({"id": 9}))
+    answer = await client.call("sendTomorrow", {"chat_id": 5, "rich": {"a": [1]}, "x": None}, dict)
+    assert answer == {"id": 9}
+    assert api.calls[0].method == "sendTomorrow"
+    assert api.calls[0].parameters == {"chat_id": "5", "rich": '{"a": [1]}'}
+
+
+async def test_updates_arrive_unchanged_from_the_offset_on(
+    client: TelegramClient, api: ScriptedApi
+) -> None:
+    update = {"update_id": 8, "something_new": {"x": "\ud83d"}}
+    api.script(ok([update]))
+    assert await client.get_updates(8, 1) == [update]
+    assert api.calls[0].method == "getUpdates"
+    asked = {"offset": "8", "timeout": "1", "allowed_updates": json.dumps(ALLOWED_UPDATES)}
+    assert api.calls[0].parameters == asked
+
+
+@pytest.mark.parametrize("result", [True, "text", [True], [{"no": "id"}], [{"update_id": "7"}]])
+async def test_updates_without_an_id_are_not_an_answer(
+    client: TelegramClient, api: ScriptedApi, result: object
+) -> None:
+    api.script(Reply({"ok": True, "result": result}))
+    with pytest.raises(OutcomeUnknown):
+        await client.get_updates(None, 1)
+
+
+async def test_a_webhook_is_set_with_its_secret_and_no_update_is_dropped(
+    client: TelegramClient, api: ScriptedApi
+) -> None:
+    await client.set_webhook("https://bot.example/telegram", "s3cret")
+    named = {"url": "https://bot.example/telegram", "secret_token": "s3cret"}
+    named |= {"allowed_updates": json.dumps(ALLOWED_UPDATES), "drop_pending_updates": "false"}
+    assert api.calls[0].parameters == named
+
+
+async def test_webhook_info_has_the_last_failure(client: TelegramClient, api: ScriptedApi) -> None:
+    url, error = "https://bot.example/telegram", "Wrong response from the webhook: 503"
+    state = {"url": url, "has_custom_certificate": False, "pending_update_count": 3}
+    api.script(ok(state | {"last_error_date": 1_700_000_000, "last_error_message": error}))
+    assert await client.webhook_info() == WebhookState(url, 3, 1_700_000_000, error)
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        ("default", {"type": "default"}),
+        ("private", {"type": "all_private_chats"}),
+        ("groups", {"type": "all_group_chats"}),
+        (7, {"type": "chat", "chat_id": 7}),
+    ],
+)
+async def test_a_menu_is_set_for_its_scope_and_language(
+    client: TelegramClient, api: ScriptedApi, scope: str | int, expected: dict[str, object]
+) -> None:
+    menu = CommandMenu(scope, "de", (("help", "Hilfe"),))  # type: ignore[arg-type]
+    await client.set_commands(menu)
+    sent = api.calls[0].parameters
+    assert json.loads(sent["commands"]) == [{"command": "help", "description": "Hilfe"}]
+    assert json.loads(sent["scope"]) == expected
+    assert sent["language_code"] == "de"
+
+
+async def test_a_default_text_has_no_language(client: TelegramClient, api: ScriptedApi) -> None:
+    await client.set_description(Description("", "I remember."))
+    assert api.calls[0].parameters == {"description": "I remember."}
+
 
 HOOK = Webhook("https://bot.example/telegram", "s3cret")
 MENUS = (
@@ -21,74 +107,73 @@ MENUS = (
 )
 
 
-def bot_api(
-    client: TelegramClient, health: TelegramHealth, pause: Pause = asyncio.sleep, **more: bool
-) -> HttpTelegram:
-    return HttpTelegram(
-        client, unlimited_chat(client), health, ScriptedLease(), pause=pause, **more
-    )
+@pytest.fixture
+def pauses() -> Pauses:
+    return Pauses()
+
+
+Made = Callable[..., HttpTelegram]
+
+
+@pytest.fixture
+def bot_api(client: TelegramClient, health: TelegramHealth, pauses: Pauses) -> Made:
+    def make(pause: Pause = pauses, **more: bool) -> HttpTelegram:
+        chat = unlimited_chat(client)
+        return HttpTelegram(client, chat, health, ScriptedLease(), pause=pause, **more)
+
+    return make
 
 
 async def test_identify_is_retried_until_telegram_answers(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+    bot_api: Made, api: ScriptedApi, health: TelegramHealth, pauses: Pauses
 ) -> None:
     api.script("cut", refusal(502, "Bad Gateway"), ok(US))
-    pauses = Pauses()
-    me = await bot_api(client, health, pauses).identify(polls=False)
+    me = await bot_api().identify(polls=False)
     assert (me.id, me.username) == (42, "Ricordo_bot")
     assert (health.identity, health.last_error) == (me, "")
     assert len(pauses.taken_s) == 2
 
 
-async def test_an_unknown_token_is_not_tried_again(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+async def test_a_bad_token_is_final(
+    bot_api: Made, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(401, "Unauthorized"))
     with pytest.raises(BadToken):
-        await bot_api(client, health, Pauses()).identify(polls=False)
+        await bot_api().identify(polls=False)
     assert health.last_error == "BadToken"
 
 
 async def test_setting_the_webhook_is_retried_until_it_succeeds(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+    bot_api: Made, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(400, "Bad Request: bad webhook: failed to resolve host"), "cut")
-    await bot_api(client, health, Pauses()).set_up(SetupPlan(HOOK))
+    await bot_api().set_up(SetupPlan(HOOK))
     assert health.webhook_set
     hooks = api.named("setWebhook")
     assert len(hooks) == 3
     assert hooks[-1].parameters["drop_pending_updates"] == "false"
 
 
-def delivering_to(url: str) -> Reply:
-    return ok({"url": url, "has_custom_certificate": False, "pending_update_count": 3})
-
-
-async def test_polling_is_refused_while_a_webhook_is_set(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
-) -> None:
-    api.script(
-        ok(US),
-        refusal(429, "Too Many Requests", retry_after=1),
-        delivering_to("https://prod.example.org/secret-path"),
-    )
+async def test_polling_is_refused_while_a_webhook_is_set(bot_api: Made, api: ScriptedApi) -> None:
+    taken = delivering_to("https://prod.example.org/secret-path")
+    api.script(ok(US), refusal(429, "Too Many Requests", retry_after=1), taken)
     with pytest.raises(WebhookTaken, match=r"to prod\.example\.org\. .*TAKE_OVER_WEBHOOK=yes") as e:
-        await bot_api(client, health, Pauses()).identify(polls=True)
+        await bot_api().identify(polls=True)
     assert "secret-path" not in str(e.value)
     assert api.named("deleteWebhook") == []
 
 
 async def test_polling_takes_a_webhook_over_if_the_operator_allows_it(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+    bot_api: Made, api: ScriptedApi
 ) -> None:
     api.script(ok(US), delivering_to("https://prod.example.org/secret-path"))
-    await bot_api(client, health, take_over=True).identify(polls=True)
+    await bot_api(take_over=True).identify(polls=True)
     assert [call.method for call in api.calls] == ["getMe", "getWebhookInfo", "deleteWebhook"]
 
 
 @pytest.mark.parametrize("url", ["", "https://elsewhere.example/telegram"])
 async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth, url: str
+    bot_api: Made, api: ScriptedApi, health: TelegramHealth, url: str
 ) -> None:
     health.webhook_set = True
     api.script(delivering_to(HOOK.url), delivering_to(url), refusal(502, "Bad Gateway"), DONE)
@@ -101,7 +186,7 @@ async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
             ended.set()
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(bot_api(client, health, look).watch_webhook(HOOK))
+    task = asyncio.create_task(bot_api(look).watch_webhook(HOOK))
     await ended.wait()
     task.cancel()
     assert seen == [(True, ""), (True, ""), (False, "OutcomeUnknown"), (True, "")]
@@ -109,59 +194,45 @@ async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
 
 
 async def test_without_a_webhook_none_is_set(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+    bot_api: Made, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    await bot_api(client, health).set_up(SetupPlan(None))
+    await bot_api().set_up(SetupPlan(None))
     assert (api.calls, health.webhook_set) == ([], False)
 
 
-async def test_menus_and_descriptions_are_set(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
-) -> None:
+async def test_menus_and_descriptions_are_set(bot_api: Made, api: ScriptedApi) -> None:
     plan = SetupPlan(HOOK, MENUS, (Description("de", "Ich erinnere mich."),))
-    await bot_api(client, health).set_up(plan)
+    await bot_api().set_up(plan)
     methods = [call.method for call in api.calls]
     assert methods == ["setWebhook", *["setMyCommands"] * 3, "setMyDescription"]
 
 
-async def test_a_menu_that_telegram_declines_is_skipped(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
-) -> None:
+async def test_a_declined_menu_is_skipped(bot_api: Made, api: ScriptedApi, pauses: Pauses) -> None:
     api.script(DONE, refusal(400, "Bad Request: chat not found"))
-    pauses = Pauses()
-    await bot_api(client, health, pauses).set_up(SetupPlan(None, MENUS))
+    await bot_api().set_up(SetupPlan(None, MENUS))
     assert len(api.named("setMyCommands")) == 3
     assert pauses.taken_s == []
 
 
-async def test_a_429_among_the_menus_is_waited_out(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+async def test_a_429_among_the_menus_is_waited_out_and_leaves_the_bot_ready(
+    bot_api: Made, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(429, "Too Many Requests", retry_after=3))
-    pauses = Pauses()
-    await bot_api(client, health, pauses).set_up(SetupPlan(None, MENUS))
+    waited: list[tuple[bool, str]] = []
+
+    async def look(seconds: float) -> None:
+        waited.append((seconds > 3, health.last_error))
+
+    await bot_api(look).set_up(SetupPlan(None, MENUS))
     assert len(api.named("setMyCommands")) == 4
-    assert pauses.taken_s[0] > 3
-
-
-async def test_a_failure_of_a_menu_leaves_the_bot_ready(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
-) -> None:
-    api.script(refusal(429, "Too Many Requests", retry_after=3))
-    seen: list[str] = []
-
-    async def look(_: float) -> None:
-        seen.append(health.last_error)
-
-    await bot_api(client, health, look).set_up(SetupPlan(None, MENUS))
-    assert seen == [""]
+    assert waited == [(True, "")]
 
 
 async def test_setting_up_can_be_cancelled_while_it_waits(
-    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+    bot_api: Made, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script("hang")
-    task = asyncio.create_task(bot_api(client, health).set_up(SetupPlan(HOOK)))
+    task = asyncio.create_task(bot_api().set_up(SetupPlan(HOOK)))
     await api.hanging.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -1,5 +1,6 @@
 """Every kind of update becomes one of our values, is ignored by name, or is unreadable."""
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,8 @@ from bot.telegram.updates import (
     Stranger,
     ThumbsDown,
     TopicNamed,
+    from_bytes,
+    to_bytes,
 )
 from tests.bot.telegram.raw import (
     ANNA,
@@ -96,12 +99,6 @@ def test_a_press_is_read_although_the_library_refuses_a_field(chat: dict[str, ob
     assert reader.read(pressed(message=news)) == whole
     assert refused == [True]
     assert press(pressed(message=news, **{"from": person})) == whole
-
-
-def test_a_refused_press_under_a_message_too_old_to_be_shown_is_read() -> None:
-    old = {"message_id": 10, "date": 0, "chat": {**PRIVATE, "photo": {"small": 1}}}
-    read = press(pressed(message=old))
-    assert (read.message_id, read.asked_at, read.callback_data) == (10, 0, "clear:1")
 
 
 def test_words_whose_origin_cannot_be_read_are_not_the_senders_own() -> None:
@@ -285,6 +282,7 @@ def test_the_name_of_a_private_topic_is_from_telegram_or_from_the_person(
 
 
 BODY = message("hello")["message"]
+CHANNEL = {"id": -1009, "type": "channel", "title": "News"}
 LIVE = {"latitude": 1.0, "longitude": 2.0, "live_period": 60}
 
 
@@ -312,32 +310,31 @@ def test_an_edit_is_read_as_the_new_words_of_a_message() -> None:
     assert (read.sent_at, read.edited_at) == (1_700_000_000, 1_700_000_060)
 
 
-def test_messages_of_bots_and_of_ourselves_are_ignored() -> None:
+def test_messages_of_bots_of_ourselves_and_of_the_groups_channel_are_ignored() -> None:
     assert ignored(message("@Ricordo_bot hi", chat=GROUP, **{"from": OTHER_BOT})) == "bot"
     assert ignored(message("hello", **{"from": US})) == "bot"
+    raw = message("@Ricordo_bot", chat=GROUP, sender_chat=CHANNEL, is_automatic_forward=True)
+    assert ignored(raw) == "channel_post"
 
 
 def test_a_message_sent_through_an_inline_bot_has_the_person_as_sender() -> None:
     assert inbound(message("hello", via_bot=OTHER_BOT)).sender.id == 7
 
 
-def test_a_channel_post_that_telegram_forwards_into_its_group_is_ignored() -> None:
-    channel = {"id": -1009, "type": "channel", "title": "News"}
-    raw = message("@Ricordo_bot", chat=GROUP, sender_chat=channel, is_automatic_forward=True)
-    assert ignored(raw) == "channel_post"
-
-
-def test_a_channel_that_writes_in_a_group_is_the_sender_but_not_a_person() -> None:
-    channel = {"id": -1009, "type": "channel", "title": "News"}
-    made_up_bot = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
-    raw = message("@Ricordo_bot hi", chat=GROUP, sender_chat=channel, **{"from": made_up_bot})
-    assert inbound(raw).sender == Sender(-1009, "News", is_person=False)
-
-
-def test_an_anonymous_admin_is_the_group_and_not_a_person() -> None:
-    made_up_bot = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
-    raw = message("/clear", chat=GROUP, sender_chat=GROUP, **{"from": made_up_bot})
-    assert inbound(raw).sender == Sender(-1005, "Family", is_person=False)
+@pytest.mark.parametrize(
+    ("text", "chat", "bot_id", "sender"),
+    [
+        ("@Ricordo_bot hi", CHANNEL, 136817688, Sender(-1009, "News", is_person=False)),
+        ("/clear", GROUP, 1087968824, Sender(-1005, "Family", is_person=False)),
+    ],
+    ids=["a channel", "an anonymous admin"],
+)
+def test_a_channel_or_an_anonymous_admin_that_writes_in_a_group_is_not_a_person(
+    text: str, chat: dict[str, object], bot_id: int, sender: Sender
+) -> None:
+    made_up = {"id": bot_id, "is_bot": True, "first_name": "x"}
+    raw = message(text, chat=GROUP, sender_chat=chat, **{"from": made_up})
+    assert inbound(raw).sender == sender
 
 
 @pytest.mark.parametrize(
@@ -401,9 +398,11 @@ def test_a_button_press_carries_its_button_and_message() -> None:
     )
 
 
-def test_a_press_under_a_message_too_old_to_be_shown_is_read() -> None:
-    old = {"message_id": 10, "date": 0, "chat": GROUP}
-    assert (press(pressed(message=old)).message_id, press(pressed(message=old)).asked_at) == (10, 0)
+@pytest.mark.parametrize("news", [{}, {"photo": {"small": 1}}], ids=["as usual", "refused"])
+def test_a_press_under_a_message_too_old_to_be_shown_is_read(news: dict[str, object]) -> None:
+    old = {"message_id": 10, "date": 0, "chat": {**GROUP, **news}}
+    read = press(pressed(message=old))
+    assert (read.message_id, read.asked_at, read.callback_data) == (10, 0, "clear:1")
 
 
 @pytest.mark.parametrize(
@@ -517,12 +516,6 @@ def test_a_malformed_update_is_read_or_unreadable_with_its_id(field: str, value:
     assert update_id == 1
 
 
-def test_the_answered_message_is_known_unless_it_is_the_notice_of_the_topic() -> None:
-    assert inbound(message("/forget", reply_to_message=said("x", ANNA))).replied_to == 10
-    opened = said("", US, forum_topic_created={"name": "Topic", "icon_color": 1})
-    assert inbound(message("/forget", reply_to_message=opened)).replied_to == 0
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -532,9 +525,7 @@ def test_the_answered_message_is_known_unless_it_is_the_notice_of_the_topic() ->
     ids=["forwarded", "via a bot"],
 )
 @pytest.mark.parametrize("command", ["/clear", "/memory off", "/start@Ricordo_bot"])
-def test_a_command_that_somebody_else_wrote_is_only_text(
-    how: dict[str, object], command: str
-) -> None:
+def test_a_command_of_somebody_else_is_only_text(how: dict[str, object], command: str) -> None:
     update = inbound(message(command, **how))
     assert (update.kind, update.text, update.is_first_party) == ("text", command, False)
 
@@ -571,3 +562,41 @@ def test_other_changes_of_our_membership_are_ignored(raw: dict[str, object], rea
 def test_a_stranger_may_add_us_to_a_group() -> None:
     added = membership("left", "member")
     assert read(added, 8) == Stranger(inbound(added).update_id, inbound(added), "Family")
+
+
+_ids = st.integers(-(2**52), 2**52)
+_text = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(
+    st.builds(
+        IncomingMessage,
+        update_id=_ids,
+        chat_id=_ids,
+        topic_id=_ids,
+        is_group=st.booleans(),
+        message_id=_ids,
+        sent_at=_ids,
+        sender=st.builds(
+            Sender,
+            id=_ids,
+            name=_text,
+            first_name=_text,
+            last_name=_text,
+            language=_text,
+            is_person=st.booleans(),
+        ),
+        kind=st.sampled_from(["text", "command", "document", "unsupported"]),
+        text=_text,
+        command=st.sampled_from(sorted(COMMANDS)),
+        file=st.none() | st.builds(SentFile, _text, _text, _text, _ids),
+    )
+)
+def test_a_packed_message_is_unpacked_unchanged(inbound_message: IncomingMessage) -> None:
+    assert from_bytes(to_bytes(inbound_message)) == inbound_message
+
+
+def test_a_message_packed_before_there_were_files_is_still_read() -> None:
+    sender = [7, "Anna K.", "Anna", "K.", "de", True]
+    packed = orjson.dumps([1, 7, 0, False, 11, 1_700_000_000, sender, "text", "hello", ""])
+    assert from_bytes(packed) == inbound(message("hello"))

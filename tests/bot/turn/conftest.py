@@ -1,5 +1,5 @@
 """Tests of turns run on a Cluster, like most tests of `memory`."""
 
-from tests.memory.conftest import valkey
+from tests.memory.conftest import memory, valkey
 
-__all__ = ["valkey"]
+__all__ = ["memory", "valkey"]

@@ -72,9 +72,7 @@ async def test_an_observer_gets_a_run_as_it_is_at_its_end(watched: Watched) -> N
     assert (watched.ran.reply, watched.ran.failure) == ("It is 21.", "")
 
 
-async def test_an_observer_gets_the_name_of_an_error_and_the_error_is_still_raised(
-    watched: Watched,
-) -> None:
+async def test_an_observer_gets_the_name_of_an_error_that_is_raised(watched: Watched) -> None:
     with pytest.raises(ConnectionError):
         await watched.answer(fail)
     assert watched.ran.context.completed_steps == [STEP]

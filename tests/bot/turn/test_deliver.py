@@ -137,18 +137,13 @@ def deliver() -> Delivering:
     return Delivering()
 
 
-async def test_parts_are_sent_in_order_and_each_but_the_first_is_marked_before(
-    deliver: Delivering,
-) -> None:
+async def test_parts_are_sent_in_order_and_marked_but_the_first(deliver: Delivering) -> None:
     delivery = await deliver(ONE, TWO, THREE)
     assert deliver.telegram.texts == ["one", "two", "three"]
     assert deliver.marks.log == [(1, (100,)), (2, (100, 101))]
     assert delivery == Delivery("delivered", (100, 101, 102), CHAT, in_doubt=102)
-
-
-async def test_only_the_first_part_replies_to_the_persons_message(deliver: Delivering) -> None:
-    await deliver(ONE, TWO)
-    assert [to.reply_to for to, _ in deliver.telegram.sent] == [55, 0]
+    replies = [to.reply_to for to, _ in deliver.telegram.sent]
+    assert replies == [55, 0, 0]  # only the first part replies to the person's message
 
 
 async def test_the_next_worker_begins_with_the_part_in_doubt(deliver: Delivering) -> None:
@@ -158,9 +153,7 @@ async def test_the_next_worker_begins_with_the_part_in_doubt(deliver: Delivering
     assert delivery.sent == (90, 100, 101)
 
 
-async def test_a_part_whose_formatting_is_refused_is_sent_as_plain_text(
-    deliver: Delivering,
-) -> None:
+async def test_a_part_whose_formatting_is_refused_is_sent_as_text(deliver: Delivering) -> None:
     deliver.telegram.answers = [Refused("entities")]
     assert (await deliver(BOLD)).outcome == "delivered"
     assert deliver.telegram.texts == ["one*", "one"]
@@ -236,9 +229,7 @@ async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     assert deliver.telegram.sent[0][1].is_rich
 
 
-async def test_a_rich_message_to_somebody_who_has_blocked_us_is_undeliverable(
-    deliver: Delivering,
-) -> None:
+async def test_a_rich_message_to_who_has_blocked_us_is_undeliverable(deliver: Delivering) -> None:
     deliver.telegram.answers = [Blocked(), Blocked()]
     assert await deliver(ONE, TWO, rich_parts=2) == Delivery("undeliverable", (), CHAT, 0)
 
@@ -254,26 +245,20 @@ async def test_after_a_crash_plain_parts_that_were_begun_are_continued(deliver: 
     assert deliver.telegram.texts == ["two", "three"]
 
 
-async def test_a_part_waits_for_its_permit_and_is_marked_again_after_each_wait(
-    deliver: Delivering,
-) -> None:
+async def test_a_part_waits_for_its_permit_and_is_marked_each_time(deliver: Delivering) -> None:
     deliver.telegram.waits_s = [1.5, 0.1]
     assert (await deliver(ONE)).outcome == "delivered"
     assert (deliver.pauses, deliver.marks.log) == ([1.5, 0.1], [(0, ()), (0, ())])
 
 
-async def test_a_part_that_was_erased_while_it_waited_for_its_permit_is_not_sent(
-    deliver: Delivering,
-) -> None:
+async def test_a_part_erased_while_it_waits_for_its_permit_is_not_sent(deliver: Delivering) -> None:
     deliver.telegram.waits_s, deliver.marks.refused_from = [1.5], 1
     with pytest.raises(LeaseLost):
         await deliver(ONE)
     assert deliver.telegram.sent == []
 
 
-async def test_a_turn_whose_permit_comes_much_later_is_parked_until_then(
-    deliver: Delivering,
-) -> None:
+async def test_a_turn_whose_permit_comes_late_is_parked_until_then(deliver: Delivering) -> None:
     deliver.telegram.waits_s = [FloodWait(40)]
     with pytest.raises(Parked) as parked:
         await deliver(ONE)
@@ -290,7 +275,7 @@ async def test_a_reply_ends_at_a_part_that_telegram_will_never_accept(
     assert delivery == Delivery("undeliverable", (100,), CHAT, in_doubt=0)
 
 
-async def test_a_part_without_an_answer_is_not_repeated_and_the_next_ones_are_sent(
+async def test_a_part_without_an_answer_is_not_repeated_the_next_are_sent(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [None, OutcomeUnknown()]
@@ -309,24 +294,22 @@ async def test_all_further_parts_go_to_the_new_chat_of_a_moved_group(deliver: De
     assert len(deliver.telegram.answers) == 98
 
 
-async def test_a_short_flood_wait_is_waited_out(deliver: Delivering) -> None:
-    deliver.telegram.answers = [FloodWait(3), FloodWait(4)]
-    assert (await deliver(ONE)).outcome == "delivered"
-    assert deliver.pauses == [3, 4]
-
-
-async def test_flood_waits_that_add_up_to_more_than_20_s_park_the_turn(deliver: Delivering) -> None:
-    deliver.telegram.answers = [FloodWait(15), FloodWait(6)]
-    with pytest.raises(Parked) as parked:
-        await deliver(ONE)
-    assert (deliver.pauses, parked.value.pause_s) == ([15], 6)
-
-
-async def test_a_long_flood_wait_parks_the_turn_at_once(deliver: Delivering) -> None:
-    deliver.telegram.answers = [FloodWait(21)]
-    with pytest.raises(Parked) as parked:
-        await deliver(ONE)
-    assert (deliver.pauses, parked.value.pause_s) == ([], 21)
+@pytest.mark.parametrize(
+    ("bans_s", "waited_s", "parked_s"),
+    [([3, 4], [3, 4], None), ([15, 6], [15], 6), ([21], [], 21)],
+    ids=["short", "together more than 20 s", "long"],
+)
+async def test_short_flood_waits_are_waited_out_and_longer_ones_park_the_turn(
+    deliver: Delivering, bans_s: list[float], waited_s: list[float], parked_s: float | None
+) -> None:
+    deliver.telegram.answers = [FloodWait(ban_s) for ban_s in bans_s]
+    if parked_s is None:
+        assert (await deliver(ONE)).outcome == "delivered"
+    else:
+        with pytest.raises(Parked) as parked:
+            await deliver(ONE)
+        assert parked.value.pause_s == parked_s
+    assert deliver.pauses == waited_s
 
 
 async def test_an_unreachable_telegram_is_called_five_times_before_the_turn_is_parked(
@@ -353,47 +336,50 @@ async def test_nothing_is_sent_if_the_turn_is_refused_after_a_wait(deliver: Deli
     assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], [])
 
 
-async def test_the_part_just_sent_is_deleted_if_the_next_mark_is_refused(
+@pytest.mark.parametrize(
+    ("answers", "replaces", "refused_from", "deleted"),
+    [
+        ([], (), 2, [(CHAT, 101)]),
+        ([None, OutcomeUnknown()], (), 2, []),
+        ([], (20, 21), 1, []),  # the next worker edits the same message
+    ],
+    ids=["just sent", "its fate is unknown", "edited"],
+)
+async def test_only_a_part_just_sent_is_deleted_if_the_next_mark_is_refused(
     deliver: Delivering,
+    answers: list[TelegramError | None],
+    replaces: tuple[int, ...],
+    refused_from: int,
+    deleted: list[tuple[int, int]],
 ) -> None:
-    deliver.marks.refused_from = 2
+    deliver.telegram.answers = answers
+    deliver.marks.refused_from = refused_from
     with pytest.raises(LeaseLost):
-        await deliver(ONE, TWO, THREE)
-    assert deliver.telegram.texts == ["one", "two"]
-    assert deliver.telegram.deleted == [(CHAT, 101)]
+        await deliver(ONE, TWO, THREE, replaces=replaces)
+    assert deliver.telegram.texts == ([] if replaces else ["one", "two"])
+    assert deliver.telegram.deleted == deleted
 
 
-async def test_an_earlier_part_stays_if_the_fate_of_the_last_one_is_unknown(
+@pytest.mark.parametrize(
+    ("answer", "begun", "deleted"),
+    [(ChatMigrated(-100), (), [(-100, 101)]), (Blocked(), (90,), [])],
+    ids=["our last part", "a part of a dead worker"],
+)
+async def test_only_our_last_part_is_deleted_if_the_commit_is_refused(
     deliver: Delivering,
+    answer: TelegramError,
+    begun: tuple[int, ...],
+    deleted: list[tuple[int, int]],
 ) -> None:
-    deliver.telegram.answers = [None, OutcomeUnknown()]
-    deliver.marks.refused_from = 2
-    with pytest.raises(LeaseLost):
-        await deliver(ONE, TWO, THREE)
-    assert deliver.telegram.deleted == []
-
-
-async def test_a_part_of_a_dead_worker_stays_if_the_next_worker_is_refused(
-    deliver: Delivering,
-) -> None:
-    deliver.telegram.answers = [Blocked()]
-    delivery = await deliver(ONE, TWO, start=1, sent=(90,))
+    deliver.telegram.answers = [answer]
+    parts = [ONE, TWO] if begun else [ONE]
+    delivery = await deliver(*parts, start=len(begun), sent=begun)
     with pytest.raises(LeaseLost):
         await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused())
-    assert deliver.telegram.deleted == []
+    assert deliver.telegram.deleted == deleted
 
 
-async def test_the_last_part_is_deleted_if_the_commit_is_refused(deliver: Delivering) -> None:
-    deliver.telegram.answers = [ChatMigrated(-100)]
-    delivery = await deliver(ONE)
-    with pytest.raises(LeaseLost):
-        await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused())
-    assert deliver.telegram.deleted == [(-100, 101)]
-
-
-async def test_a_part_that_another_worker_may_count_as_sent_is_not_deleted(
-    deliver: Delivering,
-) -> None:
+async def test_a_part_that_another_worker_may_count_is_not_deleted(deliver: Delivering) -> None:
     async def superseded() -> None:
         raise Superseded("c:7:0")
 
@@ -409,19 +395,17 @@ async def test_a_failed_deletion_does_not_hide_the_refusal(deliver: Delivering) 
         await deliver(ONE, TWO)
 
 
-async def test_a_part_that_is_being_sent_when_the_turn_is_cancelled_is_deleted(
-    deliver: Delivering,
+@pytest.mark.parametrize(
+    ("answers", "deleted"), [([], [(CHAT, 100)]), ([OutcomeUnknown()], [])], ids=["arrived", "not"]
+)
+async def test_a_part_that_arrives_although_the_turn_is_cancelled_is_deleted(
+    deliver: Delivering, answers: list[TelegramError | None], deleted: list[tuple[int, int]]
 ) -> None:
-    await _cancel_while_sending(deliver)
-    assert deliver.telegram.deleted == [(CHAT, 100)]
-
-
-async def test_a_part_that_never_arrived_is_not_deleted_after_a_cancellation(
-    deliver: Delivering,
-) -> None:
-    deliver.telegram.answers = [OutcomeUnknown()]
-    await _cancel_while_sending(deliver)
-    assert deliver.telegram.deleted == []
+    deliver.telegram.answers = answers
+    delivering = await _cancelled_while_sending(deliver)
+    with pytest.raises(asyncio.CancelledError):
+        await delivering
+    assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], deleted)
 
 
 class _Gate:
@@ -435,9 +419,7 @@ class _Gate:
         await self.opened.wait()
 
 
-async def test_a_part_is_deleted_if_the_turn_is_cancelled_again_during_its_deletion(
-    deliver: Delivering,
-) -> None:
+async def test_a_part_is_deleted_although_the_turn_is_cancelled_again(deliver: Delivering) -> None:
     gate = _Gate()
     deliver.telegram.before_delete = gate.wait
     delivering = await _cancelled_while_sending(deliver)
@@ -469,13 +451,6 @@ async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_
     with pytest.raises(asyncio.CancelledError):
         await guarding
     assert deliver.telegram.deleted == [(CHAT, 100)]
-
-
-async def _cancel_while_sending(deliver: Delivering) -> None:
-    delivering = await _cancelled_while_sending(deliver)
-    with pytest.raises(asyncio.CancelledError):
-        await delivering
-    assert deliver.telegram.texts == ["one"]
 
 
 async def _cancelled_while_sending(deliver: Delivering) -> asyncio.Task[Delivery]:
@@ -556,14 +531,6 @@ async def test_an_edit_is_repeated_until_its_outcome_is_known(deliver: Deliverin
     delivery = await deliver(BOLD, replaces=(20,))
     assert [len(part.entities) for _, _, part in deliver.telegram.edited] == [1, 1, 0, 0]
     assert (delivery.sent, deliver.telegram.sent, deliver.pauses) == ((20,), [], [0.5, 3])
-
-
-async def test_an_edited_message_is_not_deleted_with_a_lost_lease(deliver: Delivering) -> None:
-    """The next worker edits the same message; deleting it would take the answer away."""
-    deliver.marks.refused_from = 1
-    with pytest.raises(LeaseLost):
-        await deliver(ONE, TWO, replaces=(20, 21))
-    assert deliver.telegram.deleted == []
 
 
 async def test_a_file_takes_the_place_of_a_former_text(deliver: Delivering) -> None:

@@ -21,12 +21,9 @@ from memory.queue.open_turn import OpenTurn
 from memory.scopes.log import Cursor
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
-from tests.memory.conftest import memory
 from tests.memory.turns import take
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
-
-__all__ = ["memory"]
 
 TOPIC = Scope.of_chat(-1005, 3)
 GARBAGE = b"[not a message"
@@ -68,9 +65,7 @@ async def test_a_turn_is_given_up_after_its_last_failure(
     assert is_given_up(turn) is expected
 
 
-async def test_the_notice_replies_to_the_message_and_the_turn_is_not_remembered(
-    memory: Memory,
-) -> None:
+async def test_the_notice_replies_to_the_message_and_is_not_remembered(memory: Memory) -> None:
     inbound = replace(raw.inbound(raw.message("Hello")), message_id=55, is_group=True)
     turn = await turn_of(memory, to_bytes(inbound), Scope.of_chat(7))
     outbox = await given_up(memory, replace(turn, error="ValueError"))
@@ -85,13 +80,12 @@ async def test_a_stored_message_that_cannot_be_read_gets_an_apology_in_its_conve
 ) -> None:
     outbox = await given_up(memory, await turn_of(memory, GARBAGE, TOPIC))
     assert (outbox.to, outbox.parts) == (Destination(-1005, 3), APOLOGY)
+    assert outbox.parts[-1].buttons == ()
     [letter] = await memory.dead_letters.listed()
     assert letter.error == UNSEEN
 
 
-async def test_a_dead_letter_keeps_no_text_of_the_message_that_was_replied_to(
-    memory: Memory,
-) -> None:
+async def test_a_dead_letter_keeps_no_text_of_what_was_replied_to(memory: Memory) -> None:
     """It may be another person's, whose /forget would not find it. Its id stays."""
     here = Scope.of_chat(7)
     inbound = raw.inbound(raw.message("Why?", reply_to_message=raw.said("I am Ben", raw.OTHER_BOT)))
@@ -145,8 +139,3 @@ async def test_the_button_below_the_notice_puts_the_messages_back_once(memory: M
     assert [from_bytes(entry.body) for entry in again.entries] == [inbound]
     with pytest.raises(ShownOnTop):
         await press(pressed, TOPIC, nonce)
-
-
-async def test_a_message_that_cannot_be_read_gets_no_button(memory: Memory) -> None:
-    notice = await given_up(memory, await turn_of(memory, GARBAGE, TOPIC))
-    assert notice.parts[-1].buttons == ()

@@ -26,11 +26,8 @@ from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
-from tests.memory.conftest import memory
 from tests.quiet_chat import no_command
 from tests.settings import Settings
-
-__all__ = ["memory"]
 
 ANNA, BEN, GROUP = 7, 8, -100
 ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
@@ -98,7 +95,7 @@ async def test_admins_are_not_counted(memory: Memory) -> None:
     assert await memory.client.call("DBSIZE") == 0
 
 
-async def test_beyond_the_budget_only_admins_are_answered_and_others_get_one_notice_a_day(
+async def test_beyond_the_budget_admins_are_answered_others_get_a_daily_notice(
     memory: Memory,
 ) -> None:
     prices = (Price("m", Decimal(2), Decimal(1), Decimal(8)),)
@@ -148,9 +145,7 @@ async def test_tokens_of_a_group_as_payer_count_in_the_group_too(memory: Memory)
     assert await memory.quotas.spent_today(GROUP) == 5
 
 
-async def test_a_message_that_another_process_accepted_is_refused_with_a_notice(
-    memory: Memory,
-) -> None:
+async def test_what_another_process_accepted_is_refused_with_a_notice(memory: Memory) -> None:
     """Processes whose settings differ must not drop what intake has accepted."""
     settings = Settings(allowed_user_ids=frozenset({BEN}))
     step = CommandStep(no_command, SENTENCES, Admission(settings, memory.members))

@@ -15,7 +15,7 @@ from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
-from tests.memory.turns import ANN, BOB, HERE, put, read_by, take
+from tests.memory.turns import ANN, BOB, HERE, begin, read_by
 
 THEN = 1_000
 NOTHING: tuple[RepliedTo, ...] = ()
@@ -34,8 +34,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 async def say(memory: Memory, number: int, *said: Message) -> None:
     """Store an exchange."""
-    await put(memory, number)
-    turn = await take(memory)
+    turn = await begin(memory, number)
     await memory.turns.write_outbox(turn, b"[]")
     await memory.turns.commit(turn, said, Cursor())
 
@@ -69,8 +68,7 @@ def pointed(message_id: int, **fields: object) -> ReplyTarget:
 
 
 async def history_of(memory: Memory) -> ChatHistory:
-    await put(memory, 99)
-    turn = await take(memory)
+    turn = await begin(memory, 99)
     return await read_by(memory, turn)
 
 
@@ -87,9 +85,7 @@ async def history(memory: Memory, store: RedisClient, tokens: TokenCounter) -> C
     return found
 
 
-async def test_an_old_answer_is_found_by_any_of_its_parts_and_brings_its_question(
-    history: ChatHistory,
-) -> None:
+async def test_an_old_answer_is_found_by_any_part_with_its_question(history: ChatHistory) -> None:
     for message_id in (11, 12):
         request = request_of(pointed(message_id, is_ours=True, quote="Blue"))
         [reply] = await find_replied(request, history)
@@ -99,9 +95,7 @@ async def test_an_old_answer_is_found_by_any_of_its_parts_and_brings_its_questio
         assert reply.message.is_first_party
 
 
-async def test_the_persons_own_old_message_is_found_without_any_answer(
-    history: ChatHistory,
-) -> None:
+async def test_the_persons_own_old_message_is_found_without_answer(history: ChatHistory) -> None:
     [reply] = await find_replied(request_of(pointed(10)), history)
     assert (reply.message.text, reply.question) == ("What colour is Aurora?", None)
     assert reply.message.is_first_party
@@ -137,15 +131,11 @@ async def test_what_the_log_does_not_have_is_as_telegram_gave_it(history: ChatHi
         assert (message.is_first_party, message.unseen) == (is_trusted, target.unseen)
 
 
-async def test_a_message_that_the_models_server_refused_is_not_sent_again(
-    history: ChatHistory,
-) -> None:
+async def test_a_message_that_the_model_refused_is_not_sent_again(history: ChatHistory) -> None:
     assert await find_replied(request_of(pointed(30)), history) == NOTHING
 
 
-async def test_a_question_that_is_asked_again_still_has_what_it_replied_to(
-    history: ChatHistory,
-) -> None:
+async def test_a_question_asked_again_still_has_what_it_replied_to(history: ChatHistory) -> None:
     request = request_of(pointed(11, is_ours=True))
     again = raw.inbound(raw.message("/retry"))
     for message_id, texts in ((11, ["**Blue**"]), (555, [])):
@@ -165,9 +155,7 @@ async def test_an_erased_message_counts_as_telegram_gave_it_and_is_not_stored_ag
     assert reply.question is None
 
 
-async def test_the_newest_three_replies_of_a_turn_count_and_none_to_itself(
-    history: ChatHistory,
-) -> None:
+async def test_the_newest_3_replies_count_and_none_to_the_turn(history: ChatHistory) -> None:
     targets = [pointed(message_id) for message_id in (40, 50, 60, 60, 70, 900)]
     found = await find_replied(request_of(*targets), history)
     assert [reply.message.message_ids for reply in found] == [(60,), (70,)]

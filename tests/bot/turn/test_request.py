@@ -10,10 +10,7 @@ from bot.turn.request import answer_to, unpack, with_words
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.text.tokens import TokenCounter
-from tests.memory.conftest import memory
 from tests.memory.turns import HERE, take
-
-__all__ = ["memory"]
 
 ANN = Sender(7, "Ann", "Ann")
 SAID = IncomingMessage(
@@ -32,9 +29,7 @@ def forwarded(update_id: int, text: str) -> IncomingMessage:
     )
 
 
-async def test_joined_messages_have_the_time_of_the_first(
-    memory: Memory, tokens: TokenCounter
-) -> None:
+async def test_joined_messages_have_the_first_time(memory: Memory, tokens: TokenCounter) -> None:
     """A `/forget` between two joined messages has to erase both, because it covers the first."""
     edited = replace(said(2, "hello", 1_003), edited_at=1_004)
     for message in (said(1, "my secret", 1_000), edited):
@@ -81,9 +76,7 @@ def test_a_reply_quotes_the_message_only_in_a_group(*, is_group: bool, reply_to:
     assert answer_to(asked) == Destination(7, 3, reply_to)
 
 
-async def test_what_a_photo_shows_is_a_message_apart_from_its_caption(
-    memory: Memory, tokens: TokenCounter
-) -> None:
+async def test_what_a_photo_shows_is_not_its_caption(memory: Memory, tokens: TokenCounter) -> None:
     """The caption stays the person's own words; the text in a picture is somebody's."""
     for message in (
         said(1, "We are in Oulu", 1_000),
@@ -106,9 +99,7 @@ async def test_what_a_photo_shows_is_a_message_apart_from_its_caption(
     assert (request.message.is_first_party, request.message.unseen) == (False, "")
 
 
-async def test_only_what_describes_a_photo_keeps_telegrams_id_of_it(
-    memory: Memory, tokens: TokenCounter
-) -> None:
+async def test_only_a_photos_description_keeps_its_id(memory: Memory, tokens: TokenCounter) -> None:
     def file(name: str) -> SentFile:
         return SentFile(f"id of {name}", name, "image/jpeg", 9)
 

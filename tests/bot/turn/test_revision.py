@@ -25,12 +25,9 @@ from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
-from tests.memory.conftest import memory
-from tests.memory.turns import ANN, BOB, HERE, clear, put, read_by, take, texts
+from tests.memory.turns import ANN, BOB, HERE, begin, clear, read_by, take, texts
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
-
-__all__ = ["memory"]
 
 SAID_AT = 1_700_000_000
 EDIT = replace(
@@ -99,8 +96,7 @@ class Revising:
 async def tell(memory: Memory, *said: Message, answer: str = "yes") -> None:
     """Store an exchange: messages of Ann, and the answer unless it is empty."""
     number = int(await memory.client.call("INCR", "told"))
-    await put(memory, number)
-    turn = await take(memory)
+    turn = await begin(memory, number)
     await memory.turns.write_outbox(turn, b"[]")
     replies = [Message(0, 0, "assistant", answer, SAID_AT, message_ids=(12,))] if answer else []
     await memory.turns.commit(turn, [*said, *replies], Cursor())
@@ -110,9 +106,7 @@ def words(text: str = "old words", *ids: int) -> Message:
     return Message(0, 0, "user", text, SAID_AT, ANN, "Anna", ids or (11,))
 
 
-async def test_the_newest_question_is_asked_again_with_all_that_was_sent_with_it(
-    memory: Memory,
-) -> None:
+async def test_the_newest_question_is_asked_again_with_all_sent_with_it(memory: Memory) -> None:
     forwarded = replace(words("look", 10), is_first_party=False, forwarded_from="Ben")
     await tell(memory, forwarded, words())
     revising = Revising(memory)
@@ -173,9 +167,7 @@ async def test_a_button_asks_once_however_often_it_is_pressed(memory: Memory) ->
     assert await texts(memory) == ["old words"]
 
 
-async def test_a_retry_counts_as_a_turn_and_beyond_the_quota_changes_nothing(
-    memory: Memory,
-) -> None:
+async def test_a_retry_counts_as_a_turn_and_beyond_a_quota_changes_nothing(memory: Memory) -> None:
     await tell(memory, words())
     revising = Revising(memory, Quota(1, 0))
     assert await revising(RETRY, 9) is None
@@ -222,9 +214,7 @@ async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Me
     assert revising.request.message.text == "old words"
 
 
-async def test_a_question_that_was_erased_is_not_remembered_because_it_is_stopped(
-    memory: Memory,
-) -> None:
+async def test_an_erased_question_is_not_remembered_when_it_is_stopped(memory: Memory) -> None:
     """A clear spares the `/retry`, which came after it. The question came before."""
     revising = Revising(memory)
     answerer = Answerer([revising.step.answer], give_up, SENTENCES, lambda _: None)
@@ -239,7 +229,7 @@ async def test_a_question_that_was_erased_is_not_remembered_because_it_is_stoppe
 
 
 @pytest.mark.parametrize("is_newest", [True, False])
-async def test_an_edit_that_arrives_after_a_newer_one_changes_nothing(
+async def test_an_edit_after_a_newer_one_changes_nothing(
     memory: Memory, *, is_newest: bool
 ) -> None:
     await tell(memory, words())

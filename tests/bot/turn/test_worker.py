@@ -282,9 +282,7 @@ async def test_a_new_wake_up_of_a_held_conversation_goes_and_the_holders_stays(r
     assert await rig.wake_ups() == 0
 
 
-async def test_the_worker_that_reclaims_a_dead_workers_wake_up_begins_its_turn_again(
-    rig: Rig,
-) -> None:
+async def test_the_worker_that_reclaims_a_dead_workers_wake_up_begins_again(rig: Rig) -> None:
     dead = rig.memory.ready_queue()
     await dead.read(1, 1)
     await put(rig.memory, 1)
@@ -334,9 +332,7 @@ async def test_a_turn_longer_than_a_lease_keeps_its_lease_and_its_wake_up(rig: R
     assert (rig.runner.turns, rig.ready_queue.acknowledged[0].deliveries) == ([turn], 1)
 
 
-async def test_a_wake_up_is_renewed_during_many_turns_that_are_too_short_to_renew_it(
-    rig: Rig,
-) -> None:
+async def test_a_wake_up_is_renewed_during_many_turns_that_are_short(rig: Rig) -> None:
     async def brief(turn: OpenTurn) -> Committed:
         if rig.ready_queue.renewals < 3:
             rig.runner.script.append(brief)
@@ -368,9 +364,7 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
     assert (await rig.wake_ups(), await rig.is_held()) == (0, False)
 
 
-async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_lease(
-    rig: Rig,
-) -> None:
+async def test_hooks_of_behaviors_run_to_their_end_after_the_lease_ended(rig: Rig) -> None:
     slow, learning, steps = SlowAtTheEnd(rig.ready_queue), list[Scope](), list[Event]()
     turn = TurnRunner(
         rig.memory.turns,
@@ -405,9 +399,7 @@ class SlowToAnswerCommits(RedisClient):
         return replies
 
 
-async def test_a_late_answer_to_a_commit_is_no_lost_lease(
-    valkey: str, tokens: TokenCounter
-) -> None:
+async def test_a_late_answer_to_a_commit_loses_no_lease(valkey: str, tokens: TokenCounter) -> None:
     client = await SlowToAnswerCommits.open(valkey)
     rig = Rig(Memory(client, 42, tokens, None, OPTIONS))
     with capture_logs() as log:

@@ -89,9 +89,7 @@ class Chat:
         return await self.behaviors.on_model_invoke(self.now(), [])
 
 
-async def test_stored_texts_are_shown_in_later_turns_and_exported(
-    memory: Memory, paths: str
-) -> None:
+async def test_stored_texts_are_shown_later_and_exported(memory: Memory, paths: str) -> None:
     chat = Chat(memory, made(memory, paths))
     assert await chat.shown() == "Shopping list: empty"
     assert await chat.put("oat milk") == "Shopping list: oat milk"
@@ -102,9 +100,7 @@ async def test_stored_texts_are_shown_in_later_turns_and_exported(
     assert exported["kept_by_behaviors"] == {"shopping_list": kept}
 
 
-async def test_a_stored_text_is_erased_with_its_message_and_by_a_clear(
-    memory: Memory, paths: str
-) -> None:
+async def test_a_stored_text_goes_with_its_message_or_all(memory: Memory, paths: str) -> None:
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
     await chat.put("bread")
@@ -154,9 +150,7 @@ class NoTool(AIContextBehavior):
         ("NoTool", "each of its `functions` must be a `Tool` with a name of"),
     ],
 )
-def test_a_behavior_that_cannot_be_used_is_refused_at_the_start(
-    memory: Memory, name: str, why: str
-) -> None:
+def test_an_unusable_behavior_is_refused_at_the_start(memory: Memory, name: str, why: str) -> None:
     with pytest.raises(UnusableClass, match=why):
         made(memory, f"tests.memory.behaviors.test_behavior_store:{name}")
 

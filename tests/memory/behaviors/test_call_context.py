@@ -20,9 +20,7 @@ class Admins:
 
 
 @pytest.mark.parametrize("senders", [[], [ANN], [BOB], [ANN, BOB], [0]])
-async def test_in_private_a_person_may_change_everything_without_an_admin_check(
-    senders: list[int],
-) -> None:
+async def test_in_private_people_may_change_all_without_an_admin_check(senders: list[int]) -> None:
     admins = Admins(is_admin=False)
     assert await may_change(Asker(ANN, is_group=False, is_admin=admins.look_up), senders)
     assert admins.asked == 0

@@ -30,7 +30,7 @@ from memory.scopes.changes import Write
 from memory.scopes.fields import Failures, State
 from memory.scopes.writes import SetDomain, ToolWrite, to_json
 from tests.memory.behaviors.test_behavior_store import Chat
-from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import HERE
 from tests.settings import Settings
 
@@ -77,9 +77,7 @@ async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_i
     assert refusals == ["learning", "learning"]
 
 
-async def test_an_erasure_takes_what_the_model_was_told_and_keeps_the_numbers(
-    memory: Memory,
-) -> None:
+async def test_an_erasure_takes_what_the_model_was_told_but_no_numbers(memory: Memory) -> None:
     await talk(memory, "one")
     here = await memory.scopes.read(HERE)
     await memory.scopes.write(here, Write(fields=[Failures("own", 2, 7, "it | quotes Ann")]))
@@ -153,7 +151,6 @@ async def test_the_example_of_the_page_clears_what_was_learned(memory: Memory, m
         call_context = Chat.now(writes)
 
     assert await tool.run(tool.arguments(), Context()) == "It is closed."  # type: ignore[arg-type]
-    await talk(memory, "close it", closing=Closing(writes=to_json(writes)))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "close it", closing=Closing(writes=to_json(writes)))
     stored = orjson.loads((await memory.scopes.read(HERE)).state)
     assert (stored["domain"], stored["current_goals"]) == (None, ["move"])

@@ -29,29 +29,23 @@ class Weather(AIContextBehavior):
 class Failing(AIContextBehavior):
     name = "failing"
 
-    async def on_model_invoke(
-        self, call_context: CallContext, new_messages: Sequence[Message]
-    ) -> str:
-        raise RuntimeError((call_context, new_messages))
+    async def on_model_invoke(self, *_: object) -> str:
+        raise RuntimeError
 
 
 class Slow(AIContextBehavior):
     name = "slow"
 
-    async def on_model_invoke(
-        self, call_context: CallContext, new_messages: Sequence[Message]
-    ) -> str:
+    async def on_model_invoke(self, *_: object) -> str:
         await asyncio.Event().wait()
-        raise AssertionError((call_context, new_messages))
+        raise AssertionError
 
 
 class Number(AIContextBehavior):
     name = "number"
 
-    async def on_model_invoke(
-        self, call_context: CallContext, new_messages: Sequence[Message]
-    ) -> str:
-        return call_context, new_messages  # type: ignore[return-value]  # as an operator's class may
+    async def on_model_invoke(self, *_: object) -> str:
+        return 7  # type: ignore[return-value]  # as an operator's class may
 
 
 async def test_a_slow_failing_or_wrong_behavior_does_not_affect_the_others() -> None:

@@ -114,24 +114,18 @@ def test_every_field_is_described_to_the_model_in_a_strict_schema() -> None:
     assert all("description" in str(described) for described in part["properties"].values())
 
 
-async def test_a_private_conversation_starts_with_the_names_of_the_profile(
+async def test_a_private_conversation_starts_with_the_names_of_the_profile_and_a_group_without(
     behavior: RunningState,
 ) -> None:
-    await behavior.on_conversation_created(call_context())
+    assert await shown(behavior, "hello") == ""
+    for first_name in ("Anna", "Eve"):  # a second creation changes nothing
+        speaker = Person(7, first_name, "Berg")
+        await behavior.on_conversation_created(call_context(speaker=speaker))
     text = await shown(behavior, "hello")
     assert text == f'{HEADING}\n{{"first_name": "Anna", "last_name": "Berg"}}'
-
-
-async def test_a_second_creation_changes_nothing(behavior: RunningState) -> None:
-    await behavior.on_conversation_created(call_context())
-    await behavior.on_conversation_created(call_context(speaker=Person(7, "Eve")))
-    assert '"Anna"' in await shown(behavior, "hello")
-
-
-async def test_a_group_starts_without_names(behavior: RunningState) -> None:
-    at = call_context(GROUP)
-    await behavior.on_conversation_created(at)
-    assert await shown(behavior, "hello", at) == ""
+    in_group = call_context(GROUP)
+    await behavior.on_conversation_created(in_group)
+    assert await shown(behavior, "hello", in_group) == ""
 
 
 async def test_a_profile_name_becomes_one_short_line(behavior: RunningState) -> None:
@@ -141,15 +135,12 @@ async def test_a_profile_name_becomes_one_short_line(behavior: RunningState) -> 
     assert len(name) < 100
 
 
-async def test_without_knowledge_the_text_is_empty(behavior: RunningState) -> None:
-    assert await shown(behavior, "hello") == ""
-
-
-def test_an_answer_becomes_the_state(behavior: RunningState) -> None:
+def test_an_answer_becomes_the_state_and_lists_may_become_empty(behavior: RunningState) -> None:
     answer = {"first_name": "Anna", "discussion_summary": "She moves to Graz."}
-    assert learned(behavior, "", answer) == KnowledgeBase(
-        first_name="Anna", discussion_summary="She moves to Graz."
-    )
+    expected = KnowledgeBase(first_name="Anna", discussion_summary="She moves to Graz.")
+    assert learned(behavior, "", answer) == expected
+    state = learned(behavior, LEARNED, {"discussion_summary": "She has moved."})
+    assert state.current_goals == []
 
 
 @pytest.mark.parametrize("nothing", ["unknown", "", " Unknown ", "null", None, "n/a"])
@@ -166,19 +157,11 @@ def test_a_known_name_or_summary_stays_if_an_answer_does_not_know_it(
     assert state.current_goals == ["find a flat", "pack"]
 
 
-def test_lists_may_become_empty(behavior: RunningState) -> None:
-    state = learned(behavior, LEARNED, {"discussion_summary": "She has moved."})
-    assert state.current_goals == []
-
-
-def test_an_answer_that_forgets_everything_is_refused(behavior: RunningState) -> None:
-    with pytest.raises(PartRejected):
-        learned(behavior, LEARNED, {"first_name": "unknown"})
-
-
-def test_an_empty_answer_is_accepted_if_only_profile_names_are_known(
+def test_an_answer_that_forgets_more_than_names_of_the_profile_is_refused(
     behavior: RunningState,
 ) -> None:
+    with pytest.raises(PartRejected):
+        learned(behavior, LEARNED, {"first_name": "unknown"})
     named = KnowledgeBase(first_name="Anna")
     assert learned(behavior, named, {}) == named
 
@@ -189,16 +172,11 @@ def test_groups_have_no_first_or_last_name(behavior: RunningState) -> None:
     assert read(KnowledgeBase, taught.state or "") == KnowledgeBase(key_entities=["Graz"])
 
 
-def test_forwarded_text_changes_no_name(behavior: RunningState) -> None:
+def test_only_own_text_changes_a_name(behavior: RunningState) -> None:
     forwarded = said(1, "My name is Mallory", is_first_party=False)
     state = learned(behavior, LEARNED, {"first_name": "Mallory", "last_name": "Roe"}, forwarded)
     assert (state.first_name, state.last_name) == ("Anna", "unknown")
-
-
-def test_own_text_changes_a_name_although_another_message_is_forwarded(
-    behavior: RunningState,
-) -> None:
-    messages = said(1, "Look at this", is_first_party=False), said(3, "By the way, call me Ann")
+    messages = forwarded, said(3, "By the way, call me Ann")
     assert learned(behavior, LEARNED, {"first_name": "Ann"}, *messages).first_name == "Ann"
 
 
@@ -289,7 +267,7 @@ def test_too_large_an_operators_part_is_refused_with_the_reason_and_the_rest_lea
     assert again.state == expected.model_dump_json()
 
 
-def test_a_null_clears_a_field_of_the_operators_part_and_a_missing_field_stays(
+def test_null_clears_a_field_of_the_operators_part_a_missing_one_stays(
     with_issue: RunningState,
 ) -> None:
     old = WITH_ISSUE.model_validate({"domain": {"id": "1", "key": "A-1", "summary": "Move"}})
@@ -300,9 +278,7 @@ def test_a_null_clears_a_field_of_the_operators_part_and_a_missing_field_stays(
     assert json.loads(emptied.model_dump_json())["domain"] is None
 
 
-def test_required_fields_of_the_operators_part_are_set_step_by_step(
-    with_issue: RunningState,
-) -> None:
+def test_required_fields_of_the_operators_part_are_set_in_steps(with_issue: RunningState) -> None:
     state = learned(with_issue, "", {"domain": {"id": "1"}})
     assert json.loads(
         with_issue.prompt_input(batch(here=scope_memory(state=state.model_dump_json())))
@@ -335,7 +311,7 @@ def test_a_tool_sets_fields_of_the_operators_part() -> None:
 
 
 @pytest.mark.parametrize("update", ['{"id": 7}', '{"labels": ["%s"]}' % ("x" * 9_000)])
-def test_tool_fields_that_do_not_fit_change_nothing_and_are_logged(
+def test_unfit_tool_fields_change_nothing_and_are_logged(
     with_issue: RunningState, update: str
 ) -> None:
     state = '{"domain": {"id": "1", "key": "MOVE-1"}}'
@@ -418,9 +394,7 @@ async def test_who_comes_back_after_days_is_asked_about_the_first_open_matter_on
     assert await told(memory, 5.9 * DAY + 60) == []
 
 
-async def test_a_goal_is_asked_about_if_nothing_else_is_open_and_nothing_if_all_is_done(
-    memory: Memory,
-) -> None:
+async def test_a_goal_is_asked_about_if_nothing_else_is_open_and_not_done(memory: Memory) -> None:
     history = await talk_ended(memory, OPEN.model_copy(update={"open_problems": []}))
     assert await told(memory, AWAY_S) == [f'  {BACK} 3 days, still open: "Graz"']
     await history.clear()
@@ -428,7 +402,9 @@ async def test_a_goal_is_asked_about_if_nothing_else_is_open_and_nothing_if_all_
     assert await told(memory, AWAY_S) == []
 
 
-async def test_nothing_is_asked_while_memory_is_off(memory: Memory) -> None:
+async def test_nothing_is_asked_in_a_group_or_while_memory_is_off(memory: Memory) -> None:
+    await talk_ended(memory, OPEN, GROUP)
+    assert await told(memory, 5 * DAY, GROUP) == []
     await talk_ended(memory, OPEN)
     await memory.switch.turn_off(PRIVATE)
     await memory.scopes.read(PRIVATE)
@@ -436,11 +412,6 @@ async def test_nothing_is_asked_while_memory_is_off(memory: Memory) -> None:
     await memory.switch.turn_on(PRIVATE)
     await memory.scopes.read(PRIVATE)
     assert len(await told(memory, AWAY_S)) == 1
-
-
-async def test_a_group_is_never_asked(memory: Memory) -> None:
-    await talk_ended(memory, OPEN, GROUP)
-    assert await told(memory, 5 * DAY, GROUP) == []
 
 
 async def test_an_open_matter_of_an_untrusted_state_is_marked(memory: Memory) -> None:

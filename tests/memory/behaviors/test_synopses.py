@@ -83,9 +83,6 @@ def test_it_is_due_when_a_session_has_ended_and_takes_that_session(behavior: Syn
     unlearned = Unlearned(talk(5), 0, 4)
     assert behavior.is_due(unlearned)
     assert behavior.select_messages(unlearned) == talk(5)[:4]
-
-
-def test_a_session_that_goes_on_is_not_due(behavior: Synopses) -> None:
     assert not behavior.is_due(Unlearned(talk(5), 600, 0))
     assert behavior.due_in(Unlearned(talk(5), 600, 0)) == 3_001
 
@@ -118,10 +115,8 @@ def test_an_answer_becomes_a_synopsis_with_its_time_and_messages(behavior: Synop
             *(NOW - 90, NOW - 60, 3, 4, PRIVATE.tag, Trust.DERIVED),
         )
     ]
-
-
-def test_small_talk_leaves_no_synopsis(behavior: Synopses) -> None:
-    assert behavior.learn(batch(said(1, "hi")), SynopsisPart()).entries == []
+    small_talk = behavior.learn(batch(said(1, "hi")), SynopsisPart())
+    assert small_talk.entries == []
 
 
 def test_a_synopsis_is_bounded(behavior: Synopses, tokens: TokenCounter) -> None:
@@ -161,7 +156,7 @@ async def test_without_hits_the_text_is_empty(behavior: Synopses, scopes: Scopes
     assert await shown(behavior, "Guten Morgen") == ""
 
 
-async def test_hits_and_related_synopses_are_shown_in_the_order_of_time(
+async def test_hits_and_related_ones_have_the_order_of_time(
     behavior: Synopses, scopes: Scopes
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
@@ -215,9 +210,7 @@ async def test_two_synopses_become_a_narrative(scopes: Scopes, tokens: TokenCoun
     ]
 
 
-async def test_a_narrative_is_used_again_for_the_same_synopses(
-    scopes: Scopes, tokens: TokenCounter
-) -> None:
+async def test_a_narrative_serves_the_same_synopses(scopes: Scopes, tokens: TokenCounter) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel("A narrative.", "Never asked for.")
     behavior = narrating(scopes, tokens, model)
@@ -251,23 +244,17 @@ async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
     assert len(model.asked) == calls
 
 
-async def test_a_narrative_is_not_used_after_an_erasure(
-    scopes: Scopes, tokens: TokenCounter
+@pytest.mark.parametrize("how", ["erasure", "deletion"])
+async def test_a_narrative_ends_with_an_erasure_and_with_its_conversation(
+    scopes: Scopes, tokens: TokenCounter, how: str
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
     behavior = narrating(scopes, tokens, ScriptedModel("A narrative.", "A new one."))
     await shown(behavior, "Strong wind today!")
-    await scopes.erase(PRIVATE, Revision(records=[4]))
-    assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA new one."
-
-
-async def test_deleting_a_conversation_drops_its_narratives(
-    scopes: Scopes, tokens: TokenCounter
-) -> None:
-    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    behavior = narrating(scopes, tokens, ScriptedModel("A narrative.", "A new one."))
-    await shown(behavior, "Strong wind today!")
-    await behavior.on_conversation_deleting(call_context())
+    if how == "erasure":
+        await scopes.erase(PRIVATE, Revision(records=[4]))
+    else:
+        await behavior.on_conversation_deleting(call_context())
     assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA new one."
 
 
@@ -293,21 +280,16 @@ async def test_without_a_narrative_the_dated_list_is_shown(
 async def test_one_synopsis_becomes_a_narrative_only_if_set_to_always(
     scopes: Scopes, tokens: TokenCounter, when: str, calls: int
 ) -> None:
-    await store_entries(scopes, PRIVATE, TAXES)
     model = ScriptedModel("A narrative.")
-    await shown(narrating(scopes, tokens, model, when=when), "tax office")
+    behavior = narrating(scopes, tokens, model, when=when)
+    await shown(behavior, "hello")
+    assert model.asked == []  # there is none yet
+    await store_entries(scopes, PRIVATE, TAXES)
+    await shown(behavior, "tax office")
     assert len(model.asked) == calls
 
 
-async def test_without_synopses_there_is_no_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
-    model = ScriptedModel("A narrative.")
-    await shown(narrating(scopes, tokens, model, when="always"), "hello")
-    assert model.asked == []
-
-
-async def test_a_cancelled_turn_does_not_wait_for_a_narrative(
-    scopes: Scopes, tokens: TokenCounter
-) -> None:
+async def test_a_cancelled_turn_awaits_no_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     behavior = narrating(scopes, tokens, ScriptedModel())
     with pytest.raises(TimeoutError):

@@ -69,9 +69,7 @@ async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
     assert len(embedded) == 2
 
 
-async def test_new_content_under_the_same_name_replaces_the_old(
-    memory: Memory, library: Library
-) -> None:
+async def test_new_content_of_the_same_name_replaces_it(memory: Memory, library: Library) -> None:
     await put(memory, library, "pets.pdf", CATS)
 
     assert await put(memory, library, "pets.pdf", DOGS) == (True, 2)
@@ -86,9 +84,7 @@ async def test_a_new_link_replaces_the_document_too(memory: Memory, library: Lib
     assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 2)
 
 
-async def test_the_next_put_erases_passages_that_a_crash_left_behind(
-    memory: Memory, library: Library
-) -> None:
+async def test_the_next_put_erases_what_a_crash_left(memory: Memory, library: Library) -> None:
     await put(memory, library, "pets.pdf", DOGS)
     old = [Chunk(0, key_of("pets.pdf"), 0, "Cats sleep.", "pets.pdf", added_at=1.0)]
     scope_memory = await memory.scopes.read(HERE)

@@ -21,9 +21,9 @@ from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.interrupted_client import InterruptedClient
-from tests.memory.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, texts
 from tests.memory.words_embedder import WordsEmbedder
 
@@ -77,8 +77,7 @@ async def test_nothing_is_learned_while_memory_is_off_and_turning_it_on_erases_i
     await memory.switch.turn_off(HERE)
     await memory.switch.turn_off(HERE)
     writes = to_json([Remember("a tool's", sender_id=ANN), Remember("?", asks_first=True)])
-    await talk(memory, "secret", closing=Closing(digest="steps", writes=writes))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "secret", closing=Closing(digest="steps", writes=writes))
     assert (await memory.scopes.read(HERE)).is_off
     assert await known(memory, ANNS) == []
     assert dict((await memory.scopes.read(HERE)).fields) == {}
@@ -119,8 +118,7 @@ async def test_messages_get_no_vector_if_memory_goes_off_during_the_embedding(
     assert (await memory.learn(HERE)).messages == 2
     assert "a secret" not in " ".join(embedder.texts)
     await memory.switch.turn_on(HERE)
-    await talk(memory, "after")
-    assert (await memory.learn(HERE)).messages == 2
+    assert (await talk_and_learn(memory, "after")).messages == 2
 
 
 async def test_a_running_round_keeps_nothing_that_is_said_while_memory_is_off(
@@ -151,8 +149,7 @@ async def test_tool_writes_from_while_memory_was_off_are_not_kept_after_it_is_on
     memory: Memory,
 ) -> None:
     kept = to_json([Remember("before", sender_id=ANN), Remember("not wanted", sender_id=ANN)])
-    await talk(memory, "one", closing=Closing(writes=kept))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "one", closing=Closing(writes=kept))
     await memory.switch.turn_off(HERE)
     planted = Remember('a ["forget",1] secret', sender_id=ANN)
     asked = Remember("a secret", asks_first=True, sender_id=ANN, nonce="abc")
@@ -164,17 +161,10 @@ async def test_tool_writes_from_while_memory_was_off_are_not_kept_after_it_is_on
     assert dict((await memory.scopes.read(HERE)).fields) == {}
 
 
-async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
-    await memory.switch.turn_off(HERE)
-    await clear(memory, 10)
-    assert (await memory.scopes.read(HERE)).is_off
-
-
 async def ask(memory: Memory, here: Scope, *wanted: ToolWrite) -> None:
     """Run a turn whose tool wants to write something that the person did not say."""
     writes = wanted or (Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc"),)
-    await talk(memory, "one", conversation=here, closing=Closing(writes=to_json(writes)))
-    await memory.learn(here)
+    await talk_and_learn(memory, "one", conversation=here, closing=Closing(writes=to_json(writes)))
 
 
 async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN) -> str:
@@ -221,6 +211,12 @@ async def test_an_unanswered_question_is_removed_after_an_hour(memory: Memory) -
         await answer(memory, HERE, agrees=True)
     await memory.learn(HERE)
     assert dict((await memory.scopes.read(HERE)).fields) == {}
+
+
+async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
+    await memory.switch.turn_off(HERE)
+    await clear(memory, 10)
+    assert (await memory.scopes.read(HERE)).is_off
 
 
 @PLACES
@@ -279,9 +275,7 @@ async def test_domain_fields_are_set_only_after_the_person_has_agreed(memory: Me
     assert (await memory.scopes.read(HERE)).state == "{}"
 
 
-async def test_an_export_holds_the_newest_messages_that_fit_of_this_scope_only(
-    memory: Memory,
-) -> None:
+async def test_an_export_holds_this_scopes_newest_messages_that_fit(memory: Memory) -> None:
     await talk(memory, *(f"message {number}" for number in range(50)))
     await talk(memory, "elsewhere", conversation=GROUP)
     whole = await memory.exporter.export(HERE)

@@ -17,7 +17,7 @@ from memory.scopes.sources import Source
 from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.erasure.test_correcting import PLACES, found, known
-from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, HERE
 
 ANNS = Scope.of_person(ANN)
@@ -73,9 +73,7 @@ async def test_the_new_wording_takes_the_place_of_the_old_one(
     assert b"cat" not in b"".join(fields[b"j"] for _, fields in records)
 
 
-async def test_what_a_fact_had_replaced_becomes_its_history_and_goes_with_its_message(
-    memory: Memory,
-) -> None:
+async def test_what_a_fact_replaced_is_its_history_and_goes_with_it(memory: Memory) -> None:
     await talk(memory, "I live in Graz", "I live in Linz")
     graz = Fact(0, "lives in Graz", (Source(HERE.tag, 1, 0, ANN),), 1)
     linz = Fact(0, "lives in Linz", (Source(HERE.tag, 3, 0, ANN),), 2)
@@ -166,14 +164,12 @@ async def test_what_replaces_a_pinned_fact_is_pinned_even_if_the_pin_comes_meanw
     memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
     model.meanwhile = partial(memory.correcting.pin_fact, HERE, 1, is_pinned=True)
     model.answers = [{"facts": {"facts": [{**statement(NEW, 3), "replaces": 1}]}}] * 2
-    await talk(memory, "and now he is called Morpheus", "really")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "and now he is called Morpheus", "really")
     await memory.learn(HERE)
     facts = (await memory.scopes.read(ANNS)).facts
     assert [(fact.text, fact.is_pinned) for fact in facts if fact.is_current] == [(NEW, True)]
 
     asked = to_json([Remember("has a dog", replaces=facts[-1].id, sender_id=ANN)])
-    await talk(memory, "it is a dog", closing=Closing(writes=asked))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "it is a dog", closing=Closing(writes=asked))
     newest = (await memory.scopes.read(ANNS)).facts[-1]
     assert (newest.text, newest.is_pinned) == ("has a dog", True)

@@ -15,14 +15,25 @@ from memory.scopes.changes import Receipt
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, close, exchange_of, put, take, texts
+from tests.memory.turns import (
+    ANN,
+    BOB,
+    GROUP,
+    HERE,
+    begin,
+    carry_out,
+    clear,
+    close,
+    exchange,
+    exchange_of,
+    put,
+    take,
+    texts,
+)
 
 
-async def test_a_clear_erases_history_and_waiting_messages_and_keeps_later_ones(
-    memory: Memory,
-) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+async def test_a_clear_erases_history_and_what_waits_and_keeps_later_ones(memory: Memory) -> None:
+    await exchange(memory, 1)
     nonce = await memory.questions.ask(HERE, "clear", ANN)
     await put(memory, 2)
     await put(memory, 12)
@@ -35,8 +46,7 @@ async def test_a_clear_erases_history_and_waiting_messages_and_keeps_later_ones(
 
 
 async def test_a_turn_of_the_old_epoch_can_write_nothing(memory: Memory) -> None:
-    await put(memory, 1)
-    old = await take(memory)
+    old = await begin(memory, 1)
     await clear(memory, 10)
     with pytest.raises(LeaseLost):
         await memory.turns.write_outbox(old, b"late")
@@ -51,15 +61,11 @@ async def test_a_late_update_from_before_the_confirmation_is_dropped(memory: Mem
     assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
 
 
-async def test_a_replayed_confirmation_returns_the_same_receipt_and_erases_nothing_new(
-    memory: Memory,
-) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+async def test_a_replayed_confirmation_returns_its_receipt_alone(memory: Memory) -> None:
+    await exchange(memory, 1)
     nonce = await memory.questions.ask(HERE, "clear", ANN)
     first = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
-    await put(memory, 11)
-    await close(memory, await take(memory))
+    await exchange(memory, 11)
     assert await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False) == first
     assert await texts(memory) == ["text 11", "yes"]
 
@@ -83,29 +89,24 @@ async def test_a_confirmed_question_still_names_its_kind_and_its_asker(memory: M
             await memory.questions.check(GROUP, nonce, kind, presser)
 
 
-async def test_a_cancelled_question_cannot_be_confirmed(memory: Memory) -> None:
+async def test_a_cancelled_question_cannot_be_confirmed_nor_a_started_one_cancelled(
+    memory: Memory,
+) -> None:
     nonce = await memory.questions.ask(HERE, "clear", ANN)
     with pytest.raises(NotConfirmed, match="not_yours"):
         await memory.questions.withdraw(HERE, nonce, BOB)
     assert [await memory.questions.withdraw(HERE, nonce, ANN) for _ in range(2)] == [True, True]
     with pytest.raises(NotConfirmed, match="unknown"):
         await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
-
-
-async def test_a_question_cannot_be_withdrawn_after_its_job_was_started(memory: Memory) -> None:
     nonce = await memory.questions.ask(GROUP, "forget", ANN)
     await memory.jobs.start_job(Job(nonce, "forget", ANN, 10, time.time(), b""))
     assert not await memory.questions.withdraw(GROUP, nonce, ANN)
 
 
-async def test_forgetting_a_person_clears_the_private_chat_and_their_share_of_groups(
-    memory: Memory,
-) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+async def test_forgetting_clears_the_private_chat_and_a_share_of_groups(memory: Memory) -> None:
+    await exchange(memory, 1)
     for update_id, sender in ((2, ANN), (3, BOB)):
-        await put(memory, update_id, GROUP, sender=sender)
-        await close(memory, await take(memory, GROUP))
+        await exchange(memory, update_id, GROUP, sender=sender)
     await put(memory, 4, GROUP)
     topic = Scope.of_chat(HERE.chat_id, 5)
     await memory.mailbox.topic_names.note(topic, "telegram")
@@ -129,12 +130,10 @@ async def test_a_forgotten_message_leaves_no_bytes_in_a_group(memory: Memory) ->
     """A deleted entry of a stream keeps its bytes, also in a snapshot."""
     await memory.client.call("CONFIG SET", "rdbcompression", "no")
     for update_id, sender in ((2, ANN), (3, BOB)):
-        await put(memory, update_id, GROUP, sender=sender)
-        await close(memory, await take(memory, GROUP))
+        await exchange(memory, update_id, GROUP, sender=sender)
     log = memory.keys.scope(GROUP).log
     assert b"text 2" in await memory.client.call("DUMP", log)
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     snapshot = await memory.client.call("DUMP", log)
     assert (b"text 2" in snapshot, b"text 3" in snapshot) == (False, True)
     assert await memory.client.call("TTL", log) > 0
@@ -142,44 +141,30 @@ async def test_a_forgotten_message_leaves_no_bytes_in_a_group(memory: Memory) ->
 
 async def test_a_late_answer_is_erased_with_its_question(memory: Memory) -> None:
     await memory.client.call("CONFIG SET", "rdbcompression", "no")
-    await put(memory, 1)
-    await close(memory, await take(memory))  # said at 1000, answered at 1001
+    await exchange(memory, 1)  # said at 1000, answered at 1001
     context = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=0)
     await context.chat_history.append_user_message("said since", 1002, sender_id=ANN)
     await context.chat_history.append_assistant_message("answered since", 1003)
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 1000.5, b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 10, 1000.5, b""))
     assert await texts(memory) == ["said since", "answered since"]
     snapshot = await memory.client.call("DUMP", memory.keys.scope(HERE).log)
     assert (b"text 1" in snapshot, b"said since" in snapshot) == (False, True)
 
 
 async def test_forgetting_refuses_a_turn_in_flight_in_a_group(memory: Memory) -> None:
-    await put(memory, 1, GROUP, sender=BOB)
-    bobs = await take(memory, GROUP)
+    bobs = await begin(memory, 1, GROUP, sender=BOB)
     await put(memory, 2, GROUP, sender=ANN)
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     with pytest.raises(LeaseLost):
         await memory.turns.write_outbox(bobs, b"quotes Ann")
     again = await take(memory, GROUP)
     assert [entry.update_id for entry in again.entries] == [1]
 
 
-async def test_messages_after_the_confirmation_are_kept(memory: Memory) -> None:
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 0.0, b""))
-    await put(memory, 11, GROUP)
-    await close(memory, await take(memory, GROUP))
-    await memory.jobs.run_job("job")
-    assert await texts(memory, GROUP) == ["text 11", "yes"]
-
-
 async def test_a_private_conversation_keeps_messages_after_the_confirmation(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, 2_000.0, b""))
-    await put(memory, 11)
-    turn = await take(memory)
+    turn = await begin(memory, 11)
     later = [replace(message, sent_at=3_000.0) for message in exchange_of(turn)]
     await memory.turns.commit(turn, later, Cursor())
     finished = await memory.jobs.run_job("job")
@@ -196,26 +181,14 @@ async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memo
     assert await put(memory, 15) == Outcome.DROPPED
 
 
-async def test_late_messages_of_a_forgotten_person_in_a_group_are_dropped_and_no_others(
-    memory: Memory,
-) -> None:
+async def test_late_messages_of_the_forgotten_in_a_group_are_dropped_alone(memory: Memory) -> None:
     await put(memory, 1, GROUP)
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     outcomes = [
         await put(memory, update_id, GROUP, sender=sender)
         for update_id, sender in ((8, ANN), (9, BOB), (11, ANN))
     ]
     assert outcomes == [Outcome.DROPPED, Outcome.TAKEN, Outcome.TAKEN]
-
-
-async def test_late_messages_of_a_forgotten_person_are_dropped_in_new_chats_too(
-    memory: Memory,
-) -> None:
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run_job("job")
-    outcomes = [await put(memory, update_id, GROUP) for update_id in (8, 9, 11)]
-    assert outcomes == [Outcome.DROPPED, Outcome.DROPPED, Outcome.TAKEN]
 
 
 async def test_messages_that_a_forgetting_keeps_are_found_by_the_next_one(memory: Memory) -> None:
@@ -226,8 +199,7 @@ async def test_messages_that_a_forgetting_keeps_are_found_by_the_next_one(memory
     await memory.jobs.run_job("first")
     await close(memory, await take(memory, GROUP))
     assert await texts(memory, GROUP) == ["text 11", "yes"]
-    await memory.jobs.start_job(Job("second", "forget", ANN, 12, time.time(), b""))
-    await memory.jobs.run_job("second")
+    await carry_out(memory, Job("second", "forget", ANN, 12, time.time(), b""))
     assert await texts(memory, GROUP) == []
 
 
@@ -242,8 +214,7 @@ async def test_the_next_forgetting_finds_what_was_written_while_one_began(memory
     await memory.jobs.run_job("first", deleting)
     indexed = await memory.client.call("HGETALL", memory.keys.person(ANN))
     assert {tag: stamp.partition(b"|")[0] for tag, stamp in indexed.items()} == {b"c:7:0": b"9"}
-    await memory.jobs.start_job(Job("second", "forget", ANN, 12, time.time(), b""))
-    await memory.jobs.run_job("second")
+    await carry_out(memory, Job("second", "forget", ANN, 12, time.time(), b""))
     assert not await memory.client.call("EXISTS", memory.keys.scope(HERE).mailbox)
     assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
 
@@ -252,8 +223,7 @@ async def test_an_older_forgetting_that_resumes_does_not_undo_a_newer_one(memory
     elsewhere = Scope.of_chat(-8)
     await put(memory, 1, GROUP)
     await memory.jobs.start_job(Job("older", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.start_job(Job("newer", "forget", ANN, 20, time.time(), b""))
-    await memory.jobs.run_job("newer")
+    await carry_out(memory, Job("newer", "forget", ANN, 20, time.time(), b""))
     await put(memory, 21, GROUP)
     await memory.jobs.run_job("older")
     outcomes = [await put(memory, 15, where) for where in (GROUP, elsewhere)]
@@ -261,10 +231,8 @@ async def test_an_older_forgetting_that_resumes_does_not_undo_a_newer_one(memory
 
 
 async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    first = await memory.jobs.run_job("job")
+    await exchange(memory, 1)
+    first = await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     assert await memory.jobs.run_job("job") == first
     await memory.jobs.mark_reported("job")
     assert await memory.jobs.run_job("job") is None
@@ -277,8 +245,7 @@ async def test_a_finished_job_that_was_not_reported_erases_nothing_again(memory:
     async def deleting(conversation: Scope) -> None:
         erased.append(conversation)
 
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     await memory.jobs.start_job(Job("job", "all", 0, 10, time.time(), b""))
     first = await memory.jobs.run_job("job", deleting)
     await memory.client.call("DEL", memory.keys.scope(HERE).confirm)  # an hour passes
@@ -287,8 +254,7 @@ async def test_a_finished_job_that_was_not_reported_erases_nothing_again(memory:
 
 
 async def test_a_reported_job_reports_again_if_it_is_confirmed_again(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     job = Job("job", "forget", ANN, 10, time.time(), b"")
     await memory.jobs.start_job(job)
     first = await memory.jobs.run_job("job")
@@ -302,11 +268,8 @@ async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
     await memory.mailbox.albums.note(*album)
     for chat_id in range(1, 40):
         conversation = Scope.of_chat(chat_id)
-        await put(memory, chat_id, conversation)
-        await close(memory, await take(memory, conversation))
-    await memory.jobs.start_job(Job("job", "all", 0, 100, time.time(), b""))
-    finished = await memory.jobs.run_job("job")
-    assert finished is not None
+        await exchange(memory, chat_id, conversation)
+    finished = await carry_out(memory, Job("job", "all", 0, 100, time.time(), b""))
     assert (finished.conversations, finished.receipt.messages) == (39, 78)
     assert not await memory.mailbox.albums.has(*album)
 
@@ -329,8 +292,7 @@ async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> Non
 
 async def test_a_moved_group_keeps_its_memory_and_its_waiting_messages(memory: Memory) -> None:
     new = Scope.of_chat(-100)
-    await put(memory, 1, GROUP)
-    await close(memory, await take(memory, GROUP))
+    await exchange(memory, 1, GROUP)
     await put(memory, 2, new)
     await memory.mailbox.move(GROUP, new)
     await memory.mailbox.move(GROUP, new)

@@ -26,8 +26,8 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
-from tests.memory.learning.scripted import Notes, ScriptedModel, talk
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, exchange_of, take, texts
+from tests.memory.learning.scripted import Notes, ScriptedModel, talk, talk_and_learn
+from tests.memory.turns import ANN, BOB, GROUP, HERE, carry_out, clear, exchange_of, take, texts
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
 
@@ -88,9 +88,7 @@ async def test_a_fact_becomes_current_again_if_its_replacement_is_forgotten(memo
     assert await facts_of(memory, ANNS) == [("lives in Bonn", True, [1])]
 
 
-async def test_synopses_state_digests_and_tool_writes_are_erased_with_the_message(
-    memory: Memory,
-) -> None:
+async def test_synopses_state_digests_and_tool_writes_go_with_the_message(memory: Memory) -> None:
     await talk(memory, "one", "two", closing=Closing(digest="looked it up"))
     await write(memory, HERE, synopsis(1, 2), synopsis(3, 4))
     first, second = (WaitingWrite(str(seq), seq, 0, "", ForgetRecord(9)) for seq in (1, 3))
@@ -127,9 +125,7 @@ async def test_forgetting_a_message_again_returns_the_same_counts(memory: Memory
     assert await forget(memory, 1, 2) == await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
 
 
-async def test_an_interrupted_forgetting_cannot_be_cancelled_and_confirming_again_finishes_it(
-    memory: Memory,
-) -> None:
+async def test_an_interrupted_forgetting_is_finished_not_cancelled(memory: Memory) -> None:
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
     nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2")
@@ -141,14 +137,8 @@ async def test_an_interrupted_forgetting_cannot_be_cancelled_and_confirming_agai
     await memory.client.call("DEL", receipts)
     assert not await memory.questions.withdraw(HERE, nonce, ANN)
     assert await press(memory, nonce) == await press(memory, nonce) == Receipt(2, 0, 0, 0, 1)
-    assert await facts_of(memory, ANNS) == []
-
-
-async def test_a_finished_forgetting_cannot_be_cancelled(memory: Memory) -> None:
-    await talk(memory, "one")
-    nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2")
-    await press(memory, nonce)
     assert not await memory.questions.withdraw(HERE, nonce, ANN)
+    assert await facts_of(memory, ANNS) == []
 
 
 @pytest.mark.parametrize("is_personal", [True, False])
@@ -210,12 +200,10 @@ async def test_an_expired_conversation_that_begins_again_is_learned_from_its_fir
 ) -> None:
     memory.enable_learning(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
-    await talk(memory, "one", "two")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "one", "two")
     for _ in range(2):
         await expire(memory)
-        await talk(memory, "three", "four")
-        await memory.learn(HERE)
+        await talk_and_learn(memory, "three", "four")
     assert notes.batches == [[1, 2, 3, 4]] * 3
 
 
@@ -228,20 +216,16 @@ async def test_a_clear_before_a_conversation_expired_does_not_block_learning_aft
     await clear(memory)
     await expire(memory)
     kept = to_json([Remember("a tool's", sender_id=ANN)])
-    await talk(memory, "two", closing=Closing(writes=kept))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "two", closing=Closing(writes=kept))
     assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["a tool's", "a note"]
 
 
-async def test_a_clear_also_erases_what_was_learned_before_the_conversation_expired(
-    memory: Memory,
-) -> None:
+async def test_a_clear_also_erases_what_was_learned_before_an_expiry(memory: Memory) -> None:
     await talk(memory, "one")
     await clear(memory, update_id=1)
     for text in ("before", "since"):
         kept = to_json([Remember(text, sender_id=ANN)])
-        await talk(memory, text, closing=Closing(writes=kept))
-        await memory.learn(HERE)
+        await talk_and_learn(memory, text, closing=Closing(writes=kept))
         if text == "before":
             await expire(memory)
     assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["before", "since"]
@@ -267,9 +251,7 @@ async def test_a_learner_of_an_expired_conversation_writes_nothing_that_was_clea
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_forgetting_a_person_erases_all_of_theirs_and_nothing_of_others(
-    memory: Memory, valkey: str
-) -> None:
+async def test_forgetting_erases_all_of_theirs_and_no_more(memory: Memory, valkey: str) -> None:
     await talk(memory, CANARY)
     await talk(memory, f"Ann's {CANARY}", conversation=GROUP)
     history = await ChatHistory.read(memory.histories, GROUP)
@@ -286,9 +268,7 @@ async def test_forgetting_a_person_erases_all_of_theirs_and_nothing_of_others(
         State(f"mentions a {CANARY}"),
     )
     await memory.learn(GROUP)
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
-    finished = await memory.jobs.run_job("job")
-    assert finished is not None
+    finished = await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     assert finished.conversations == 2
     assert (finished.receipt.messages, finished.receipt.records) == (4, 4)
     assert await facts_of(memory, GROUP) == [("Ben sails", True, [3]), ("It is Monday", True, [3])]
@@ -298,8 +278,7 @@ async def test_forgetting_a_person_erases_all_of_theirs_and_nothing_of_others(
 
 async def test_a_job_that_is_started_again_keeps_its_cutoff(memory: Memory) -> None:
     """A repeated call may come late, when the job is finished."""
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 1_000.0, b"first"))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 10, 1_000.0, b"first"))
     assert not await memory.jobs.start_job(Job("job", "forget", ANN, 20, 2_000.0, b"second"))
     finished = await memory.jobs.run_job("job")
     assert finished is not None
@@ -307,7 +286,7 @@ async def test_a_job_that_is_started_again_keeps_its_cutoff(memory: Memory) -> N
     assert finished.job.report == b"first"
 
 
-async def test_a_job_takes_the_turn_of_a_task_that_began_before_it_and_what_that_turn_set(
+async def test_a_job_takes_a_tasks_turn_that_began_before_it_and_what_it_set(
     memory: Memory,
 ) -> None:
     """What was said after the confirmation stays, before and behind that turn."""
@@ -332,21 +311,16 @@ async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memor
     await talk(memory, "one")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
     await write(memory, manual, Chunk(0, "doc", 0, "how to", "Manual"))
-    await memory.jobs.start_job(Job("job", "all", 0, 10, time.time(), b""))
-    finished = await memory.jobs.run_job("job")
-    assert finished is not None
+    finished = await carry_out(memory, Job("job", "all", 0, 10, time.time(), b""))
     assert (finished.conversations, finished.receipt.records) == (1, 1)
     assert await facts_of(memory, ANNS) == []
     assert [chunk.text for chunk in (await memory.scopes.read(manual)).chunks] == ["how to"]
 
 
-async def test_a_clear_of_a_private_chat_by_an_operator_erases_the_persons_facts(
-    memory: Memory,
-) -> None:
+async def test_an_operators_clear_of_a_private_chat_erases_facts(memory: Memory) -> None:
     await talk(memory, "one")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
-    await memory.jobs.start_job(Job("job", "chat", ANN, 10, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "chat", ANN, 10, time.time(), b""))
     assert await facts_of(memory, ANNS) == []
 
 
@@ -371,14 +345,11 @@ async def test_facts_of_a_person_do_not_expire_while_the_person_writes(
     await store.call("EXPIRE", keys.records, 5)
     await store.call("HDEL", keys.meta, "expiring")  # as if more than an hour had passed
     memory.scopes.drop(ANNS)
-    await talk(memory, "two")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "two")
     assert await store.call("TTL", keys.records) > 5
 
 
-async def test_a_merged_fact_loses_exactly_the_source_that_was_erased(
-    memory: Memory, valkey: str
-) -> None:
+async def test_a_merged_fact_loses_only_the_erased_source(memory: Memory, valkey: str) -> None:
     """The first source said the kind and the days. Without it nothing of them is left."""
     first = Fact(
         0, "Ann has been away", (source(1),), 1.0, kind=CANARY, from_day="1987-06", to_day="1987-07"
@@ -437,9 +408,7 @@ async def test_words_that_a_merged_fact_has_from_its_next_source_go_with_that_so
     assert CANARY.encode() not in await everything_stored(valkey)
 
 
-async def test_a_former_wording_goes_with_the_message_that_said_it(
-    memory: Memory, valkey: str
-) -> None:
+async def test_a_former_wording_goes_with_its_message(memory: Memory, valkey: str) -> None:
     await talk(memory, "one", "two", "three")
     wording = Wording(9, CANARY, (source(1), source(3)), 1.0, 2.0)
     await write(memory, ANNS, Fact(0, "Edited", (source(5),), 3.0, replaced=(wording,)))
@@ -449,9 +418,7 @@ async def test_a_former_wording_goes_with_the_message_that_said_it(
     assert CANARY.encode() not in await everything_stored(valkey)
 
 
-async def test_files_that_a_person_sent_to_a_group_are_erased_with_the_person(
-    memory: Memory, valkey: str
-) -> None:
+async def test_files_sent_to_a_group_go_with_their_sender(memory: Memory, valkey: str) -> None:
     library = Library(memory.store, memory.scopes)
     for name, sender in (("anns.txt", ANN), ("bobs.txt", BOB)):
         scope_memory = await memory.scopes.read(GROUP)

@@ -75,9 +75,7 @@ async def test_a_repeat_finishes_a_move_that_ended_between_its_steps(memory: Mem
 
 
 @pytest.mark.parametrize("conversation", [OTHER, HERE, GROUP])
-async def test_a_fact_that_was_said_elsewhere_does_not_move(
-    memory: Memory, conversation: Scope
-) -> None:
+async def test_a_fact_said_elsewhere_does_not_move(memory: Memory, conversation: Scope) -> None:
     await learn_cat(memory, conversation)
     pressed_in = TOPIC if conversation == OTHER else conversation
     assert not await memory.correcting.move_fact(pressed_in, 2)

@@ -12,7 +12,7 @@ from memory.memory import Memory
 from memory.queue.open_turn import Interrupted, OpenTurn
 from memory.queue.turn_store import Stop
 from memory.store.errors import LeaseLost
-from tests.memory.turns import ANN, HERE, clear, put, take
+from tests.memory.turns import ANN, HERE, begin, clear, put, take
 
 ABOUT = '[1,"order","{\\"thing\\":\\"a|b\\"}"]'
 
@@ -31,9 +31,7 @@ async def test_what_is_agreed_to_begins_for_one_press_and_only_once(memory: Memo
 
 
 @pytest.mark.parametrize("mark", ["run", "said"])
-async def test_a_press_cannot_name_what_is_stored_beside_a_question(
-    memory: Memory, mark: str
-) -> None:
+async def test_a_press_cannot_name_what_stands_beside_a_question(memory: Memory, mark: str) -> None:
     """A client knows the nonce. Before the fix, one mark was an error and the other one a yes."""
     nonce = await memory.questions.ask(HERE, "tool", ANN, ABOUT)
     await memory.questions.begin(HERE, nonce, 50)
@@ -61,8 +59,7 @@ async def test_an_erased_or_withdrawn_question_begins_nothing(memory: Memory, ho
 async def test_a_question_is_stored_with_its_reply_and_not_without(memory: Memory) -> None:
     """A worker that takes the turn over, and one of an older release, find it as it was stored."""
     question = Question("again", ANN, "7,1")
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.stopping.stop(HERE, Stop(9, ANN))
     with pytest.raises(Interrupted):
         await asked_by_a_turn(memory, turn, question)

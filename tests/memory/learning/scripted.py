@@ -13,16 +13,17 @@ from memory.behaviors.learning_behavior import (
     LearningBehavior,
     PartRejected,
 )
+from memory.learning.learner import LearningRound
 from memory.memory import Memory
 from memory.message import Message
-from memory.queue.open_turn import Closing, OpenTurn
+from memory.queue.open_turn import Closing
 from memory.scopes.entries import Fact
 from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
 from memory.text.shape import AnswerShape, InternalModelUnavailable
-from tests.memory.turns import HERE, put
+from tests.memory.turns import HERE, begin
 from tests.memory.words_embedder import WordsEmbedder
 
 
@@ -109,12 +110,18 @@ async def talk(
     stored = await memory.client.call("GET", "updates") or 0
     for number, text in enumerate(texts, start=int(stored) + 1):
         await memory.client.call("SET", "updates", number)
-        await put(memory, number, conversation)
-        turn = await memory.turns.acquire(conversation, Cursor())
-        assert isinstance(turn, OpenTurn)
+        turn = await begin(memory, number, conversation)
         await memory.turns.write_outbox(turn, b"[]")
         messages = [
             Message(0, 0, "user", text, 1_000.0 + number, 7, "Ann", (number,), 3),
             Message(0, 0, "assistant", "yes", 1_000.5 + number, tokens=1),
         ]
         await memory.turns.commit(turn, messages, Cursor(), closing=closing or Closing())
+
+
+async def talk_and_learn(
+    memory: Memory, *texts: str, conversation: Scope = HERE, closing: Closing | None = None
+) -> LearningRound:
+    """Run a turn for each text, and learn from them what is due."""
+    await talk(memory, *texts, conversation=conversation, closing=closing)
+    return await memory.learn(conversation)

@@ -18,7 +18,7 @@ from memory.scopes.sources import Source
 from memory.scopes.writes import StillTrue, to_json
 from memory.store.keys import Scope
 from tests.memory.behaviors.batches import DAY, NOW, scope_memory
-from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, HERE
 
 ANNS = Scope.of_person(ANN)
@@ -72,15 +72,12 @@ def test_one_shown_fact_that_the_talk_is_about_is_asked_about() -> None:
     assert question_for(noted, ["f1", "f2", "f3"], "How are you?\nFine.") == []
 
 
-async def test_learning_keeps_what_kind_a_fact_is_of(
-    learning: Memory, model: ScriptedModel
-) -> None:
+async def test_learning_keeps_the_kind_of_a_fact(learning: Memory, model: ScriptedModel) -> None:
     """A word that the schema does not have counts as "always"."""
     said = [("Lives in Graz.", "changes"), ("Is tall.", "always"), ("Sings.", "maybe")]
     parts = [{"text": text, "message": 1, "lasts": lasts} for text, lasts in said]
     model.parts = {"facts": {"facts": parts}}
-    await talk(learning, "one", "two", "three", "four")
-    await learning.learn(HERE)
+    await talk_and_learn(learning, "one", "two", "three", "four")
     assert [fact.changes for fact in await ann_facts(learning)] == [True, False, False]
     await learning.correcting.edit_fact(HERE, 1, "Lives in Linz.", ANN)
     assert [fact.text for fact in await ann_facts(learning) if fact.changes] == ["Lives in Linz."]

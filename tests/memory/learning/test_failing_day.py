@@ -163,9 +163,7 @@ async def test_another_memory_model_is_asked_at_once(day: Day, client: ModelClie
 
 
 @ON_A_SERVER
-async def test_a_missing_embedding_endpoint_is_asked_less_and_less(
-    day: Day, client: ModelClient
-) -> None:
+async def test_a_missing_embedding_endpoint_is_asked_rarely(day: Day, client: ModelClient) -> None:
     day.server.faults.add(NO_SUCH_PAGE, times=None, when=is_embeddings)
     day.start(client, embeds=True)
     await have_talked(day)

@@ -18,7 +18,7 @@ from memory.scopes.changes import Write
 from memory.scopes.fields import UNASKED, ToolWrites, WaitingWrite
 from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
-from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.learning.scripted import ScriptedModel, talk, talk_and_learn
 from tests.memory.turns import ANN, GROUP, HERE, clear
 
 ANNS = Scope.of_person(ANN)
@@ -47,8 +47,7 @@ async def cards(memory: Memory, sender: int = ANN) -> list[Remember]:
 async def show(memory: Memory, *shown: Remember) -> None:
     """Run a turn whose answer shows cards, and what follows it."""
     writes = to_json([replace(each, text="") for each in shown])
-    await talk(memory, "go on", closing=Closing(writes=writes))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "go on", closing=Closing(writes=writes))
 
 
 async def test_in_explicit_mode_only_what_a_tool_was_asked_to_keep_becomes_a_fact(
@@ -57,11 +56,9 @@ async def test_in_explicit_mode_only_what_a_tool_was_asked_to_keep_becomes_a_fac
     """Nothing of that time is learned later, nor by a batch under way."""
     model.parts = facts("sails")
     model.meanwhile = partial(modes, HERE, "explicit")
-    await talk(memory, "one", "two", "three", "four")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "one", "two", "three", "four")
     asked = to_json([Remember("rows", sender_id=ANN)])
-    await talk(memory, "five", closing=Closing(writes=asked))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "five", closing=Closing(writes=asked))
     assert (len(model.asked), await known(memory)) == (2, ["rows"])
     await modes(HERE, "auto")
     await memory.learn(HERE)
@@ -80,8 +77,7 @@ async def test_a_wish_is_pinned_whether_a_tool_keeps_it_or_a_person_agrees_to_it
     model.parts = {"facts": {"facts": [wish]}}
     kept = Remember("Wants jokes.", sender_id=ANN, is_pinned=True)
     await talk(memory, "one", "two", "three")
-    await talk(memory, "four", closing=Closing(writes=to_json([kept])))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "four", closing=Closing(writes=to_json([kept])))
     assert await wishes() == [("Wants jokes.", True)]
     [card] = await cards(memory)
     await show(memory, card)
@@ -90,8 +86,7 @@ async def test_a_wish_is_pinned_whether_a_tool_keeps_it_or_a_person_agrees_to_it
     # A person unpins one of them; what replaces it is not pinned either.
     await memory.correcting.pin_fact(HERE, 1, is_pinned=False)
     other = Remember("Wants puns.", 1, sender_id=ANN, is_pinned=True)
-    await talk(memory, "puns", closing=Closing(writes=to_json([other])))
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "puns", closing=Closing(writes=to_json([other])))
     assert ("Wants puns.", False) in await wishes()
 
 
@@ -107,8 +102,7 @@ async def test_in_ask_mode_at_most_three_cards_are_open_and_a_yes_keeps_the_fact
 ) -> None:
     await modes(HERE, "ask")
     model.answers = [facts(*(f"likes {name}" for name in ("ab", "bc", "cd", "de")))]
-    await talk(memory, "one", "two", "three", "four")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "one", "two", "three", "four")
     assert await known(memory) == []
     shown = await cards(memory)
     assert [each.text for each in shown] == ["likes ab", "likes bc", "likes cd"]
@@ -136,8 +130,7 @@ async def test_a_card_expires_after_a_day_and_goes_with_its_message(
 ) -> None:
     await modes(HERE, "ask")
     model.answers = [facts("likes quokkas"), facts("likes quokkas")]
-    await talk(memory, "one", "two", "three", "four")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "one", "two", "three", "four")
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     assert due is None or 86_300 < due - time() < 86_500
     [card] = await cards(memory)

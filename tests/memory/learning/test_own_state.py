@@ -20,7 +20,7 @@ from memory.scopes.fields import Failures
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
 from tests.memory.behaviors.batches import call_context
-from tests.memory.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.learning.scripted import Notes, ScriptedModel, talk_and_learn
 from tests.memory.turns import GROUP, HERE
 from tests.settings import Settings
 
@@ -55,8 +55,7 @@ async def learn(memory: Memory, model: ScriptedModel, path: str) -> AIContextBeh
     for conversation, meal in ((HERE, "soup"), (GROUP, "pizza")):
         summary = KnowledgeBase(discussion_summary=f"They eat {meal}").model_dump()
         model.parts = {"running_state": summary, "meals": {"meals": f"They ate {meal}."}}
-        await talk(memory, "I ate", conversation=conversation)
-        await memory.learn(conversation)
+        await talk_and_learn(memory, "I ate", conversation=conversation)
     return behaviors
 
 
@@ -100,17 +99,14 @@ def test_its_state_stays_if_only_newer_messages_go() -> None:
     assert BehaviorState("meals", "soup").without(replace(here, is_here=False)) is None
 
 
-async def test_too_large_a_state_is_refused_and_the_model_told(
-    memory: Memory, model: ScriptedModel
-) -> None:
+async def test_too_large_a_state_is_refused_and_told(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=1)
     settings = Settings(_env_file=None, learn="off")
     manager = AIContextBehaviorManager([notes], time_limit_s=5)
     memory.enable_learning(learning_config(settings, manager, model))
     notes.state = "x" * 4_097
     model.parts = {"notes": {"text": "a"}}
-    await talk(memory, "one")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "one")
     here = await memory.scopes.read(HERE)
     failures = here.get(Failures, "notes")
     assert (here.watermark("notes"), here.facts, here.all(BehaviorState)) == (0, [], [])

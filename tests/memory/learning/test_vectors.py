@@ -20,7 +20,19 @@ from memory.search.message_search import embedded_text
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, end_pauses, put, read_by, take, texts
+from tests.memory.turns import (
+    ANN,
+    BOB,
+    GROUP,
+    HERE,
+    carry_out,
+    close,
+    end_pauses,
+    exchange,
+    put,
+    read_by,
+    texts,
+)
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 LONG = 300  # messages: more than two batches
@@ -70,20 +82,12 @@ def all_of(last: int, dimensions: int = DIMENSIONS) -> Sequence[tuple[int, int]]
         (Message(2, 1, "assistant", "Hi", 0.0), "assistant: Hi"),
     ],
 )
-def test_a_message_is_embedded_with_its_speaker_and_without_its_date(
-    message: Message, text: str
-) -> None:
+def test_a_message_is_embedded_with_its_speaker_not_its_date(message: Message, text: str) -> None:
     assert embedded_text(message) == text
 
 
-async def test_an_empty_conversation_needs_no_embedding(
-    memory: Memory, embedder: WordsEmbedder
-) -> None:
-    assert (await memory.learn(HERE)).messages == 0
-    assert embedder.calls == []
-
-
 async def test_every_message_gets_its_vector_once(memory: Memory, embedder: WordsEmbedder) -> None:
+    assert ((await memory.learn(HERE)).messages, embedder.calls) == (0, [])
     await say(memory, "one", "two")
     assert [(await memory.learn(HERE)).messages, (await memory.learn(HERE)).messages] == [2, 0]
     await say(memory, "three")
@@ -92,7 +96,7 @@ async def test_every_message_gets_its_vector_once(memory: Memory, embedder: Word
     assert await vectors(memory) == all_of(3)
 
 
-async def test_without_an_embedding_model_nothing_is_embedded(
+async def test_without_a_model_nothing_is_embedded(
     store: RedisClient, tokens: TokenCounter
 ) -> None:
     memory = Memory(store, 42, tokens, None, OPTIONS)
@@ -118,9 +122,7 @@ async def test_texts_stored_before_a_failure_are_not_embedded_again(
     assert await vectors(memory) == all_of(LONG)
 
 
-async def test_racing_learners_store_each_vector_once(
-    memory: Memory, embedder: WordsEmbedder
-) -> None:
+async def test_racing_learners_store_a_vector_once(memory: Memory, embedder: WordsEmbedder) -> None:
     await say_much(memory)
     other = WordsEmbedder()
 
@@ -163,9 +165,7 @@ async def test_processes_with_two_models_replace_each_others_vectors_once(memory
     assert learned == [2, 2, 2, 0, 0, 0]
 
 
-async def test_vectors_of_texts_with_a_date_are_replaced(
-    memory: Memory, store: RedisClient
-) -> None:
+async def test_vectors_of_dated_texts_are_replaced(memory: Memory, store: RedisClient) -> None:
     await say_much(memory)
     await memory.learn(HERE)
     meta = memory.keys.scope(HERE).meta
@@ -174,9 +174,7 @@ async def test_vectors_of_texts_with_a_date_are_replaced(
     assert await store.call("HGET", meta, "vector_fingerprint") == b"words | speaker words"
 
 
-async def test_a_late_batch_of_the_old_model_is_refused(
-    memory: Memory, embedder: WordsEmbedder
-) -> None:
+async def test_a_late_batch_of_an_old_model_fails(memory: Memory, embedder: WordsEmbedder) -> None:
     await say_much(memory)
     larger = WordsEmbedder("larger", dimensions=256)
 
@@ -229,9 +227,7 @@ async def test_a_cached_chat_works_on_if_its_model_changes_under_the_same_name(
     assert await vectors(memory) == all_of(9, 64)
 
 
-async def test_a_batch_that_would_leave_a_gap_is_refused(
-    memory: Memory, embedder: WordsEmbedder
-) -> None:
+async def test_a_batch_beyond_a_gap_is_refused(memory: Memory, embedder: WordsEmbedder) -> None:
     """All vectors may have been replaced and started again while a later batch was embedded."""
     await say_much(memory)
     embedder.fails_at = 3
@@ -274,12 +270,10 @@ async def test_learning_that_another_erasure_interrupted_continues_soon(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     for update_id, sender in ((1, BOB), (2, ANN)):
-        await put(memory, update_id, GROUP, sender=sender)
-        await close(memory, await take(memory, GROUP))
+        await exchange(memory, update_id, GROUP, sender=sender)
 
     async def forget_bob() -> None:
-        await memory.jobs.start_job(Job("job", "forget", BOB, 10, 2_000.0, b""))
-        await memory.jobs.run_job("job")
+        await carry_out(memory, Job("job", "forget", BOB, 10, 2_000.0, b""))
 
     embedder.meanwhile = forget_bob
     assert (await memory.learn(GROUP)).messages == 0
@@ -304,8 +298,7 @@ async def test_a_round_that_had_to_wait_sends_nothing_that_another_process_has_e
 
 
 async def test_vectors_expire_with_their_conversation(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     await memory.learn(HERE)
     keys = memory.keys.scope(HERE)
     of_log, of_vectors = [

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from memory.limits.capacity import CapacityAlert, FillLevel
 from memory.memory import Memory
 from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
@@ -52,3 +53,39 @@ def embedder() -> WordsEmbedder:
 def memory(small_store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
     times = TurnTimes(60_000, 0, 0)  # a Redis is filled up within a lease
     return Memory(small_store, 42, tokens, embedder, replace(OPTIONS, times=times))
+
+
+_CHUNK = bytes(2**14)
+_TOO_MUCH_BYTES = 2**15
+
+
+async def fill(memory: Memory, share: float) -> None:
+    """Fill Redis up to a share of its limit."""
+    while (await memory.capacity.fill_level()).share < share:
+        await memory.client.call("RPUSH", "ballast", _CHUNK)
+
+
+async def fill_up(memory: Memory) -> None:
+    """Use a little more than the limit, so that nothing can be written."""
+    await fill(memory, 0.95)
+    used = (await memory.capacity.fill_level()).used
+    await memory.client.call("CONFIG SET", "maxmemory", used - _TOO_MUCH_BYTES)
+
+
+async def empty(memory: Memory) -> None:
+    """Remove the data."""
+    await memory.client.call("DEL", "ballast")
+
+
+class Admins:
+    """While `are_away` is set, no admin can be reached."""
+
+    def __init__(self) -> None:
+        self.told: list[CapacityAlert] = []
+        self.are_away = False
+
+    async def tell(self, news: CapacityAlert, filling: FillLevel) -> bool:
+        assert filling.limit
+        if not self.are_away:
+            self.told.append(news)
+        return not self.are_away

@@ -12,9 +12,7 @@ from memory.store.errors import StoreFull
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.limits.admins import Admins
-from tests.memory.limits.conftest import REDIS_BYTES
-from tests.memory.limits.filling import empty, fill, fill_up
+from tests.memory.limits.conftest import REDIS_BYTES, Admins, empty, fill, fill_up
 from tests.memory.turns import close, put, take, texts
 from tests.valkey import ValkeyServer
 
@@ -38,9 +36,7 @@ async def test_without_a_known_limit_nothing_is_done(
     assert admins.told == ["filling"]
 
 
-async def test_admins_are_told_once_for_a_crossing(
-    memory: Memory, monitor: CapacityMonitor
-) -> None:
+async def test_admins_are_told_of_a_crossing_once(memory: Memory, monitor: CapacityMonitor) -> None:
     admins = Admins()
     for share, level in ((0.5, Level.NORMAL), (0.83, Level.FULL_SOON), (0.85, Level.FULL_SOON)):
         await empty(memory)

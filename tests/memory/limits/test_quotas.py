@@ -27,9 +27,7 @@ async def test_turns_beyond_the_bound_are_refused_and_one_of_them_says_so(memory
     assert await verdicts(memory, BOB, TWO_A_MINUTE, "f") == [Verdict.ADMITTED]
 
 
-async def test_a_turn_that_is_begun_again_counts_once_and_gets_the_same_verdict(
-    memory: Memory,
-) -> None:
+async def test_a_turn_begun_again_counts_once_and_gets_the_same_verdict(memory: Memory) -> None:
     assert set(await verdicts(memory, ANN, TWO_A_MINUTE, *"aaaaa")) == {Verdict.ADMITTED}
     assert await verdicts(memory, ANN, TWO_A_MINUTE, *"bccdac") == [
         *(Verdict.ADMITTED, Verdict.TURNS, Verdict.TURNS),
@@ -57,9 +55,7 @@ async def test_only_tokens_of_answers_count_for_the_quota(memory: Memory) -> Non
     assert [await memory.quotas.spent_today(person) for person in (ANN, BOB)] == [90, 10]
 
 
-async def test_a_person_without_tokens_is_told_once_and_finishes_a_begun_turn(
-    memory: Memory,
-) -> None:
+async def test_a_person_without_tokens_is_told_once_and_ends_a_begun_turn(memory: Memory) -> None:
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, "a") == [Verdict.ADMITTED]
     await spend(memory, ANN, 120)
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, *"abbc") == [

@@ -4,7 +4,7 @@ import pytest
 
 from memory.limits.quotas import MAX_WAIT_S, Rate, SendRates
 from memory.store.client import RedisClient
-from tests.bot.telegram.rates import KEYS, send_rates_on
+from tests.bot.telegram.doubles import KEYS, send_rates_on
 from tests.lab.simulator.direct import DirectClient
 
 ANNA, BEN = 7, 8
@@ -22,9 +22,7 @@ def steps(seconds: float) -> int:
     return round(seconds / RATE.every_s)
 
 
-async def test_a_real_server_gives_the_same_permits_as_the_simulated_one(
-    store: RedisClient,
-) -> None:
+async def test_a_real_server_gives_the_same_permits_as_a_simulated_one(store: RedisClient) -> None:
     simulated = DirectClient(lambda: 1_000.0)
     for send_rates in (send_rates_on(store), send_rates_on(simulated)):
         assert await waits(send_rates, 5) == [0, 0, 0, 1, 2]

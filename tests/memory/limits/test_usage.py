@@ -19,7 +19,7 @@ from memory.limits.usage import (
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, BOB, HERE, put, take
+from tests.memory.turns import ANN, BOB, HERE, begin
 
 ANSWER, SPARE = BillingSource("answer", "main"), BillingSource("answer", "spare", is_second=True)
 LEARNING = BillingSource("internal", "memory")
@@ -73,9 +73,7 @@ async def test_days_are_kept_apart_and_months_too(memory: Memory) -> None:
     ("month", "day"),
     [("2026-10", (2027, 1, 1)), ("2026-11", (2027, 2, 1)), ("2026-12", (2027, 3, 1))],
 )
-def test_a_month_expires_when_the_month_after_the_next_ends(
-    month: str, day: tuple[int, int, int]
-) -> None:
+def test_a_month_expires_two_months_after_it_ends(month: str, day: tuple[int, int, int]) -> None:
     assert expires_at(month) == datetime(*day, tzinfo=UTC).timestamp()
 
 
@@ -89,9 +87,7 @@ async def test_every_key_expires(memory: Memory) -> None:
     assert all(AT < end < AT + 3 * 86_400 for key, end in ends.items() if key not in of_month)
 
 
-async def test_tokens_of_a_forgotten_person_stay_in_the_totals_without_a_person(
-    memory: Memory,
-) -> None:
+async def test_tokens_of_a_forgotten_person_stay_in_the_totals(memory: Memory) -> None:
     own = Scope.of_chat(ANN)
     at = time()  # quotas count for today, and the suite may have begun yesterday
     calls = (
@@ -113,9 +109,7 @@ async def test_tokens_of_a_forgotten_person_stay_in_the_totals_without_a_person(
     assert await memory.quotas.spent_today(ANN) == 10
 
 
-async def test_a_budget_notice_is_claimed_by_one_process_and_marked_for_the_month(
-    memory: Memory,
-) -> None:
+async def test_one_process_claims_a_budget_notice_for_the_month(memory: Memory) -> None:
     claims = [await memory.usage.claim_notice(AT, 80) for _ in range(2)]
     assert claims == [True, False]
     [claim] = await memory.client.call("KEYS", "*reported*")
@@ -126,8 +120,7 @@ async def test_a_budget_notice_is_claimed_by_one_process_and_marked_for_the_mont
 
 
 async def test_a_held_call_is_counted_once_with_the_reply(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.usage.count([], [call(LEARNING, Tokens(3), ANN, HERE.tag)])
     await memory.usage.count_noted()  # as another process does for somebody who looks at the sums
     for _ in range(3):  # so many that their ids are all that is remembered
@@ -152,8 +145,7 @@ async def test_a_call_is_held_again_when_the_reply_could_not_be_written(
     async def fail(_: object) -> NoReturn:
         raise StoreUnavailable
 
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     memory.usage.hold(call(ANSWER, Tokens(5), ANN, HERE.tag))
     monkeypatch.setattr(memory.client, "pipeline", fail)
     with pytest.raises(StoreUnavailable):

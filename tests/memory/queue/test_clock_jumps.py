@@ -7,15 +7,14 @@ from memory.limits.quotas import Quota, Verdict
 from memory.memory import Memory
 from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.log import Cursor
-from tests.memory.turns import ANN, HERE, put, take
+from tests.memory.turns import ANN, HERE, begin, put
 
 HOURS_MS = 3 * 3_600_000
 LEASE_MS = 30_000
 
 
 async def test_a_lease_from_the_future_is_cut_to_the_usual_length(memory: Memory) -> None:
-    await put(memory, 1)
-    await take(memory)
+    await begin(memory, 1)
     lease = memory.keys.scope(HERE).lease
     await memory.client.call("PEXPIRE", lease, HOURS_MS)
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
@@ -36,8 +35,7 @@ async def test_a_wake_up_is_kept_when_the_lease_is_from_the_future(memory: Memor
 
 
 async def test_a_message_counts_no_lease_from_the_future(memory: Memory) -> None:
-    await put(memory, 1)
-    await take(memory)
+    await begin(memory, 1)
     await put(memory, 2)
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
     await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
@@ -46,8 +44,7 @@ async def test_a_message_counts_no_lease_from_the_future(memory: Memory) -> None
 
 
 async def test_a_sweep_wakes_a_conversation_whose_lease_is_from_the_future(memory: Memory) -> None:
-    await put(memory, 1)
-    await take(memory)
+    await begin(memory, 1)
     assert await memory.sweep.wake_waiting(everything=True) == 0
     await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
     assert await memory.sweep.wake_waiting(everything=True) == 1
@@ -62,8 +59,7 @@ async def test_another_process_gets_the_poller_lease_from_the_future(memory: Mem
 
 
 async def test_a_parked_turn_waits_no_longer_than_its_pause(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.park(turn.lease, 60_000)
     await memory.client.call("HINCRBY", memory.keys.scope(HERE).turn, "due", HOURS_MS)
     assert isinstance(await memory.turns.acquire(HERE, Cursor()), OpenTurn)
@@ -71,8 +67,7 @@ async def test_a_parked_turn_waits_no_longer_than_its_pause(memory: Memory) -> N
 
 async def test_a_parked_turn_that_is_woken_up_too_early_is_woken_up_again(memory: Memory) -> None:
     """Wake-ups follow the clock of a bot, and turns that of the server."""
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.park(turn.lease, 60_000)
     await memory.client.call("ZADD", memory.keys.due, 1, HERE.tag)
     assert await memory.sweep.wake_due() == 1

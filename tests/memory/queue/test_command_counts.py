@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 
 from memory.limits.usage import NO_PERSON, BilledCall, BillingSource, Tokens
 from memory.memory import Memory
-from tests.memory.turns import ANN, HERE, close, put, take
+from tests.memory.turns import ANN, HERE, exchange
 
 _MAX_COMMANDS = 39
 """From intake to commit, without wake-ups, usage and learning. It was 110 until November 2026."""
@@ -27,17 +27,13 @@ async def _used(memory: Memory, step: Awaitable[object]) -> dict[str, int]:
     return {name: calls for name, calls in used.items() if calls and name != "cmdstat_info"}
 
 
-async def test_a_turn_of_a_warm_conversation_takes_few_commands_and_renews_two_expiries(
-    memory: Memory,
-) -> None:
+async def test_a_warm_turn_takes_few_commands_and_renews_two_expiries(memory: Memory) -> None:
     """Those two are new keys with each turn: the mailbox and the open turn."""
     for update_id in (1, 2):
-        await put(memory, update_id)
-        await close(memory, await take(memory))
+        await exchange(memory, update_id)
 
     async def turn() -> None:
-        await put(memory, 3)
-        await close(memory, await take(memory))
+        await exchange(memory, 3)
 
     used = await _used(memory, turn())
     assert used["cmdstat_expire"] == 2

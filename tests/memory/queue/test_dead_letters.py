@@ -10,7 +10,20 @@ from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, close, put, take, texts
+from tests.memory.turns import (
+    ANN,
+    BOB,
+    GROUP,
+    HERE,
+    begin,
+    carry_out,
+    clear,
+    close,
+    exchange,
+    put,
+    take,
+    texts,
+)
 
 SORRY = b"[]"
 
@@ -19,8 +32,7 @@ async def set_aside(
     memory: Memory, update_id: int, conversation: Scope = HERE, *, sender: int = ANN
 ) -> OpenTurn:
     """Store a message, set its turn aside and close the turn."""
-    await put(memory, update_id, conversation, sender=sender)
-    turn = await take(memory, conversation)
+    turn = await begin(memory, update_id, conversation, sender=sender)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     await memory.turns.commit(turn, [], Cursor())
     return turn
@@ -41,14 +53,12 @@ async def test_a_dead_letter_leaves_the_mailbox_and_its_chat_goes_on(memory: Mem
     turn = await set_aside(memory, 1)
     assert turn.id == "1"
     assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
-    await put(memory, 2)
-    await close(memory, await take(memory))
+    await exchange(memory, 2)
     assert await texts(memory) == ["text 2", "yes"]
 
 
 async def test_setting_aside_writes_the_outbox_and_may_be_repeated(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     for _ in range(2):
         await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     await memory.turns.hand_over(HERE, turn.lease.token)
@@ -58,8 +68,7 @@ async def test_setting_aside_writes_the_outbox_and_may_be_repeated(memory: Memor
 
 
 async def test_a_call_that_comes_late_does_not_set_the_next_turn_aside(memory: Memory) -> None:
-    await put(memory, 1)
-    first = await take(memory)
+    first = await begin(memory, 1)
     await put(memory, 2)
     committed = await memory.turns.commit(first, [], Cursor())
     assert isinstance(committed.then, OpenTurn)
@@ -73,8 +82,7 @@ async def test_a_call_that_comes_late_does_not_set_the_next_turn_aside(memory: M
 
 async def test_a_turn_that_begins_again_after_an_erasure_is_no_dead_letter(memory: Memory) -> None:
     """It may be answered now, and then nobody should be able to ask for it once more."""
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     await put(memory, 2)
     await memory.dead_letters.set_aside(await take(memory), "ValueError", SORRY)
     await memory.forgetting.erase_messages(HERE, [1], "receipt")
@@ -84,8 +92,7 @@ async def test_a_turn_that_begins_again_after_an_erasure_is_no_dead_letter(memor
 
 
 async def test_a_worker_without_the_lease_sets_nothing_aside(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.hand_over(HERE, turn.lease.token)
     with pytest.raises(LeaseLost):
         await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
@@ -94,8 +101,7 @@ async def test_a_worker_without_the_lease_sets_nothing_aside(memory: Memory) -> 
 
 async def test_messages_that_are_put_back_are_answered_once(memory: Memory) -> None:
     await set_aside(memory, 1)
-    await put(memory, 2)
-    await close(memory, await take(memory))
+    await exchange(memory, 2)
     assert await memory.dead_letters.retry(HERE, "1") is True
     assert await memory.dead_letters.retry(HERE, "1") is False
     turn = await take(memory)
@@ -107,8 +113,7 @@ async def test_messages_that_are_put_back_are_answered_once(memory: Memory) -> N
 
 
 async def test_a_letter_can_be_put_back_after_its_update_ids_were_forgotten(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     await memory.turns.commit(turn, [], Cursor())
     await memory.client.call("DEL", memory.keys.scope(HERE).seen)
@@ -116,12 +121,9 @@ async def test_a_letter_can_be_put_back_after_its_update_ids_were_forgotten(memo
     assert (await take(memory)).id == "1"
 
 
-async def test_a_letter_is_not_put_back_under_the_lease_that_closed_its_turn(
-    memory: Memory,
-) -> None:
+async def test_a_letter_is_not_put_back_under_the_lease_of_its_turn(memory: Memory) -> None:
     """Under that lease the new turn would count as closed already."""
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await put(memory, 2, sender=BOB)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     following = (await memory.turns.commit(turn, [], Cursor())).then
@@ -144,8 +146,7 @@ async def test_all_messages_of_a_turn_become_one_letter(memory: Memory) -> None:
 
 async def test_a_letter_stays_while_its_turn_is_open(memory: Memory) -> None:
     """The commit would remove the messages that were put back."""
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     assert await memory.dead_letters.retry(HERE, "1") is False
     await memory.turns.commit(turn, [], Cursor())
@@ -172,8 +173,7 @@ async def test_forgetting_a_person_erases_only_their_letters(memory: Memory) -> 
     await set_aside(memory, 1)
     await set_aside(memory, 2, GROUP)
     await set_aside(memory, 3, GROUP, sender=BOB)
-    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 2_000.0, b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 10, 2_000.0, b""))
     assert await listed(memory) == [(GROUP.tag, "3", "ValueError")]
     stored = await everything_stored(memory)
     assert (b"text 1" in stored, b"text 2" in stored, b"text 3" in stored) == (False, False, True)
@@ -199,9 +199,7 @@ async def test_a_conversation_keeps_only_its_newest_letters(memory: Memory) -> N
     assert str(MAX_LETTERS + 2) in found
 
 
-async def test_a_letter_has_a_time_and_does_not_change_the_counts_of_its_conversation(
-    memory: Memory,
-) -> None:
+async def test_a_letter_has_a_time_and_counts_in_no_conversation(memory: Memory) -> None:
     await set_aside(memory, 1)
     [letter] = await memory.dead_letters.listed()
     seconds, _ = await memory.client.call("TIME")

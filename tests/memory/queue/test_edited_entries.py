@@ -10,7 +10,7 @@ from memory.queue.open_turn import NoTurn
 from memory.queue.turn_store import Stop
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
-from tests.memory.turns import ANN, HERE, close, put, take, texts
+from tests.memory.turns import ANN, HERE, begin, close, put, take, texts
 
 
 def from_to(old: str, new: str) -> Callable[[bytes], bytes | None]:
@@ -31,8 +31,7 @@ async def test_a_waiting_message_is_answered_with_its_new_words(memory: Memory) 
 
 
 async def test_a_turn_without_a_reply_begins_again_and_this_is_no_failure(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     for _ in range(2):
         assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
     with pytest.raises(LeaseLost):
@@ -62,16 +61,14 @@ async def test_an_edit_that_is_delivered_again_wakes_its_conversation_up(memory:
 
 
 async def test_an_edit_after_a_stop_is_answered(memory: Memory) -> None:
-    await put(memory, 1)
-    await take(memory)
+    await begin(memory, 1)
     assert await memory.stopping.stop(HERE, Stop(2, ANN)) == "stopped"
     assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
     assert not (await take(memory)).is_stopped
 
 
 async def test_a_message_with_a_reply_is_not_changed(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"[]")
     assert not await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
     assert not await memory.mailbox.edit(HERE, 3, from_to("text 9", "better"))
@@ -79,8 +76,7 @@ async def test_a_message_with_a_reply_is_not_changed(memory: Memory) -> None:
 
 
 async def test_a_dead_letter_keeps_only_the_new_words(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.dead_letters.set_aside(turn, "Error", b"[]")
     assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
     await memory.turns.commit(turn, [], Cursor())
@@ -91,8 +87,7 @@ async def test_a_dead_letter_keeps_only_the_new_words(memory: Memory) -> None:
 
 @pytest.mark.parametrize("is_open", [False, True])
 async def test_a_dropped_message_is_not_answered(memory: Memory, *, is_open: bool) -> None:
-    await put(memory, 1)
-    turn = await take(memory) if is_open else None
+    turn = await begin(memory, 1) if is_open else None
     for _ in range(2):
         await memory.mailbox.drop(HERE, lambda entry: entry.body == b"text 1")
     if turn:

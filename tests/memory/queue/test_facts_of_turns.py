@@ -57,7 +57,7 @@ async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
     assert known == ["has a cat", "has a boat"]
 
 
-async def test_a_turn_begun_by_a_commit_finds_facts_learned_meanwhile(
+async def test_a_commits_turn_finds_facts_learned_meanwhile(
     memory: Memory, elsewhere: Memory
 ) -> None:
     await put(memory, 1)
@@ -70,7 +70,7 @@ async def test_a_turn_begun_by_a_commit_finds_facts_learned_meanwhile(
     assert await facts(memory, following) == ["has a cat"]
 
 
-async def test_after_an_erasure_by_another_process_no_old_fact_is_used(
+async def test_after_anothers_erasure_no_old_fact_is_used(
     memory: Memory, elsewhere: Memory
 ) -> None:
     await learn(elsewhere, "has a cat")

@@ -16,7 +16,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take
+from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, close, put, take
 
 Step = Callable[[Memory, OpenTurn], Awaitable[None]]
 
@@ -74,11 +74,8 @@ def ids(turn: OpenTurn) -> list[int]:
 
 
 @either_step
-async def test_a_message_that_follows_quickly_is_answered_with_the_first(
-    memory: Memory, step: Step
-) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+async def test_a_message_that_follows_quickly_joins_the_first(memory: Memory, step: Step) -> None:
+    turn = await begin(memory, 1)
     assert await why(renew, memory, turn) == ""
     for update_id in (2, 3, 4):
         await put(memory, update_id)
@@ -94,8 +91,7 @@ async def test_a_message_that_follows_quickly_is_answered_with_the_first(
 
 
 async def test_messages_follow_for_so_long_at_most(memory: Memory) -> None:
-    await put(memory, 0)
-    turn = await take(memory)
+    turn = await begin(memory, 0)
     for number in range(1, 8):
         await put(memory, number)
         await arrived(memory, {each: each * (COALESCE_MS - 50) for each in range(number + 1)})
@@ -105,8 +101,7 @@ async def test_messages_follow_for_so_long_at_most(memory: Memory) -> None:
 
 
 async def test_a_message_that_overtook_an_earlier_one_lets_it_come_first(memory: Memory) -> None:
-    await put(memory, 2)
-    turn = await take(memory)
+    turn = await begin(memory, 2)
     await put(memory, 1)
     await arrived(memory, {2: 0, 1: 5})
     assert await why(renew, memory, turn) == "again"
@@ -119,8 +114,7 @@ async def test_a_turn_that_was_overtaken_over_another_connection_comes_first(
     memory: Memory, step: Step, *, is_command: bool
 ) -> None:
     """A command, or the message of somebody else, is not joined with the turn."""
-    await put(memory, 2)
-    turn = await take(memory)
+    turn = await begin(memory, 2)
     earlier = Entry(1, ANN if is_command else BOB, is_command, b"earlier")
     await memory.mailbox.put(HERE, earlier)
     await arrived(memory, {2: 0, 1: 5})
@@ -136,8 +130,7 @@ async def test_a_turn_that_was_overtaken_over_another_connection_comes_first(
 @pytest.mark.parametrize("state", ["late", "shown", "failed", "stopped", "stored", "older"])
 async def test_a_turn_goes_on_although_it_has_overtaken_another(memory: Memory, state: str) -> None:
     """What came before the turn began was set aside or put back: it has not been overtaken."""
-    await put(memory, 2)
-    turn = await take(memory)
+    turn = await begin(memory, 2)
     await memory.mailbox.put(HERE, Entry(1, BOB, is_alone=False, body=b"earlier"))
     await arrived(memory, {2: 0, 1: {"late": COALESCE_MS, "older": -5}.get(state, 5)})
     name = memory.keys.scope(HERE).turn
@@ -155,16 +148,14 @@ async def test_a_turn_goes_on_although_it_has_overtaken_another(memory: Memory, 
 
 @either_step
 async def test_a_run_goes_on_if_a_part_of_its_reply_is_shown(memory: Memory, step: Step) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await put(memory, 2)
     turn.run.shown = ""
     assert await why(step, memory, turn) == ""
 
 
 async def test_a_stored_reply_is_sent_whatever_follows(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await write_outbox(memory, turn)
     await put(memory, 2)
     await memory.client.call("HSET", memory.keys.scope(HERE).turn, "stopped", 1)
@@ -192,8 +183,7 @@ async def test_only_messages_of_the_same_person_interrupt_and_commands_do_not(
 
 
 async def test_forwarded_messages_may_follow_a_comment_a_second_later(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     for update_id in (2, 3):
         entry = Entry(update_id, ANN, is_alone=False, body=b"news", is_grouped=True)
         await memory.mailbox.put(HERE, entry)
@@ -205,8 +195,7 @@ async def test_forwarded_messages_may_follow_a_comment_a_second_later(memory: Me
 
 @either_step
 async def test_a_stop_ends_a_run_even_if_something_is_shown(memory: Memory, step: Step) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     turn.run.shown = "Once"
     await memory.client.call("HSET", memory.keys.scope(HERE).turn, "stopped", 1)
     assert await why(step, memory, turn) == "stopped"
@@ -214,8 +203,7 @@ async def test_a_stop_ends_a_run_even_if_something_is_shown(memory: Memory, step
 
 
 async def test_a_stopped_turn_stays_stopped_when_it_is_handed_over(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.client.call("HSET", memory.keys.scope(HERE).turn, "stopped", 1)
     await memory.turns.hand_over(HERE, turn.lease.token)
     heir = await take(memory)
@@ -224,8 +212,7 @@ async def test_a_stopped_turn_stays_stopped_when_it_is_handed_over(memory: Memor
 
 
 async def test_a_turn_that_was_cleared_is_not_begun_again(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await put(memory, 2)
     await memory.client.call("DEL", memory.keys.scope(HERE).lease, memory.keys.scope(HERE).turn)
     assert await memory.turns.acquire(HERE, Cursor(), turn.lease.token) == NoTurn("lost")
@@ -241,8 +228,7 @@ async def test_another_process_hears_at_once_that_a_message_followed(
             await there.wait()  # all are told when the subscription begins
             here.clear()
             there.clear()
-            await put(memory, 1)
-            await take(memory)
+            await begin(memory, 1)
             await put(memory, 2)
             await here.wait()
         assert not there.is_set()
@@ -250,9 +236,7 @@ async def test_another_process_hears_at_once_that_a_message_followed(
     await asyncio.gather(listening, return_exceptions=True)
 
 
-async def test_signals_are_heard_again_after_the_connection_broke(
-    memory: Memory, other_process: Memory
-) -> None:
+async def test_signals_survive_a_broken_connection(memory: Memory, other_process: Memory) -> None:
     signals = other_process.turns.signals
     listening = asyncio.create_task(signals.listen())
     with signals.heard(HERE) as here:
@@ -277,8 +261,7 @@ async def stop(memory: Memory, update_id: int, person: int = ANN, *, draft: int 
 
 
 async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     assert [await stop(memory, 2, BOB), await stop(memory, 2)] == ["not_yours", "stopped"]
     assert [await stop(memory, 2), await stop(memory, 1)] == ["answered", "answered"]
     with pytest.raises(Interrupted, match="stopped"):
@@ -288,15 +271,13 @@ async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> No
     await memory.turns.write_outbox(stopped, b"shown")
     committed = await memory.turns.commit(stopped, [], Cursor())
     assert committed.then == NoTurn("empty")
-    await put(memory, 3)
-    await take(memory)
+    await begin(memory, 3)
     assert [await stop(memory, 2), await stop(memory, 4)] == ["answered", "stopped"]
 
 
 async def test_the_first_stored_reply_of_a_turn_stays(memory: Memory) -> None:
     """A run that was ended may have sent its reply already, and the call arrives late."""
-    await put(memory, 1)
-    ended = await take(memory)
+    ended = await begin(memory, 1)
     await stop(memory, 2)
     stopped = replace(ended, is_stopped=True)
     await memory.turns.write_outbox(stopped, b"shown")
@@ -309,8 +290,7 @@ async def test_the_first_stored_reply_of_a_turn_stays(memory: Memory) -> None:
 
 
 async def test_a_stop_after_the_reply_was_stored_changes_nothing(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"reply")
     assert await stop(memory, 2) == "answered"
     assert not (await begin_again(memory, turn)).is_stopped
@@ -320,8 +300,7 @@ async def test_a_stop_is_only_for_what_was_asked_before_it_and_for_its_draft(
     memory: Memory,
 ) -> None:
     assert await stop(memory, 1) == "nothing"
-    await put(memory, 5)
-    await take(memory)
+    await begin(memory, 5)
     assert [await stop(memory, 4), await stop(memory, 6, draft=4)] == ["nothing", "nothing"]
     assert await stop(memory, 7, draft=5) == "stopped"
 
@@ -338,6 +317,5 @@ async def test_a_question_that_waits_for_a_worker_is_stopped_as_well(memory: Mem
 
 
 async def test_an_admin_stops_the_turn_of_another_person(memory: Memory) -> None:
-    await put(memory, 1)
-    await take(memory)
+    await begin(memory, 1)
     assert await memory.stopping.stop(HERE, Stop(2, BOB), as_admin=True) == "stopped"

@@ -1,19 +1,13 @@
 """The list of a person's conversations ends with them, and no earlier."""
 
 from memory.memory import Memory
-from tests.memory.conftest import memory
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take
-
-__all__ = ["memory"]
+from tests.memory.turns import ANN, BOB, GROUP, HERE, exchange
 
 
-async def test_a_conversation_leaves_the_index_of_its_people_once_it_has_expired(
-    memory: Memory,
-) -> None:
+async def test_an_expired_conversation_leaves_the_index_of_its_people(memory: Memory) -> None:
     wrote = ((HERE, ANN), (GROUP, ANN), (GROUP, BOB))
     for number, (conversation, sender) in enumerate(wrote, start=1):
-        await put(memory, number, conversation, sender=sender)
-        await close(memory, await take(memory, conversation))
+        await exchange(memory, number, conversation, sender=sender)
     await memory.client.call("HSET", memory.keys.person(ANN), "c:99:0", "written without an update")
     assert await memory.sweep.prune_people() == 1
     assert await tags(memory, ANN) == {HERE.tag, GROUP.tag}

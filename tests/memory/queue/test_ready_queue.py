@@ -7,7 +7,7 @@ import pytest
 
 from memory.memory import Memory
 from memory.store.keys import Scope
-from tests.memory.turns import HERE, close, put, take
+from tests.memory.turns import HERE, begin, exchange, put
 
 
 async def test_wake_ups_sent_before_the_first_worker_are_read(memory: Memory) -> None:
@@ -17,9 +17,7 @@ async def test_wake_ups_sent_before_the_first_worker_are_read(memory: Memory) ->
     assert [wake_up.tag for wake_up in await ready_queue.read(5, 1)] == [HERE.tag]
 
 
-async def test_a_reclaimed_wake_up_cannot_be_acknowledged_by_its_first_worker(
-    memory: Memory,
-) -> None:
+async def test_the_first_worker_cannot_acknowledge_a_reclaimed_wake_up(memory: Memory) -> None:
     dead, alive = memory.ready_queue(), memory.ready_queue()
     await dead.read(1, 1)
     await put(memory, 1)
@@ -89,9 +87,7 @@ async def test_a_sweep_sends_no_second_wake_up_while_one_is_unread_or_pending(
 
 
 @pytest.mark.parametrize("ms", [-3 * 3_600_000, 3 * 3_600_000])
-async def test_a_sweep_does_not_rely_on_old_wake_ups_or_on_future_ones(
-    memory: Memory, ms: int
-) -> None:
+async def test_a_sweep_relies_on_no_old_or_future_wake_up(memory: Memory, ms: int) -> None:
     """An old wake-up may never be read, and nobody reclaims one from the future."""
     await put(memory, 1)
     ready_queue = memory.keys.ready_queue
@@ -112,8 +108,7 @@ async def test_a_wake_up_that_came_before_the_lease_was_given_back_comes_again(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """The process was stalled between the two, and the wake-up found the lease."""
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     clock = iter((1_000.0, 1_002.0, 1_002.0))
     monkeypatch.setattr("memory.queue.turn_store.time", lambda: next(clock))
     await getattr(memory.turns, step)(turn.lease, 1_000)
@@ -121,8 +116,7 @@ async def test_a_wake_up_that_came_before_the_lease_was_given_back_comes_again(
 
 
 async def test_overdue_learning_is_given_to_one_process_at_a_time(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     assert await memory.sweep.take_late_learning(5) == []
     await memory.client.call("ZADD", memory.keys.learning, 1, HERE.tag)
     assert [await memory.sweep.take_late_learning(5) for _ in range(2)] == [[HERE], []]
@@ -135,8 +129,7 @@ async def test_two_turns_within_a_second_leave_different_due_times_for_learning(
 ) -> None:
     learning, notes = [memory.keys.learning], []
     for update_id in range(1, 6):
-        await put(memory, update_id)
-        await close(memory, await take(memory))
+        await exchange(memory, update_id)
         notes.append(await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag))
     assert len(set(notes)) == 5
     for note in notes[:-1]:

@@ -9,7 +9,20 @@ from memory.queue.mailbox import Entry, Outcome
 from memory.queue.open_turn import Closing, NoTurn, OpenTurn, QuestionErased, Superseded
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, close, exchange_of, put, take, texts
+from tests.memory.turns import (
+    ANN,
+    BOB,
+    GROUP,
+    HERE,
+    begin,
+    clear,
+    close,
+    exchange,
+    exchange_of,
+    put,
+    take,
+    texts,
+)
 
 
 async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memory) -> None:
@@ -18,8 +31,7 @@ async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memo
 
 
 async def test_a_new_message_sends_no_wake_up_while_the_lease_is_held(memory: Memory) -> None:
-    await put(memory, 1)
-    await take(memory)
+    await begin(memory, 1)
     await put(memory, 2)
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
@@ -34,8 +46,7 @@ async def test_messages_are_answered_in_the_order_of_their_update_ids(memory: Me
 async def test_a_command_is_a_turn_of_its_own_in_its_place(memory: Memory) -> None:
     await put(memory, 1)
     await memory.mailbox.put(HERE, Entry(2, ANN, is_alone=True, body=b"/new"))
-    await put(memory, 3)
-    turn: object = await take(memory)
+    turn: object = await begin(memory, 3)
     taken = []
     while isinstance(turn, OpenTurn):
         taken.append([entry.update_id for entry in turn.entries])
@@ -51,8 +62,7 @@ async def test_a_turn_takes_consecutive_messages_of_one_sender_only(memory: Memo
 
 
 async def test_a_second_worker_learns_that_the_lease_is_held(memory: Memory) -> None:
-    await put(memory, 1)
-    await take(memory)
+    await begin(memory, 1)
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("held")
 
 
@@ -61,8 +71,7 @@ async def test_an_empty_mailbox_gives_no_lease(memory: Memory) -> None:
 
 
 async def test_commit_appends_both_messages_and_removes_only_the_taken_ones(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await put(memory, 2)
     committed = await close(memory, turn)
     assert await texts(memory) == ["text 1", "yes"]
@@ -71,15 +80,13 @@ async def test_commit_appends_both_messages_and_removes_only_the_taken_ones(memo
 
 
 async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) -> None:
-    await put(memory, 1)
-    committed = await close(memory, await take(memory))
+    committed = await exchange(memory, 1)
     assert committed.then == NoTurn("empty")
     assert not await memory.client.call("EXISTS", memory.keys.scope(HERE).lease)
 
 
 async def test_a_repeated_commit_changes_nothing_and_gets_the_same_answer(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await put(memory, 2)
     first = await close(memory, turn)
     again = await memory.turns.commit(turn, exchange_of(turn), Cursor())
@@ -89,12 +96,9 @@ async def test_a_repeated_commit_changes_nothing_and_gets_the_same_answer(memory
     assert await texts(memory) == ["text 1", "yes"]
 
 
-async def test_a_commit_repeated_without_the_lease_does_not_say_that_nothing_waits(
-    memory: Memory,
-) -> None:
+async def test_a_commit_repeated_without_its_lease_says_that_it_is_lost(memory: Memory) -> None:
     """The holder would acknowledge the only wake-up of the turn that the first call has begun."""
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await put(memory, 2)
     await close(memory, turn)
     await _expire(memory)
@@ -119,13 +123,11 @@ async def test_a_repeated_commit_is_recognized_after_later_turns(memory: Memory)
 
 
 async def test_a_dead_holders_turn_is_taken_over_with_its_outbox(memory: Memory) -> None:
-    await put(memory, 1)
-    dead = await take(memory)
+    dead = await begin(memory, 1)
     await memory.turns.write_outbox(dead, b"reply")
     await memory.turns.mark_sending(dead, 2, (100, 101))
     await _expire(memory)
-    await put(memory, 2)
-    turn = await take(memory)
+    turn = await begin(memory, 2)
     assert (turn.id, turn.outbox, turn.sending, turn.sent) == ("1", b"reply", 2, (100, 101))
     assert [entry.update_id for entry in turn.entries] == [1]
 
@@ -156,15 +158,13 @@ async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> 
 
 
 async def test_handing_a_turn_over_does_not_count_as_an_attempt(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.hand_over(HERE, turn.lease.token)
     assert (await take(memory)).attempts == 1
 
 
 async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
-    await put(memory, 1)
-    stale = await take(memory)
+    stale = await begin(memory, 1)
     await _expire(memory)
     await take(memory)
     for step in (
@@ -181,8 +181,7 @@ async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
 
 async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: Memory) -> None:
     """The refused step may repeat one that was carried out, whose answer was lost."""
-    await put(memory, 1)
-    stale = await take(memory)
+    stale = await begin(memory, 1)
     await memory.turns.write_outbox(stale, b"reply")
     await memory.turns.mark_sending(stale, 1, (100,))
     await _expire(memory)
@@ -197,8 +196,7 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: M
     await memory.turns.commit(successor, exchange_of(successor), Cursor())
     assert await refusals() == [Superseded, Superseded, LeaseLost]
     for update_id in range(2, 10):
-        await put(memory, update_id)
-        await close(memory, await take(memory))
+        await exchange(memory, update_id)
     assert await refusals() == [Superseded, Superseded, Superseded]
     await clear(memory, 10, HERE)
     assert await refusals() == [QuestionErased, QuestionErased, QuestionErased]
@@ -206,8 +204,7 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(memory: M
 
 async def test_a_refused_step_says_whether_the_question_was_erased(memory: Memory) -> None:
     """If it still waits, another worker will show a reply to it. Then a former reply may stay."""
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"reply")
 
     async def refusals() -> list[object]:
@@ -224,8 +221,7 @@ async def test_a_refused_step_says_whether_the_question_was_erased(memory: Memor
 
 
 async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memory) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"reply")
     await memory.turns.park(turn.lease, 60_000)
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("parked")
@@ -236,8 +232,7 @@ async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memor
 
 async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(memory: Memory) -> None:
     """If it stopped between two parts, the part just sent would be sent again."""
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"three parts")
     await memory.client.call("CONFIG SET", "maxmemory", 1)
     try:
@@ -252,8 +247,7 @@ async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(memory: 
 
 async def test_loading_brings_only_what_is_newer_than_the_cursor(memory: Memory) -> None:
     for update_id in (1, 2, 3):
-        await put(memory, update_id)
-        await close(memory, await take(memory))
+        await exchange(memory, update_id)
     await put(memory, 4)
     turn = await memory.turns.acquire(HERE, Cursor(message=4, version=("0", "0")))
     assert isinstance(turn, OpenTurn)
@@ -263,18 +257,15 @@ async def test_loading_brings_only_what_is_newer_than_the_cursor(memory: Memory)
 
 
 async def test_a_new_session_begins_after_the_closed_turn(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
-    await put(memory, 2)
-    turn = await take(memory)
+    await exchange(memory, 1)
+    turn = await begin(memory, 2)
     await memory.turns.commit(turn, [], Cursor(), closing=Closing(ends_session=True))
     await put(memory, 3)
     assert (await take(memory)).loaded.session == 2
 
 
 async def test_all_keys_of_a_conversation_expire_together(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     keys = memory.keys.scope(HERE)
     for key in (keys.meta, keys.seen, keys.log):
         assert await memory.client.call("TTL", key) == 86_400
@@ -285,15 +276,13 @@ async def _expire(memory: Memory) -> None:
 
 
 async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(memory: Memory) -> None:
-    await put(memory, 1)
-    deferred = await take(memory)
+    deferred = await begin(memory, 1)
     await memory.turns.defer(deferred.lease, 60_000)
     keys = memory.keys.scope(HERE)
     assert await memory.client.call("EXISTS", keys.lease) == 0
     assert await memory.client.call("EXISTS", keys.turn) == 0
     assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag) is not None
-    await put(memory, 2)
-    turn = await take(memory)
+    turn = await begin(memory, 2)
     assert ([entry.update_id for entry in turn.entries], turn.attempts) == ([1, 2], 1)
 
 

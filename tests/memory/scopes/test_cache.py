@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from datetime import UTC
+from typing import Any
 
 import numpy as np
+import pytest
 
 from memory.memory import Memory
 from memory.message import Message
@@ -63,29 +65,21 @@ def read_before(messages: int = 4) -> ScopeMemory:
     return ScopeMemory(HERE).join(loaded(1, messages), TAIL)
 
 
-def test_nothing_is_known_of_a_scope_that_was_never_read() -> None:
+@pytest.mark.parametrize("first", [5, 3], ids=["what is new", "also what was known"])
+def test_what_was_loaded_joins_what_was_known_and_is_kept_once(first: int) -> None:
     assert ScopeMemory(HERE).cursor == Cursor()
-
-
-def test_what_was_loaded_joins_what_was_known() -> None:
     here = read_before()
     assert here.cursor == Cursor(4, 4, version=("0", "0"))
-    assert state(here.join(loaded(5, 6), TAIL)) == ([1, 2, 3, 4, 5, 6], 6, True)
+    assert state(here.join(loaded(first, 6), TAIL)) == ([1, 2, 3, 4, 5, 6], 6, True)
 
 
-def test_what_is_loaded_twice_is_kept_once() -> None:
-    assert state(read_before().join(loaded(3, 6), TAIL)) == ([1, 2, 3, 4, 5, 6], 6, True)
-
-
-def test_nothing_from_before_an_erasure_is_kept() -> None:
-    for version in (("1", "0"), ("0", "1")):
-        here = read_before().join(replace(loaded(5, 6), version=version), TAIL)
-        assert (seqs(here), here.version) == ([5, 6], version)
-
-
-def test_nothing_from_before_an_expiry_is_kept() -> None:
-    here = read_before().join(replace(loaded(5, 6), generation=1_000), TAIL)
-    assert (seqs(here), here.generation) == ([5, 6], 1_000)
+@pytest.mark.parametrize(
+    "changed", [{"version": ("1", "0")}, {"version": ("0", "1")}, {"generation": 1_000}], ids=str
+)
+def test_nothing_from_before_an_erasure_or_an_expiry_is_kept(changed: dict[str, Any]) -> None:
+    here = read_before().join(replace(loaded(5, 6), **changed), TAIL)
+    assert seqs(here) == [5, 6]
+    assert {name: getattr(here, name) for name in changed} == changed
 
 
 def test_vectors_of_two_models_are_not_mixed() -> None:
@@ -138,24 +132,23 @@ def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes(memory
     assert [cache.held(chat) is not None for chat in chats] == [True, False, True, True]
 
 
-def test_one_scope_is_kept_however_large(memory: Memory) -> None:
-    cache = Scopes(memory.store, QuestionVectors(None), max_bytes=0)
-    kept(cache, Scope.of_chat(8))
-    kept(cache, HERE)
-    assert cache.held(HERE)
-    assert cache.held(Scope.of_chat(8)) is None
-
-
-def test_what_was_dropped_makes_room(memory: Memory) -> None:
-    cache = Scopes(memory.store, QuestionVectors(None), max_bytes=20_000)
+async def test_what_was_dropped_makes_room_and_one_scope_is_kept_however_large(
+    memory: Memory,
+) -> None:
     other = Scope.of_chat(8)
+    cache = Scopes(memory.store, QuestionVectors(None), max_bytes=20_000)
     for _ in range(5):
         kept(cache, HERE, "x" * 5_000)
         cache.drop(HERE)
-    kept(cache, HERE)
-    kept(cache, other)
+    for each in (HERE, other):
+        kept(cache, each)
     assert cache.held(HERE)
     assert cache.held(other)
+    cache = Scopes(memory.store, QuestionVectors(None), max_bytes=0)
+    for each in (other, HERE):
+        kept(cache, each)
+    assert cache.held(HERE)
+    assert cache.held(other) is None
 
 
 def test_text_is_counted_in_the_bytes_that_it_takes() -> None:

@@ -96,9 +96,7 @@ def test_a_field_is_read_as_it_was_written(field: Field) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.KIND)
-def test_an_entry_is_stored_without_defaults_and_read_with_or_without_them(
-    entry: ScopeEntry,
-) -> None:
+def test_an_entry_is_stored_without_defaults_and_read_either_way(entry: ScopeEntry) -> None:
     kind, content = written(entry)
     assert read(1, kind, content) == read(1, kind, orjson.dumps(asdict(entry)))  # type: ignore[call-overload]  # all are dataclasses
     assert not orjson.loads(content).keys() & {"id", "was_unpinned", "link", "hidden"}
@@ -174,24 +172,17 @@ async def test_a_revision_starts_again_if_a_field_was_written_since(memory: Memo
 
 
 @pytest.mark.parametrize("missing", ["PREFIX", "without"])
-def test_a_field_without_a_rule_cannot_be_defined(missing: str) -> None:
-    """So a new field cannot survive an erasure unnoticed."""
+def test_a_field_or_an_entry_without_a_rule_cannot_be_defined(missing: str) -> None:
+    """So a new one cannot survive an erasure unnoticed."""
     body = {name: value for name, value in vars(Kept).items() if name in _REQUIRED}
+    with pytest.raises(TypeError, match="Pinned has the prefix of Kept"):
+        type("Pinned", (Field,), body)
+    assert Field.KINDS[Kept.PREFIX] is Kept
     body["PREFIX"] = "pinned"
     del body[missing]
     with pytest.raises(TypeError, match=f"Pinned does not define `{missing}`"):
         type("Pinned", (Field,), body)
     assert "pinned" not in Field.KINDS
-
-
-def test_a_field_cannot_take_the_prefix_of_another() -> None:
-    body = {name: value for name, value in vars(Kept).items() if name in _REQUIRED}
-    with pytest.raises(TypeError, match="Pinned has the prefix of Kept"):
-        type("Pinned", (Field,), body)
-    assert Field.KINDS[Kept.PREFIX] is Kept
-
-
-def test_an_entry_without_a_rule_cannot_be_defined() -> None:
     with pytest.raises(TypeError, match="NoRule does not define `without`"):
         type("NoRule", (ScopeEntry,), {"KIND": "no_rule"})
     assert "no_rule" not in ScopeEntry.KINDS

@@ -24,9 +24,20 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.recall import found_alone
+from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
-from tests.memory.interrupted_client import InterruptedClient
-from tests.memory.turns import ANN, GROUP, HERE, clear, close, put, read_by, take
+from tests.memory.turns import (
+    ANN,
+    GROUP,
+    HERE,
+    begin,
+    carry_out,
+    clear,
+    exchange,
+    put,
+    read_by,
+    take,
+)
 from tests.memory.words_embedder import WordsEmbedder
 
 KEYS = {"chat_id": HERE.chat_id}
@@ -72,11 +83,17 @@ def varied(exchanges: int) -> list[tuple[str, str]]:
     return [(f"{n}a {n}b {n}c", f"{n}d {n}e {n}f") for n in range(exchanges)]
 
 
-async def turn_of(memory: Memory) -> OpenTurn:
+async def turn_of(memory: Memory, update_id: int = 1) -> OpenTurn:
     """Begin a turn as a worker does: what this process knows is not read again."""
+    await put(memory, update_id)
     turn = await memory.turns.acquire(HERE, memory.histories.cursor(HERE))
     assert isinstance(turn, OpenTurn)
     return turn
+
+
+async def turned(memory: Memory) -> ChatHistory:
+    """Return the history of a turn that such a worker begins."""
+    return await read_by(memory, await turn_of(memory))
 
 
 def texts(messages: Sequence[Message]) -> list[str]:
@@ -107,8 +124,7 @@ async def test_no_keys_are_refused(memory: Memory) -> None:
 
 
 async def test_a_chats_keys_name_the_conversation_that_turns_write(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
+    await exchange(memory, 1)
     assert texts((await history_of(memory, chat_id=HERE.chat_id)).messages) == ["text 1", "yes"]
     assert texts((await history_of(memory, topic_id=0, chat_id=HERE.chat_id)).messages)
     assert not (await history_of(memory, chat_id=HERE.chat_id, topic_id=3)).messages
@@ -148,8 +164,7 @@ async def test_an_appended_message_is_read_back_as_it_was(memory: Memory) -> Non
 async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their_origins(
     memory: Memory, elsewhere: Memory
 ) -> None:
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     comment = Message(
         1, 1, "user", "Look", 1_000.0, ANN, "Ann", (1,), 3, unseen="photo", replied_to=9
     )
@@ -176,10 +191,8 @@ async def test_the_last_user_message_is_a_persons_newest(memory: Memory) -> None
 
 
 async def test_a_selector_sees_the_current_session_only(memory: Memory) -> None:
-    await put(memory, 1)
-    await close(memory, await take(memory))
-    await put(memory, 2)
-    ending = await take(memory)
+    await exchange(memory, 1)
+    ending = await begin(memory, 2)
     await memory.turns.commit(
         ending, [], memory.histories.cursor(HERE), closing=Closing(ends_session=True)
     )
@@ -204,9 +217,7 @@ async def test_what_another_process_said_between_two_appends_is_not_passed_over(
     await talk(await history_of(elsewhere), (BOAT, "Nice"))
     await mine.append_user_message("Mine", 2000.0)
     assert (await mine.search("boat", 8))[0].messages[0].text == BOAT
-    await put(memory, 1)
-    turn = await turn_of(memory)
-    history = await read_by(memory, turn)
+    history = await turned(memory)
     assert texts(history.select_messages(MessageWindowMessageSelector(3))) == [BOAT, "Nice", "Mine"]
 
 
@@ -254,9 +265,7 @@ async def test_nothing_asked_is_nothing_found_and_costs_no_embedding(
     assert len(embedder.calls) == embedded
 
 
-async def test_without_an_embedding_model_words_are_searched(
-    store: RedisClient, tokens: TokenCounter
-) -> None:
+async def test_words_alone_are_searched(store: RedisClient, tokens: TokenCounter) -> None:
     memory = Memory(store, 42, tokens, None, OPTIONS)
     history = await remembering(memory, (BOAT, "Nice"))
     assert history.is_searchable
@@ -291,9 +300,7 @@ async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds
     assert "Half of the Prado was shut" not in {history.messages[row].text for row in rows}
 
 
-async def test_an_embedding_model_out_of_order_leaves_the_words(
-    memory: Memory, embedder: WordsEmbedder
-) -> None:
+async def test_a_broken_embedder_leaves_the_words(memory: Memory, embedder: WordsEmbedder) -> None:
     history = await remembering(memory, (BOAT, "Nice"))
     embedder.fails_at = len(embedder.calls) + 1
     out_of_order, again = [await history.search("boat", 8) for _ in range(2)]
@@ -301,9 +308,7 @@ async def test_an_embedding_model_out_of_order_leaves_the_words(
     assert out_of_order[0].dense == 0.0 != again[0].dense
 
 
-async def test_vectors_of_another_model_are_not_compared(
-    memory: Memory, store: RedisClient
-) -> None:
+async def test_vectors_of_another_model_do_not_count(memory: Memory, store: RedisClient) -> None:
     await remembering(memory, (BOAT, "Nice"))
     tokens = memory.histories.tokens
     renamed = Memory(store, 42, tokens, WordsEmbedder("other words"), OPTIONS)
@@ -333,9 +338,7 @@ async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
 ) -> None:
     fillers = [(f"question {number}", "yes") for number in range(OPTIONS.tail)]
     await remembering(memory, (BOAT, "Nice"), *fillers)
-    await put(elsewhere, 1)
-    turn = await turn_of(elsewhere)
-    history = await read_by(elsewhere, turn)
+    history = await turned(elsewhere)
     assert len(history.messages) == OPTIONS.tail
     found, *_ = await history.search("What is my boat called?", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
@@ -343,13 +346,9 @@ async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
 
 
 @ON_A_SERVER
-async def test_a_cold_history_is_filled_in_one_round_trip(
-    memory: Memory, elsewhere: Memory
-) -> None:
+async def test_a_cold_history_fills_in_one_round_trip(memory: Memory, elsewhere: Memory) -> None:
     await remembering(memory, *[(f"boat {number}", "yes") for number in range(OPTIONS.tail)])
-    await put(elsewhere, 1)
-    turn = await turn_of(elsewhere)
-    history = await read_by(elsewhere, turn)
+    history = await turned(elsewhere)
     trips = elsewhere.client.round_trips
     assert await history.search("boat", 8)
     assert elsewhere.client.round_trips == trips + 1
@@ -358,7 +357,6 @@ async def test_a_cold_history_is_filled_in_one_round_trip(
 async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere: Memory) -> None:
     await remembering(memory, *varied(OPTIONS.tail))
     await remembering(elsewhere, ("The oven is broken", "Oh"))
-    await put(memory, 1)
     turn = await turn_of(memory)
     loaded = turn.loaded.messages
     assert loaded
@@ -372,7 +370,6 @@ async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere
 
 async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"))
-    await put(memory, 1)
     turn = await turn_of(memory)
     loaded = turn.loaded.messages
     assert loaded
@@ -383,17 +380,13 @@ async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
     assert memory.client.round_trips == trips
 
 
-async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
-    memory: Memory,
-) -> None:
-    await put(memory, 1)
+async def test_the_second_turn_does_not_read_the_first_one_again(memory: Memory) -> None:
     turn = await turn_of(memory)
     said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
     history = await read_by(memory, turn)
     closed = await memory.turns.commit(turn, said, memory.histories.cursor(HERE))
     history.committed(said, closed.exchange, closed.first_seq)
-    await put(memory, 2)
-    turn = await turn_of(memory)
+    turn = await turn_of(memory, 2)
     trips = memory.client.round_trips
     history = await read_by(memory, turn)
     assert texts(history.messages) == [BOAT]
@@ -403,7 +396,6 @@ async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
 async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"))
     await talk(await history_of(elsewhere), ("The oven is broken", "Oh"))
-    await put(memory, 1)
     turn = await turn_of(memory)
     assert turn.loaded.messages
     assert len(turn.loaded.messages.entries) == 2
@@ -411,11 +403,8 @@ async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere:
     assert texts(history.messages) == [BOAT, "Nice", "The oven is broken", "Oh"]
 
 
-async def test_a_history_that_left_the_cache_while_its_turn_began_is_read_again(
-    memory: Memory,
-) -> None:
+async def test_a_history_that_left_the_cache_meanwhile_is_read_again(memory: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"), ("Hello", "Hi"))
-    await put(memory, 1)
     turn = await turn_of(memory)
     memory.scopes.drop(HERE)
     history = await read_by(memory, turn)
@@ -424,12 +413,11 @@ async def test_a_history_that_left_the_cache_while_its_turn_began_is_read_again(
     assert texts(found.messages) == [BOAT, "Nice"]
 
 
-async def test_a_history_read_while_its_turn_began_holds_nothing_twice(
+async def test_a_history_read_meanwhile_holds_nothing_twice(
     memory: Memory, elsewhere: Memory
 ) -> None:
     await remembering(memory, (BOAT, "Nice"))
     await talk(await history_of(elsewhere), ("Hello", "Hi"))
-    await put(memory, 1)
     turn = await turn_of(memory)
     await history_of(memory)
     history = await read_by(memory, turn)
@@ -439,16 +427,14 @@ async def test_a_history_read_while_its_turn_began_holds_nothing_twice(
 # --- erasure
 
 
-async def test_after_an_erasure_by_another_process_nothing_warm_counts(
+async def test_after_anothers_erasure_nothing_warm_counts(
     memory: Memory, elsewhere: Memory
 ) -> None:
     held = await remembering(memory, (BOAT, "Nice"))
     await (await history_of(elsewhere)).clear()
     with pytest.raises(LeaseLost):
         await held.append_user_message("late", 0.0)
-    await put(memory, 1)
-    turn = await turn_of(memory)
-    history = await read_by(memory, turn)
+    history = await turned(memory)
     assert (list(history.messages), await history.search("boat", 8)) == ([], [])
     assert texts((await history_of(elsewhere)).messages) == []
 
@@ -463,20 +449,14 @@ async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins
     said = []
     if by == "another process":
         said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]
-    await put(memory, 1)
-    turn = await turn_of(memory)
-    history = await read_by(memory, turn)
+    history = await turned(memory)
     assert texts(history.messages) == texts(said)
     assert await history.search("0a", 8) == []
 
 
-async def test_a_turn_that_must_read_more_after_an_erasure_is_refused(
-    memory: Memory, elsewhere: Memory
-) -> None:
+async def test_a_turn_that_reads_after_an_erasure_fails(memory: Memory, elsewhere: Memory) -> None:
     await remembering(memory, *[(f"question {n}", "yes") for n in range(OPTIONS.tail)])
-    await put(elsewhere, 1)
-    turn = await turn_of(elsewhere)
-    history = await read_by(elsewhere, turn)
+    history = await turned(elsewhere)
     await (await history_of(memory)).clear()
     with pytest.raises(LeaseLost):
         await history.search("question", 8)
@@ -507,12 +487,9 @@ async def test_clearing_keeps_an_earlier_confirmations_cut(memory: Memory) -> No
 
 
 @pytest.mark.parametrize("kind", get_args(JobKind))
-async def test_what_was_appended_without_a_turn_can_be_forgotten(
-    memory: Memory, kind: JobKind
-) -> None:
+async def test_what_was_appended_without_a_turn_is_forgotten(memory: Memory, kind: JobKind) -> None:
     await talk(await history_of(memory), ("I am Ann", "Hello"))
-    await memory.jobs.start_job(Job("job", kind, ANN, 10, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", kind, ANN, 10, time.time(), b""))
     assert texts((await history_of(memory)).messages) == []
 
 
@@ -522,9 +499,7 @@ async def test_vectors_begun_anew_during_a_read_do_not_end_the_turn(
     memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
     learner = Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(OPTIONS.tail)])
-    await put(memory, 1)
-    turn = await turn_of(memory)
-    history = await read_by(memory, turn)
+    history = await turned(memory)
     interrupted.behind["HMGET"] = partial(learner.learn, HERE)
     assert len(await history.search("boat", 3)) == 3
 

@@ -34,9 +34,7 @@ def test_a_growing_array_behaves_like_a_list(parts: list[list[int]]) -> None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.data())
-def test_each_record_gets_the_best_score_of_its_session(
-    begins: list[bool], data: st.DataObject
-) -> None:
+def test_a_record_gets_its_sessions_best_score(begins: list[bool], data: st.DataObject) -> None:
     sessions, numbers = Sessions(), np.cumsum(begins).tolist()
     flags = np.zeros(len(numbers), np.bool_)
     first = data.draw(st.integers(1, len(numbers)))
@@ -100,7 +98,7 @@ TERMS = st.sets(st.sampled_from("abcdefgh"), max_size=5)
 CHARACTERS = st.sampled_from("abZ09 _-'.\t?\x1f\u00e9\u6708\u4e09\u0660")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexical, "_MAX_NEW", 3)
 
@@ -111,6 +109,7 @@ def append(flat: Postings, record: int, counts: dict[str, int]) -> None:
     flat.extend(np.full(len(terms), record), terms, np.array(list(counts.values()), np.int64))
 
 
+@pytest.mark.usefixtures("_settle_often")
 @given(st.data(), st.lists(TERMS, max_size=30))
 def test_postings_equal_lists_of_each_term(data: st.DataObject, said: list[set[str]]) -> None:
     flat, held = Postings(), list[dict[str, int]]()

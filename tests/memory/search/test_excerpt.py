@@ -49,9 +49,7 @@ def test_the_passage_is_found_in_any_script(filler: str, answer: str, question: 
         ("grey day and rain " * 200 + "boat Aurora " + "rain " * 900, "boat", "boat Aurora"),
     ],
 )
-def test_without_sentences_there_is_still_a_passage(
-    text: str, question: str, expected: str
-) -> None:
+def test_without_sentences_there_is_a_passage(text: str, question: str, expected: str) -> None:
     assert expected in relevant_excerpt(text, question, 100)
 
 
@@ -79,9 +77,7 @@ def test_a_cut_between_characters_leaves_them_whole() -> None:
     assert family in shown
 
 
-def test_the_limit_is_used_although_characters_cost_different_numbers_of_tokens(
-    tokens: TokenCounter,
-) -> None:
+def test_the_limit_is_used_whatever_characters_cost(tokens: TokenCounter) -> None:
     """Tokens are short in some scripts, so the excerpt itself is measured."""
     persian = "هوای دیروز سرد و ابری بود و کسی حرفی نزد. "
     for text in (persian * 200 + "My boat is Aurora. " + FILLER * 20, FILLER * 200 + persian * 40):
@@ -113,9 +109,7 @@ in_characters = st.tuples(texts, questions, st.integers(0, 400))
 
 
 @given(in_characters)
-def test_an_excerpt_never_exceeds_its_limit_and_is_part_of_the_text(
-    case: tuple[str, str, int],
-) -> None:
+def test_an_excerpt_is_part_of_the_text_within_its_limit(case: tuple[str, str, int]) -> None:
     text, question, limit = case
     shown = relevant_excerpt(text, question, limit)
     assert len(shown) <= limit

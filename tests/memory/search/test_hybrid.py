@@ -109,17 +109,10 @@ def test_a_neighbor_in_the_session_is_found_by_the_words_before_it() -> None:
     assert 3 not in hits
 
 
-def test_a_person_ranks_before_the_assistant_that_repeats_them() -> None:
-    index = index_of(
-        [
-            IndexRecord("So your violin is from Cremona, how nice", 0, by_assistant=True),
-            IndexRecord("My violin is from Cremona", 1),
-        ]
-    )
+def test_a_person_ranks_before_the_assistant_and_a_statement_before_a_question() -> None:
+    repeated = IndexRecord("So your violin is from Cremona, how nice", 0, by_assistant=True)
+    index = index_of([repeated, IndexRecord("My violin is from Cremona", 1)])
     assert rows(index.search("violin cremona", None, 2)) == [1, 0]
-
-
-def test_a_statement_ranks_before_an_earlier_question_with_the_same_words() -> None:
     index = index_of([IndexRecord("Where is my violin?", 0), IndexRecord("There is my violin", 1)])
     assert rows(index.search("Where is my violin?", None, 2)) == [1, 0]
 
@@ -146,3 +139,44 @@ def test_nbytes_grows_with_the_index() -> None:
     before = index.nbytes
     index.extend([IndexRecord("lantern", 0, vector=vector_of(1))])
     assert index.nbytes > before
+
+
+PLANTED_WIDTH = 64
+FIRST, TANGENT = 7, 20
+
+
+def planted() -> tuple[HybridIndex, Floats]:
+    """Return an index of 40 records; the related one resembles only the answer."""
+    random = np.random.default_rng(1)
+    rows_of = random.standard_normal((40, PLANTED_WIDTH)).astype(np.float32)
+    question = random.standard_normal(PLANTED_WIDTH).astype(np.float32)
+    rows_of[FIRST] = question + 0.5 * rows_of[FIRST]
+    rows_of[TANGENT] = rows_of[FIRST] - 0.9 * question + 0.3 * rows_of[TANGENT]
+    index = HybridIndex()
+    for number, row in enumerate(rows_of):
+        index.extend([IndexRecord(f"filler{number}", number, vector=unit(row))])
+    return index, unit(question)
+
+
+def test_a_related_record_follows_the_direct_hits_unless_it_is_outside_the_mask() -> None:
+    index, question = planted()
+    direct = index.search("filler7", question, 3)
+    assert rows(direct)[0] == FIRST
+    assert TANGENT not in rows(direct)
+    assert rows(index.related(direct, 3))[0] == TANGENT
+    allowed = mask(len(index), set(range(40)) - {TANGENT})
+    assert TANGENT not in rows(index.related(direct, 3, allowed))
+
+
+@given(conversations(), questions, vectors)
+def test_related_records_are_no_direct_hits(
+    records: list[IndexRecord], question: str, vector: Floats
+) -> None:
+    index = index_of(records)
+    direct = index.search(question, vector, 4)
+    assert not set(rows(direct)) & set(rows(index.related(direct, 9)))
+
+
+def test_a_hit_without_a_vector_has_no_related_records() -> None:
+    index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 1, vector=vector_of(1))])
+    assert index.related(index.search("lantern", None, 1), 3) == []

@@ -2,6 +2,7 @@
 
 import tomllib
 from datetime import date
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ SMALL_TALK = (
 )
 
 
+@cache
 def spoken(*languages: str) -> tuple[HybridIndex, dict[str, int]]:
     """Return an index of the messages of these languages, and the first row of each."""
     index, first = HybridIndex(), {}
@@ -55,15 +57,11 @@ def spoken(*languages: str) -> tuple[HybridIndex, dict[str, int]]:
 
 
 @pytest.mark.parametrize(("language", "question", "answer"), ASKED)
-def test_the_right_message_ranks_first(language: str, question: str, answer: int) -> None:
-    alone, _ = spoken(language)
-    assert alone.search(question, None, 3)[0].row == answer
-
-
-@pytest.mark.parametrize(("language", "question", "answer"), ASKED)
-def test_the_right_message_ranks_first_among_all_languages_too(
+def test_the_right_message_ranks_first_alone_and_among_all_languages(
     language: str, question: str, answer: int
 ) -> None:
+    alone, _ = spoken(language)
+    assert alone.search(question, None, 3)[0].row == answer
     together, first = spoken(*SAID)
     assert together.search(question, None, 3)[0].row == first[language] + answer
 
@@ -74,17 +72,14 @@ def test_greetings_and_unrelated_questions_find_nothing(language: str) -> None:
     assert not any(index.search(question, None, 3) for question in NOTHING[language].split("|"))
 
 
-def test_thanks_find_no_earlier_thanks() -> None:
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [("Danke!", "Super, vielen Dank dir"), *((text, text) for text in SMALL_TALK.split("|"))],
+)
+def test_small_talk_does_not_even_find_itself(said: str, asked: str) -> None:
     index = HybridIndex()
-    index.extend([IndexRecord("Danke!", session=0)])
-    assert index.search("Super, vielen Dank dir", None, 3) == []
-
-
-@pytest.mark.parametrize("text", SMALL_TALK.split("|"))
-def test_small_talk_does_not_even_find_itself(text: str) -> None:
-    index = HybridIndex()
-    index.extend([IndexRecord(text, session=0)])
-    assert index.search(text, None, 3) == []
+    index.extend([IndexRecord(said, session=0)])
+    assert index.search(asked, None, 3) == []
 
 
 DATED = (
@@ -99,9 +94,7 @@ DATED = (
 
 
 @pytest.mark.parametrize(("said", "question"), DATED)
-def test_the_month_of_a_message_is_found_in_the_language_of_its_text(
-    said: str, question: str
-) -> None:
+def test_the_month_of_a_message_is_found_in_its_language(said: str, question: str) -> None:
     index = HybridIndex()
     for row, month in enumerate((3, 4, 5, 6)):
         index.extend([IndexRecord(said, session=row, said_on=date(2026, month, 14))])

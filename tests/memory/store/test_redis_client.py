@@ -25,18 +25,18 @@ def either(request: pytest.FixtureRequest) -> RedisClient:
     return client
 
 
-async def test_values_are_bytes(either: RedisClient) -> None:
+async def test_values_are_bytes_in_their_shapes_and_info_is_text(either: RedisClient) -> None:
     assert await either.call("SET", "k", "grüß") is True
     assert await either.call("GET", "k") == "grüß".encode()
     assert await either.call("GET", "none") is None
-
-
-async def test_maps_and_scores_keep_their_shapes(either: RedisClient) -> None:
     await either.call("HSET", "h", "name", b"\x00\xff", "n", 1)
     await either.call("ZADD", "z", 1.5, "a", 2, "b")
     assert await either.call("HGETALL", "h") == {b"name": b"\x00\xff", b"n": b"1"}
     scored = await either.call("ZRANGE", "z", 0, -1, "WITHSCORES")
     assert scored == [[b"a", 1.5], [b"b", 2.0]]
+    memory = await either.info("memory")
+    assert memory["maxmemory_policy"] == "noeviction"
+    assert memory["used_memory"].isdecimal()
 
 
 async def test_a_stream_is_a_list_of_entries(either: RedisClient) -> None:
@@ -45,12 +45,6 @@ async def test_a_stream_is_a_list_of_entries(either: RedisClient) -> None:
     read = ("XREADGROUP", "GROUP", "workers", "me", "COUNT", 5, "STREAMS", "stream", ">")
     assert await either.call(*read) == [[b"stream", [(entry, {b"c": b"1:0"})]]]
     assert not await either.call(*read)
-
-
-async def test_info_is_text(either: RedisClient) -> None:
-    memory = await either.info("memory")
-    assert memory["maxmemory_policy"] == "noeviction"
-    assert memory["used_memory"].isdecimal()
 
 
 async def test_a_pipeline_keeps_its_order(either: RedisClient) -> None:
@@ -257,18 +251,14 @@ async def test_a_caller_that_times_out_leaves_the_others_their_time(
     assert await asyncio.gather(*others) == [[1], [2]]
 
 
-async def test_a_cancelled_caller_does_not_stop_the_others(
-    busy: RedisClient, store: RedisClient
-) -> None:
+async def test_a_cancelled_caller_stops_no_other(busy: RedisClient, store: RedisClient) -> None:
     first, second, third = await _waiting(*(busy.pipeline([("INCR", "n")]) for _ in range(3)))
     second.cancel()
     await store.call("RPUSH", "list", "item")
     assert [await first, await third] == [[1], [3]]
 
 
-async def test_a_lost_connection_fails_all_callers_of_a_shared_round_trip(
-    own_server: ValkeyServer,
-) -> None:
+async def test_a_lost_connection_fails_all_who_share_a_round_trip(own_server: ValkeyServer) -> None:
     client = await RedisClient.open(own_server.url, max_connections=1)
     waiting = await _waiting(*(client.pipeline([("GET", "k")]) for _ in range(3)))
     own_server.kill()
@@ -287,9 +277,7 @@ def test_the_socket_timeout_is_longer_than_the_longest_block() -> None:
     assert MAX_BLOCK_MS / 1000 < SOCKET_TIMEOUT_S / 2
 
 
-async def test_a_cancelled_call_does_not_answer_the_next(
-    valkey_server: ValkeyServer, valkey: str
-) -> None:
+async def test_a_cancelled_call_answers_no_other(valkey_server: ValkeyServer, valkey: str) -> None:
     client = await RedisClient.open(valkey, max_connections=1)
     reader = asyncio.create_task(client.call("BLPOP", "list", 1))
     while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign

@@ -67,9 +67,7 @@ def test_every_error_of_the_sdk_is_translated() -> None:
         (f"{IN_REDIS_6_SCRIPT} -READONLY You can't write against a replica.", StoreUnavailable),
     ],
 )
-def test_errors_without_a_class_of_their_own_are_translated(
-    text: str, expected: type[StoreError]
-) -> None:
+def test_errors_without_an_own_class_are_translated(text: str, expected: type[StoreError]) -> None:
     assert type(store_errors.translate("EVALSHA", untrusted.ResponseError(text))) is expected
 
 
@@ -216,9 +214,7 @@ async def test_a_cluster_connection_that_is_closed_during_a_call_is_unavailable_
     assert {type(reply) for reply in replies} <= {bool, StoreUnavailable}
 
 
-async def test_the_client_works_again_after_a_restart_of_the_server(
-    own_server: ValkeyServer,
-) -> None:
+async def test_the_client_works_again_after_the_server_restarts(own_server: ValkeyServer) -> None:
     client = await RedisClient.open(own_server.url)
     push = client.script("return redis.call('RPUSH', KEYS[1], ARGV[1])")
     assert await push(["list"], ["a"]) == 1
@@ -289,9 +285,7 @@ async def test_a_self_signed_certificate_is_refused_unless_accepted(
         await client.close()
 
 
-async def test_a_named_authority_makes_a_certificate_trusted(
-    own_server: ValkeyServer, certificate: Path
-) -> None:
+async def test_a_named_authority_is_trusted(own_server: ValkeyServer, certificate: Path) -> None:
     async with tls_in_front_of(own_server.port, certificate) as port:
         client = await RedisClient.open(f"rediss://{HOST}:{port}?ssl_ca_certs={certificate}")
         await client.close()

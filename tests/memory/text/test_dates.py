@@ -55,9 +55,7 @@ def days_ago(told: str) -> int:
 
 
 @given(first=moments, second=moments, now=moments, zone=zones)
-def test_an_earlier_date_is_never_shown_as_nearer(
-    first: float, second: float, now: float, zone: ZoneInfo
-) -> None:
+def test_earlier_is_never_nearer(first: float, second: float, now: float, zone: ZoneInfo) -> None:
     earlier, later = sorted((first, second))
     assert days_ago(dated(earlier, now, zone)) >= days_ago(dated(later, now, zone))
 

@@ -88,9 +88,7 @@ def test_the_table_finds_each_token_of_the_vocabulary() -> None:
     ("text", "expected"),
     [("", 0), ("hello world", 2), ("Привет, как дела?", 6), ("<|endoftext|>", 7), ("👩‍👩‍👧", 8)],
 )
-def test_the_count_is_that_of_the_vocabulary(
-    tokens: TokenCounter, text: str, expected: int
-) -> None:
+def test_the_count_is_the_vocabularys(tokens: TokenCounter, text: str, expected: int) -> None:
     assert tokens.count(text) == expected
 
 
@@ -144,9 +142,7 @@ def test_text_that_fits_is_unchanged(tokens: TokenCounter, text: str) -> None:
 
 
 @given(text=st.text(min_size=60, max_size=400), limit=st.integers(8, 40))
-def test_shortened_text_consists_of_head_mark_and_tail(
-    tokens: TokenCounter, text: str, limit: int
-) -> None:
+def test_shortened_text_has_head_mark_and_tail(tokens: TokenCounter, text: str, limit: int) -> None:
     shortened = tokens.shorten(text, limit)
     if shortened != text:
         head, mark, tail = shortened.partition(SHORTENED)

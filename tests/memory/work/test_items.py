@@ -14,7 +14,18 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import TakenWork
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, exchange_of, put, take
+from tests.memory.turns import (
+    ANN,
+    BOB,
+    GROUP,
+    HERE,
+    begin,
+    carry_out,
+    clear,
+    exchange_of,
+    put,
+    take,
+)
 
 LEASE_S = 30.0
 NEW_YEAR = 4_102_444_800.0
@@ -28,8 +39,7 @@ async def store(
     memory: Memory, *reminders: WorkItem, conversation: Scope = HERE, update_id: int = 1
 ) -> None:
     """Close a turn whose tools set these reminders."""
-    await put(memory, update_id, conversation, sender=reminders[0].person)
-    turn = await take(memory, conversation)
+    turn = await begin(memory, update_id, conversation, sender=reminders[0].person)
     await memory.turns.write_outbox(turn, b"[]")
     changes = WorkChanges(list(reminders)).encode()
     closing = Closing(work=changes)
@@ -70,16 +80,13 @@ async def test_an_item_that_is_stored_while_a_worker_finds_it_gone_stays_in_the_
     assert await memory.work.find_due(8) == [(HERE, item.id)]
 
 
-async def test_a_turn_stores_what_its_tools_set_and_removes_what_they_cancel(
-    memory: Memory,
-) -> None:
+async def test_a_turn_stores_what_its_tools_set_and_drops_what_they_cancel(memory: Memory) -> None:
     later, sooner = reminder(), replace(reminder('Tea\n{"|"}'), due=NEW_YEAR - 1.5)
     await store(memory, later, sooner)
     assert await memory.work.list_open(HERE, ANN) == [sooner, later]
     assert await memory.work.list_open(HERE, BOB) == []
     assert await memory.work.find_due(8) == []
-    await put(memory, 2)
-    turn = await take(memory)
+    turn = await begin(memory, 2)
     await memory.turns.write_outbox(turn, b"[]")
     closing = Closing(work=WorkChanges(cancelled=[later]).encode())
     await memory.turns.commit(turn, exchange_of(turn), Cursor(), closing=closing)
@@ -150,9 +157,7 @@ async def test_the_field_decides_when_the_index_is_wrong(memory: Memory) -> None
     assert at - time.time() * 1000 < 86_400_001  # looked at again in a day
 
 
-async def test_a_reminder_that_nobody_agreed_to_is_not_open_and_one_worker_ends_it(
-    memory: Memory,
-) -> None:
+async def test_a_reminder_without_a_yes_is_not_open_and_one_worker_ends_it(memory: Memory) -> None:
     asked, other = reminder(due=0), reminder(due=0)
     await store(memory, asked, other)
     assert await memory.work.list_open(HERE) == []
@@ -168,9 +173,7 @@ async def test_a_reminder_that_nobody_agreed_to_is_not_open_and_one_worker_ends_
     assert not await memory.work.confirm(HERE, other.opened(NEW_YEAR))
 
 
-async def test_whoever_agrees_while_the_end_is_being_said_keeps_the_reminder(
-    memory: Memory,
-) -> None:
+async def test_whoever_agrees_while_the_end_is_said_keeps_the_reminder(memory: Memory) -> None:
     asked = reminder(due=0)
     await store(memory, asked)
     taken = await memory.work.take(HERE, asked.id, LEASE_S)
@@ -229,15 +232,12 @@ async def test_forgetting_a_person_takes_their_reminders_everywhere(memory: Memo
     await memory.jobs.run_job("before")  # all of this was said after that confirmation
     assert len(await memory.work.list_open(HERE)) == 1
     assert len(await memory.work.list_open(GROUP)) == 2
-    await memory.jobs.start_job(Job("job", "forget", ANN, 3, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 3, time.time(), b""))
     assert await memory.work.list_open(HERE) == []
     assert [each.text for each in await memory.work.list_open(GROUP)] == ["Bob's"]
 
 
-async def test_an_item_is_added_outside_of_a_turn_once_and_goes_with_a_clear(
-    memory: Memory,
-) -> None:
+async def test_an_item_is_added_outside_a_turn_once_and_goes_with_a_clear(memory: Memory) -> None:
     added = reminder(due=float(int(time.time()) - 1))
     for _ in range(2):
         await memory.work.add(HERE, added)

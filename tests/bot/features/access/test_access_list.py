@@ -4,8 +4,10 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from pydantic import SecretStr
 
 from bot.features.access.access_list import MAX_ASKING, AccessList
+from bot.features.access.probes import PROBES
 from memory.erasure.jobs import Job
 from memory.limits.quotas import Members
 from memory.memory import Memory
@@ -13,9 +15,10 @@ from memory.queue.mailbox import Entry
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.interrupted_client import InterruptedClient
 from tests.memory.turns import take
+from tests.settings import Settings
 from tests.valkey import ValkeyServer
 
 ADMIN, OTHER_ADMIN, ANNA, BEN = 1, 2, 1001, 1002
@@ -47,9 +50,7 @@ async def test_asking_again_makes_no_second_request_and_the_first_decision_count
     assert BEN not in access.members.admitted
 
 
-async def test_open_requests_are_bounded_and_a_refused_person_may_not_ask_again(
-    memory: Memory,
-) -> None:
+async def test_open_requests_are_bounded_and_the_refused_may_not_ask_again(memory: Memory) -> None:
     access = access_of(memory)
     for number in range(MAX_ASKING):
         await access.ask_in(number + 1, "somebody", "en")
@@ -194,3 +195,26 @@ async def test_something_is_said_once_in_its_time_and_counted_by_the_hour(memory
     assert await access_of(memory).may_tell("x", 60)
     assert not await access_of(memory).may_tell("x", 60)
     assert [await access_of(memory).count_this_hour("y") for _ in range(2)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict", "seen"),
+    [
+        ({}, "warn", "everybody, and your key pays"),
+        ({"allowed_user_ids": "7"}, "ok", "people named in the settings: 1; groups: all"),
+        ({"allowed_user_ids": "7", "access": "open"}, "warn", "ACCESS=open, but only the people"),
+        ({"access": "ask"}, "warn", "ACCESS=ask, but there is no admin"),
+        ({"access": "invite"}, "warn", "ACCESS=invite, but there is no admin"),
+        ({"access": "Ask", "admin_user_ids": "1"}, "ok", ": 1, whom an admin lets in; groups: 0"),
+        ({"access": "invite", "admin_user_ids": "1", "allowed_group_ids": "-5"}, "ok", "groups: 1"),
+        ({"allowed_group_ids": "-5, -6"}, "warn", "in groups only in 2"),
+    ],
+)
+async def test_the_row_says_who_may_use_the_bot_and_what_does_not_fit(
+    given: dict[str, str], verdict: str, seen: str
+) -> None:
+    settings = Settings(telegram_bot_token=SecretStr("42:made_up"), **given)  # type: ignore[arg-type]
+    [probe] = PROBES
+    assert probe.is_needed(settings)
+    [row] = [row async for row in probe.run(settings)]
+    assert (row.verdict, seen in row.seen) == (verdict, True), row

@@ -12,11 +12,8 @@ from bot.language.catalogue import Catalogue
 from bot.telegram.admission import Admission
 from bot.telegram.updates import IncomingMessage, Sender, Stranger
 from memory.memory import Memory
-from tests.memory.conftest import memory
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
-
-__all__ = ["memory"]
 
 ADMIN, GROUP = 1, -5
 SENTENCES = Sentences(Catalogue())
@@ -39,9 +36,7 @@ def message_of(sender: int, chat: int = 0, text: str = "hello", command: str = "
     return Stranger(1, message, "Club" if chat else "")
 
 
-async def test_a_flood_of_strangers_gives_twenty_notices_an_hour_and_a_count(
-    memory: Memory,
-) -> None:
+async def test_a_flood_of_strangers_gives_20_notices_an_hour_and_a_count(memory: Memory) -> None:
     strangers, chat = strangers_on(memory, access="ask")
     for number in range(130):
         assert await strangers.meet(message_of(1000 + number)) is None

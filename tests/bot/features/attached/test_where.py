@@ -8,7 +8,7 @@ from bot.operator_classes import UnusableClass
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from tests.bot.features.services import services_of
-from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.learning.scripted import ScriptedModel, talk_and_learn
 from tests.memory.turns import HERE
 from tests.settings import Settings
 
@@ -25,29 +25,25 @@ async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: 
     attachments = Attachments(memory, made.behaviors)
     model.parts = {"meals": {"meals": "soup "}}
 
-    await talk(memory, "one")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "one")
     assert model.asked == []
     assert meals not in manager.within(HERE).behaviors
 
     await attachments.attach(HERE, "meals")
     assert await attachments.attached(HERE) == {"meals"}
-    await talk(memory, "two")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "two")
     assert len(model.asked) == 1
     assert '"one"' not in model.asked[0][1]
     assert meals in manager.within(HERE).behaviors
 
     await attachments.attach(HERE, "meals", is_on=False)
     await attachments.attach(HERE, "meals", is_on=False)
-    await talk(memory, "three")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "three")
     assert len(model.asked) == 1
     assert await attachments.attached(HERE) == set()
 
     await attachments.attach(HERE, "meals")
-    await talk(memory, "four")
-    await memory.learn(HERE)
+    await talk_and_learn(memory, "four")
     assert '"four"' in model.asked[1][1]
     assert '"three"' not in model.asked[1][1]
 

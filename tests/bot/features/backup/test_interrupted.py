@@ -11,7 +11,7 @@ from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 from memory.text.tokens import TokenCounter
-from tests.bot.features.backup.copies import restore, save
+from tests.bot.features.backup.conftest import restore, save
 from tests.bot.features.backup.test_restoring import (
     CANARY,
     everything_in,

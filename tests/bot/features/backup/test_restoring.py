@@ -19,8 +19,8 @@ from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
-from tests.bot.features.backup.copies import restore, save
-from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, take, texts
+from tests.bot.features.backup.conftest import restore, save
+from tests.memory.turns import ANN, BOB, GROUP, HERE, carry_out, clear, take, texts
 
 CANARY = "quokka"
 ANNS = Scope.of_person(ANN)
@@ -93,9 +93,7 @@ async def everything_in(memory: Memory) -> bytes:
     return b"\n".join([*names, *values])
 
 
-async def test_an_empty_store_gets_the_whole_backup_back(
-    memory: Memory, empty: Memory, file: Path
-) -> None:
+async def test_an_empty_store_gets_all_back(memory: Memory, empty: Memory, file: Path) -> None:
     await remember_much(memory)
     counts = await save(memory, file)
     assert (counts.scopes, counts.messages) == (3, 10)
@@ -118,8 +116,7 @@ async def forget_a_message(memory: Memory) -> None:
 
 
 async def forget_ann(memory: Memory) -> None:
-    await memory.jobs.start_job(Job("job", "forget", ANN, 999, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "forget", ANN, 999, time.time(), b""))
 
 
 async def clear_both(memory: Memory) -> None:
@@ -128,8 +125,7 @@ async def clear_both(memory: Memory) -> None:
 
 
 async def clear_everything(memory: Memory) -> None:
-    await memory.jobs.start_job(Job("job", "all", 0, 999, time.time(), b""))
-    await memory.jobs.run_job("job")
+    await carry_out(memory, Job("job", "all", 0, 999, time.time(), b""))
 
 
 Forget = Callable[[Memory], Awaitable[None]]
@@ -173,7 +169,7 @@ async def test_a_restore_into_the_same_store_brings_nothing_erased_back(
     assert await exported(memory, HERE, GROUP) == expected
 
 
-async def test_a_conversation_that_has_messages_is_left_alone(
+async def test_a_chat_with_messages_is_left_alone(
     memory: Memory, empty: Memory, file: Path
 ) -> None:
     await remember_much(memory)
@@ -230,9 +226,7 @@ async def test_a_person_removed_after_a_backup_is_not_let_in_again(
     assert [{*empty.members.admitted}, {*empty.members.refused}] == [{ANN}, {BOB}]
 
 
-async def test_an_expired_conversation_is_not_restored(
-    memory: Memory, empty: Memory, file: Path
-) -> None:
+async def test_what_has_expired_is_not_restored(memory: Memory, empty: Memory, file: Path) -> None:
     await remember_much(memory)
     names = memory.keys.scope(HERE)
     await memory.client.call("PEXPIRE", names.meta, 1)

@@ -16,12 +16,14 @@ from bot.features.broadcast.announcements import (
     Pause,
 )
 from bot.features.broadcast.feature import feature
+from bot.features.broadcast.probes import PROBES
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.scopes.fields import read_field
 from memory.scopes.sources import Erased
 from memory.store.errors import LeaseLost
-from memory.store.keys import Scope
+from memory.store.keys import Keys, Scope
+from tests.bot.features.conftest import SettingsOf
 from tests.bot.features.services import services_of
 from tests.memory.turns import put
 
@@ -155,9 +157,7 @@ async def test_each_chat_is_given_once_newest_first_and_a_repeated_step_changes_
     assert await memory.client.call("EXISTS", key(memory, "left")) == 0
 
 
-async def test_the_chat_in_doubt_of_a_dead_worker_is_unknown_and_its_steps_are_refused(
-    memory: Memory,
-) -> None:
+async def test_a_dead_workers_chat_in_doubt_is_unknown_and_it_is_refused(memory: Memory) -> None:
     dead = await began(memory, ANNA, BEN)
     doubt = await dead.next_chat(0, "unknown")
     assert doubt
@@ -189,9 +189,7 @@ async def test_a_chat_whose_request_never_began_is_given_to_the_next_worker(memo
     assert await counted_by(heir) == {"sent": 1}
 
 
-async def test_a_chat_that_waits_comes_at_the_end_and_when_its_time_has_come(
-    memory: Memory,
-) -> None:
+async def test_a_chat_that_waits_comes_at_the_end_and_when_its_time_comes(memory: Memory) -> None:
     run = await began(memory, ANNA, BEN)
     first = await run.next_chat(0, "unknown") or 0
     for _ in range(2):
@@ -207,9 +205,7 @@ async def test_a_chat_that_waits_comes_at_the_end_and_when_its_time_has_come(
     assert await heir.next_chat(0, "unknown") == first
 
 
-async def test_the_ban_of_one_chat_is_short_for_others_and_that_of_two_is_for_all(
-    memory: Memory,
-) -> None:
+async def test_the_ban_of_one_chat_is_short_for_others_two_are_for_all(memory: Memory) -> None:
     run, banned = await began(memory, ANNA, BEN, CLEO), 0
 
     async def pause_of_all() -> float:
@@ -297,3 +293,17 @@ async def test_twenty_workers_at_once_give_out_each_chat_once(memory: Memory) ->
 
     await asyncio.gather(*(work() for _ in range(20)))
     assert sorted(given) == list(people)
+
+
+async def test_the_row_says_if_one_is_being_sent(memory: Memory, settings_of: SettingsOf) -> None:
+    [probe] = PROBES
+
+    async def seen(bot: int = 42, admins: str = "1") -> list[str]:
+        rows = probe.run(settings_of(admin_user_ids=admins), memory.client, Keys(bot))
+        return [row.seen async for row in rows if row.verdict == "ok"]
+
+    assert await seen() == ["none is being sent; admins: 1"]
+    await Announcements(memory.store).start(Announcement("one", 1, 70, 71, "en"))
+    assert await seen() == ["one is being sent, chats left: 0; admins: 1"]
+    assert await seen(43) == ["none is being sent; admins: 1"]
+    assert await seen(admins="") == ["off: ADMIN_USER_IDS is not set"]

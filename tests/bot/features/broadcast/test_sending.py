@@ -12,8 +12,9 @@ from bot.commands.sentences import Sentences
 from bot.features.broadcast.announcements import Announcement, Announcements
 from bot.features.broadcast.sending import Announcing, HalfRate
 from bot.language.catalogue import Catalogue
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part
 from bot.telegram.admission import Admission
+from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import CopiedMessage
 from bot.telegram.errors import (
     Blocked,
@@ -23,12 +24,17 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
+from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.telegram_chat import TelegramChat
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.bot.telegram.doubles import send_rates_on
+from tests.bot.telegram.scripted_api import ScriptedApi, refusal
+from tests.lab.simulator.direct import DirectClient
+from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.dying_client import DyingClient
 from tests.memory.turns import put
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
@@ -181,16 +187,14 @@ async def test_the_long_ban_of_one_chat_delays_the_others_a_few_seconds(memory: 
     assert chat.edited[-1][2].text == receipt(sent=2)
 
 
-async def test_a_message_that_is_gone_ends_the_announcement_and_a_refused_chat_does_not(
-    memory: Memory,
-) -> None:
+async def test_a_lost_message_ends_the_announcement_a_refused_chat_does_not(memory: Memory) -> None:
     chat = Page(Refused("other"), Refused("message_gone"))
     await announce(memory)
     await worker(memory, chat).check()
     assert chat.edited[-1][2].text == receipt("source_gone", refused=1, left=1)
 
 
-async def test_who_mutes_while_it_is_sent_gets_nothing_and_a_stop_shows_what_was_done(
+async def test_who_mutes_meanwhile_gets_nothing_and_a_stop_shows_what_was_done(
     memory: Memory,
 ) -> None:
     chat = Page()
@@ -210,9 +214,7 @@ async def test_who_mutes_while_it_is_sent_gets_nothing_and_a_stop_shows_what_was
     assert chat.edited[-1][2].text == receipt("stopped", left=2)
 
 
-async def test_a_stopping_worker_stores_what_was_sent_and_gives_back_what_was_not(
-    memory: Memory,
-) -> None:
+async def test_a_stopping_worker_stores_what_was_sent_and_returns_the_rest(memory: Memory) -> None:
     chat = Page()
     await announce(memory)
     chat.may_answer.clear()
@@ -265,3 +267,31 @@ async def test_the_receipt_comes_in_a_message_of_its_own_or_later(memory: Memory
     [(to, part)] = chat.sent
     assert (to.chat_id, part.text) == (ADA, receipt(sent=2))
     assert not await announcements_of(memory).is_open()
+
+
+MESSAGE = CopiedMessage(5, 70, Button("No announcements", "mute:"))
+
+
+async def test_copies_wait_for_half_of_the_rate_and_for_the_ban_of_a_chat(
+    client: TelegramClient, api: ScriptedApi
+) -> None:
+    now = [1_000.0]
+    limiter = SendRateLimiter(10, send_rates_on(DirectClient(lambda: now[0])), lambda: now[0])
+    chat = TelegramChat(client, limiter)
+    permits = HalfRate(chat, 10, clock=lambda: now[0])
+    waited = 0.0
+
+    async def wait(chat_id: int) -> float:
+        begun = now[0]
+        async for wait_s in permits.waits(chat_id):
+            now[0] += wait_s
+        return now[0] - begun
+
+    for chat_id in range(1, 21):
+        waited += await wait(chat_id)
+    assert waited == pytest.approx(19 / 5)
+    api.script(refusal(429, "Too Many Requests: retry after 30", retry_after=30))
+    with pytest.raises(FloodWait):
+        await chat.copy(11, MESSAGE)
+    with pytest.raises(FloodWait):
+        await wait(11)

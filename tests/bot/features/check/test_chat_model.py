@@ -95,9 +95,7 @@ async def test_a_model_that_refuses_the_long_prompt_fails(
     assert row.advice.startswith("lower PROMPT_TOKENS")
 
 
-async def test_a_model_that_calls_no_tools_gets_a_warning(
-    settings: Settings, reader: FrontReader
-) -> None:
+async def test_a_model_without_tools_is_a_warning(settings: Settings, reader: FrontReader) -> None:
     reader.calls_tools = False
     row = (await rows_of(check_chat(settings)))["Model tool call"]
     assert (row.verdict, row.seen) == ("warn", "not called")

@@ -1,16 +1,30 @@
 """`check` against each server of docs/models.md, working and with a typical mistake."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from bot.features.check.chat_model import check_chat
 from bot.features.check.embeddings import check_embeddings
-from bot.model.trouble import OTHER, recognize
+from bot.model.model_errors import (
+    AnswerIncomplete,
+    AnswerUnreadable,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
+from bot.model.trouble import KNOWN, OTHER, recognize, trouble
+from bot.probe import Row
+from config.loading import load_settings
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers import profiles
 from tests.servers.model_api import Dialect, ModelApiServer
+from tests.settings import Settings
 
 KEY = "sk-right"
 WORKING: dict[str, object] = {
@@ -206,3 +220,64 @@ async def test_a_typical_mistake_has_the_documented_row(
     [failed] = [row for row in rows.values() if row.verdict == "fail"]
     assert (failed.what, failed.seen[: len(wrong.seen)]) == (wrong.row, wrong.seen)
     assert failed.advice[: len(wrong.advice)] == wrong.advice
+
+
+_GUIDE = (Path(__file__).parents[4] / "docs" / "models.md").read_text()
+_SECTIONS = {part.partition("\n")[0]: part for part in _GUIDE.split("\n## ")[1:]}
+
+
+def test_every_known_server_has_a_section_in_the_guide() -> None:
+    assert set(_SECTIONS) == {server.name for server in KNOWN}
+
+
+@pytest.mark.parametrize("name", _SECTIONS)
+def test_a_recipe_holds_only_valid_settings(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for field in Settings.model_fields:
+        monkeypatch.delenv(field.upper(), raising=False)
+    [recipe] = re.findall(r"```ini\n(.*?)```", _SECTIONS[name], re.DOTALL)
+    env_file = tmp_path / ".env"
+    env_file.write_text(recipe)
+    settings = load_settings(str(env_file))
+    given = dict(line.split("=", 1) for line in recipe.splitlines())
+    assert {variable.lower() for variable in given} <= Settings.model_fields.keys()
+    assert settings.openai_base_url == given.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.dialect.server}-{wrong.row}")
+def test_the_guide_shows_the_row_of_each_typical_mistake(wrong: Wrong) -> None:
+    section = _SECTIONS[wrong.dialect.server]
+    assert re.search(rf"\| {wrong.row}: .* → {re.escape(wrong.advice)}", section)
+
+
+def test_a_hint_names_the_settings_of_the_model_that_was_checked() -> None:
+    litellm = next(server for server in KNOWN if server.name == "LiteLLM")
+    row = trouble("Embeddings", ModelRefused(status=400), "OPENAI_EMBEDDING_MODEL", litellm)
+    assert row.advice.endswith("LiteLLM gives the same answer to a wrong OPENAI_EMBEDDING_API_KEY")
+
+
+def every_trouble() -> Iterator[Row]:
+    errors: list[ModelError] = [
+        ContextTooLong(),
+        ModelRefused(status=400),
+        ModelRefused(status=401),
+        ModelRefused(status=404),
+        NotAModel(),
+        AnswerIncomplete(),
+        AnswerUnreadable(),
+        ModelUnavailable(code="timeout"),
+        ModelUnavailable(code="dns"),
+        ModelUnavailable(code="insufficient_quota", status=429),
+        *(ModelUnavailable(status=status) for status in (429, 500, 501)),
+    ]
+    for error in errors:
+        for known in (*KNOWN, OTHER):
+            for model in ("OPENAI_MODEL", "OPENAI_EMBEDDING_MODEL"):
+                yield trouble("Model", error, model, known)
+
+
+def test_every_failed_row_names_a_setting_to_change() -> None:
+    names = {name.upper() for name in Settings.model_fields}
+    for row in every_trouble():
+        assert names & set(re.findall(r"[A-Z][A-Z_]+", row.advice)), row

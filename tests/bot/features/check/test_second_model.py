@@ -61,9 +61,7 @@ async def test_the_advice_names_the_settings_of_the_second_model(
     assert "OPENAI" not in row.advice
 
 
-async def test_a_missing_key_of_the_second_model_is_a_row_of_the_settings(
-    settings_of: SettingsOf,
-) -> None:
+async def test_a_missing_key_of_the_second_model_is_a_row(settings_of: SettingsOf) -> None:
     settings = settings_of(
         openai_base_url="http://127.0.0.1:9/v1",
         openai_embedding_model="off",

@@ -47,9 +47,7 @@ async def test_a_server_with_the_right_configuration_has_only_ok_rows(
     assert rows["Redis connections"].seen == "0 of 10000 in use, a process opens up to 4"
 
 
-async def test_a_server_that_evicts_keys_fails(
-    own_server: ValkeyServer, settings_of: SettingsOf
-) -> None:
+async def test_an_evicting_server_fails(own_server: ValkeyServer, settings_of: SettingsOf) -> None:
     own_server.ask("CONFIG SET maxmemory-policy allkeys-lru")
     row = (await rows_of(check_store(own_server.url, settings_of())))["Redis eviction"]
     assert row == Row(
@@ -60,7 +58,7 @@ async def test_a_server_that_evicts_keys_fails(
     )
 
 
-async def test_a_server_without_persistence_gets_a_warning(
+async def test_no_persistence_is_a_warning(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
     row = (await rows_of(check_store(own_server.url, settings_of())))["Redis persistence"]
@@ -172,9 +170,7 @@ async def test_an_embedded_server_that_did_not_start_is_a_warning(settings_of: S
         ("Redis", None, "unknown"),
     ],
 )
-def test_a_server_older_than_the_minimum_version_fails(
-    product: str, version: str | None, verdict: str
-) -> None:
+def test_an_outdated_server_fails(product: str, version: str | None, verdict: str) -> None:
     state = replace(FINE, product=product, version=version)
     assert probe.server(state).verdict == verdict
 
@@ -194,9 +190,7 @@ def test_persistence_is_judged_by_what_a_crash_loses(state: ServerState, verdict
 
 
 @pytest.mark.parametrize(("linked", "verdict"), [(None, "unknown"), (1, "fail"), (2, "ok")])
-def test_replicas_are_judged_by_the_number_that_intake_waits_for(
-    linked: int | None, verdict: str
-) -> None:
+def test_replicas_are_judged_by_what_intake_waits_for(linked: int | None, verdict: str) -> None:
     assert store.replicas(replace(FINE, replicas=linked), wanted=2).verdict == verdict
 
 

@@ -109,9 +109,7 @@ async def test_the_check_confirms_no_update(telegram: BotApiServer, settings: Se
         ),
     ],
 )
-def test_the_webhook_is_compared_with_the_settings(
-    url: str, public: str | None, verdict: str, seen: str
-) -> None:
+def test_a_webhook_must_fit_settings(url: str, public: str | None, verdict: str, seen: str) -> None:
     row = check.webhook(WebhookState(url, 2, 0, ""), public, NOW)
     assert (row.verdict, row.seen) == (verdict, seen)
 

@@ -63,7 +63,7 @@ def step(tool: str, *, failed: bool = False, reads: bool = False) -> CompletedSt
     return CompletedStep(Action((ToolCall("a", tool, "{}"),)), (result,))
 
 
-async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may_keep_it(
+async def test_a_claim_is_corrected_unless_it_was_kept_or_may_be_learned(
     store: RedisClient,
 ) -> None:
     memory = await bare_memory(store)

@@ -73,9 +73,7 @@ async def test_a_clear_while_a_file_is_fetched_wins(
     assert await titles(library) == []
 
 
-async def test_a_turn_whose_file_replaced_another_starts_again_and_then_says_so(
-    uploads: Uploads,
-) -> None:
+async def test_a_turn_whose_file_replaced_one_starts_again_and_says_so(uploads: Uploads) -> None:
     await uploads.upload()
     uploads.files.content = b"The whale is grey."
 
@@ -94,7 +92,7 @@ async def test_a_conversation_with_too_many_passages_takes_no_more_files(
     assert "I've read sea.txt" in (await uploads.upload() or "")
 
 
-async def test_a_file_with_too_many_passages_is_refused(
+async def test_too_many_passages_are_refused(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.features.documents.feature.MAX_PASSAGES", 1)

@@ -10,11 +10,10 @@ from bot.model.openai_client import ModelClient
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolError
 from memory.behaviors.tool_output import OutgoingFile
-from tests.bot.agent.conftest import context
 from tests.bot.model.conftest import client, script, server
 from tests.servers.model_api import PICTURE, ApiError, Break, ModelApiServer, is_image
 
-__all__ = ["client", "context", "script", "server"]
+__all__ = ["client", "script", "server"]
 
 
 @pytest.mark.parametrize(

@@ -119,9 +119,7 @@ async def test_an_export_is_recognised_by_its_content_and_asked_about(
     assert importer.learned == [HERE]
 
 
-async def test_an_imported_talk_is_found_with_its_source_and_date_and_is_untrusted(
-    importer: Importer,
-) -> None:
+async def test_an_imported_talk_is_found_with_source_and_date_untrusted(importer: Importer) -> None:
     await importer.bring(chatgpt(LISBON, BREAD, SAILING))
 
     found = await importer.found("What is the name of my boat?")
@@ -180,9 +178,7 @@ async def test_our_own_export_can_be_read_back(importer: Importer) -> None:
     ]
 
 
-async def test_a_pasted_list_becomes_a_memory_for_each_line_and_is_stored_once(
-    importer: Importer,
-) -> None:
+async def test_a_pasted_list_is_stored_once_as_a_memory_for_each_line(importer: Importer) -> None:
     def pasted(text: str, at: int = 1_790_000_000) -> IncomingMessage:
         return replace(
             importer.sent(""),

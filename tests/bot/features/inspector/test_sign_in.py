@@ -2,12 +2,15 @@
 
 import httpx2
 import pytest
+from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from bot.features.inspector.page import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
+from bot.features.inspector.probes import PROBES
 from tests.lab.simulated_time import SimulatedClock
+from tests.settings import Settings
 
 TOKEN = "a-token-of-the-operator"
 BOT_TOKEN = "42:made_up"
@@ -157,3 +160,21 @@ async def test_a_caller_with_a_cookie_is_not_locked_out_by_the_guesses_of_others
     for _ in range(11):
         await door.get("guess")
     assert await door.get(cookie=cookie) == 200
+
+
+@pytest.mark.parametrize(
+    ("token", "verdict", "seen"),
+    [
+        (None, "ok", "off"),
+        ("short", "warn", "guessed"),
+        ("a" * 40, "warn", "guessed"),
+        ("8f14e45fceea167a5a36dedd4bea2543", "ok", "on at /inspect"),
+    ],
+)
+async def test_a_token_of_the_inspector_that_can_be_guessed_gets_a_warning(
+    token: str | None, verdict: str, seen: str
+) -> None:
+    settings = Settings(inspector_token=SecretStr(token) if token else None)
+    [row] = [row async for row in PROBES[0].run(settings)]
+    assert (row.verdict, seen in row.seen) == (verdict, True)
+    assert token is None or token not in str(row)

@@ -20,7 +20,14 @@ from cryptography.x509.oid import NameOID
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.agent.own_tools import current_time_tool
 from bot.features.links.feature import ReadPageArguments, read_page_tool
-from bot.features.links.page_fetch import Address, Page, PageFetcher, PageRefused, is_public
+from bot.features.links.page_fetch import (
+    Address,
+    Page,
+    PageFetcher,
+    PageRefused,
+    is_public,
+    resolved,
+)
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
@@ -57,9 +64,7 @@ async def refusal(address: str, fetcher: PageFetcher = FETCHER) -> str:
     return str(refused.value)
 
 
-async def test_a_page_is_read_without_its_menu_and_is_untrusted(
-    site: Site, context: AgentContext
-) -> None:
+async def test_a_page_is_read_without_menu_and_untrusted(site: Site, context: AgentContext) -> None:
     site.put("/a", ARTICLE.encode())
     tool = read_page_tool(FETCHER)
     text = await tool.run(ReadPageArguments(url=site.at("/a")), context)
@@ -147,9 +152,7 @@ A = "http://127.0.0.1:9/a"
         (f"{A}。", A),
     ],
 )
-async def test_a_whole_address_that_was_found_may_be_read(
-    context: AgentContext, text: str, url: str
-) -> None:
+async def test_a_found_address_may_be_read(context: AgentContext, text: str, url: str) -> None:
     found(context, text)
     assert await read(context, url) == [True]
 
@@ -297,9 +300,7 @@ async def test_only_pages_of_text_are_read(site: Site) -> None:
     assert await refusal(site.at("/gone")) == "the server answers with status 404"
 
 
-async def test_a_server_that_never_answers_is_left(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_server_is_left(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.features.links.page_fetch._TIMEOUT_S", 0.05)
 
     async def never(*_: object) -> list[Address]:
@@ -361,3 +362,28 @@ def certificate_of(host: str, folder: Path) -> Path:
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     written.write_bytes(signed.public_bytes(pem) + secret)
     return written
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "151.101.1.140", "2606:4700:4700::1111"])
+def test_addresses_of_the_internet_are_public(address: str) -> None:
+    assert is_public(ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254"),
+        *("100.64.0.1", "100.127.255.254", "192.0.0.8", "198.18.0.1", "192.0.2.1", "192.88.99.1"),
+        *("224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255"),
+        *("::", "::1", "fe80::1", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "ff0e::1"),
+        *("::ffff:1.1.1.1", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::a9fe:a9fe"),
+        *("64:ff9b:1::1", "2002:7f00:1::", "2001:0:1::1", "2001:db8::1", "3fff::1", "100::1"),
+    ],
+)
+def test_all_other_addresses_are_refused(address: str) -> None:
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f.1", "localhost"])
+async def test_every_spelling_of_a_local_host_is_resolved_before_it_is_judged(host: str) -> None:
+    assert not any(map(is_public, await resolved(host, 80)))

@@ -4,9 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot.features.links.probes import _web_search as check_web_search
 from bot.features.links.search_web import SearchService, SearchWebArguments, search_web_tool
+from bot.probe import Verdict
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolError
+from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.search_service import KEY, SearchServer
 
 WHALES = ("https://sea.example/whales", "A <b>whale</b> weighs\n190&nbsp;t.")
@@ -83,7 +86,7 @@ async def test_trouble_is_told_in_one_line_without_the_key(
 
 
 @pytest.mark.parametrize("answer", ["[]", "{}", '{"results": {}}', "[" * 5_000])
-async def test_json_of_another_kind_is_no_result(
+async def test_odd_json_is_no_result(
     server: SearchServer, context: AgentContext, answer: str
 ) -> None:
     server.trouble = answer
@@ -91,18 +94,57 @@ async def test_json_of_another_kind_is_no_result(
         await searched(SearchService(server.url, None), context)
 
 
-async def test_a_result_of_another_kind_is_left_out(
-    server: SearchServer, context: AgentContext
-) -> None:
+async def test_other_results_are_left_out(server: SearchServer, context: AgentContext) -> None:
     server.trouble = '{"results": [1, {"url": 2}, {"url": "http://a.example", "content": 3}]}'
     found = await searched(SearchService(server.url, None), context)
     assert found == "1. http://a.example\nhttp://a.example"
 
 
-async def test_a_wrong_key_and_a_service_that_is_away_are_told(
+async def test_a_wrong_key_or_a_lost_service_is_told(
     server: SearchServer, context: AgentContext
 ) -> None:
     with pytest.raises(ToolError, match="does not take its key"):
         await searched(SearchService(server.brave, "wrong"), context)
     with pytest.raises(ToolError, match="cannot be reached"):
         await searched(SearchService("http://127.0.0.1:9", None), context)
+
+
+async def test_a_search_is_made(settings_of: SettingsOf) -> None:
+    async with SearchServer(("https://a.example/", "a")) as server:
+        brave = settings_of(search_url=server.brave, search_api_key=KEY)
+        searxng = settings_of(search_url=server.url)
+        [of_brave] = (await rows_of(check_web_search(brave))).values()
+        [of_searxng] = (await rows_of(check_web_search(searxng))).values()
+    assert (of_brave.verdict, of_brave.seen) == ("ok", "Brave answers (1 results)")
+    assert (of_searxng.verdict, of_searxng.seen) == ("ok", "SearXNG answers (1 results)")
+
+
+async def test_without_a_service_nothing_is_asked(settings_of: SettingsOf) -> None:
+    [unset] = (await rows_of(check_web_search(settings_of()))).values()
+    [off] = (await rows_of(check_web_search(settings_of(web="off", search_api_key=KEY)))).values()
+    assert (unset.verdict, unset.seen) == (
+        "ok",
+        "off: neither SEARCH_URL nor SEARCH_API_KEY is set",
+    )
+    assert (off.verdict, off.seen) == ("ok", "off: WEB=off")
+    assert settings_of(search_api_key=KEY).search_url is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "has_pages", "verdict", "advice"),
+    [
+        ("wrong", True, "warn", "check SEARCH_API_KEY"),
+        ("", True, "warn", "allow json in search.formats of the settings.yml of this SearXNG"),
+        (KEY, False, "warn", "look at its search engines"),
+    ],
+)
+async def test_what_is_wrong_is_named_with_its_setting(
+    settings_of: SettingsOf, key: str, *, has_pages: bool, verdict: Verdict, advice: str
+) -> None:
+    async with SearchServer(*([("https://a.example/", "a")] if has_pages else [])) as server:
+        server.allows_json = False
+        address = server.brave if key else server.url
+        settings = settings_of(search_url=address, search_api_key=key or None)
+        [row] = (await rows_of(check_web_search(settings))).values()
+    assert (row.verdict, row.advice) == (verdict, advice)
+    assert KEY not in row.seen

@@ -12,6 +12,8 @@ from typing import Any, Literal
 import mcp_types as types
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -20,6 +22,7 @@ from starlette.routing import Route
 
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.commands.sentences import Sentences
+from bot.features.mcp.clear_json import clear_json
 from bot.features.mcp.feature import MAX_PER_SERVER, OutsideTools, asks_first, list_outside_tools
 from bot.features.mcp.outside_server import _LARGE, MAX_BYTES, OutsideServer
 from bot.features.mcp.settings import McpServer
@@ -182,9 +185,7 @@ async def test_a_command_serves_tools_as_well(tokens: TokenCounter, context: Age
     assert await listed(tokens, *nothing) == []
 
 
-async def test_a_long_list_is_not_read_to_its_end(
-    shop: Shop, one: ShopServer, tokens: TokenCounter
-) -> None:
+async def test_a_long_list_is_cut_short(shop: Shop, one: ShopServer, tokens: TokenCounter) -> None:
     shop.tools = [shop_tool(f"tool-{number:05}") for number in range(10_000)]
     shop.page = 20
     tools = await listed(tokens, *(McpServer(name, one.address) for name in "abc"))
@@ -400,9 +401,7 @@ async def test_two_large_answers_are_read_at_once(
     assert (min(most), counted._value) == (0, 2)
 
 
-async def test_a_person_may_agree_for_ten_minutes(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_yes_counts_for_10_minutes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.turn.agent_step._VALID_S", 0)
     asked = ToolQuestion("shop__order", "shop", "order", "{}")
     [part] = with_question(SENTENCES, "en", (Part("?"),), 7, asked)
@@ -412,3 +411,34 @@ async def test_a_person_may_agree_for_ten_minutes(
     for press in ToolButtons(memory, SENTENCES).handlers.values():
         with pytest.raises(NotConfirmed, match="unknown"):
             await press(pressed, Scope.of_chat(7), nonce)
+
+
+ACCENTS = st.characters(categories=["Mn", "Mc"]).filter(unicodedata.combining)
+
+
+@given(
+    st.text(
+        st.sampled_from('aeÅ가ᄀ\u1161 \\n"') | ACCENTS | st.characters(exclude_categories=["Cs"])
+    )
+)
+def test_json_that_writes_out_what_looks_alike_has_the_same_value(text: str) -> None:
+    written = clear_json(orjson.dumps(text).decode())
+    assert orjson.loads(written) == text
+    assert unicodedata.is_normalized("NFC", written)
+    assert "  " not in written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Зачем ёж? Её объём",
+        "Python-разработчик",
+        "https://ru.wikipedia.org/wiki/Россия",
+        "нет\nда\\x",
+        "Grüße, naïve café, Straße",
+        "Γειά σου, Κόσμε",
+        "क्षत्रिय, शक्‌ति, 한국어",
+    ],
+)
+def test_ordinary_words_of_one_alphabet_are_not_written_out(text: str) -> None:
+    assert clear_json(orjson.dumps(text).decode()) == orjson.dumps(text).decode()

@@ -1,4 +1,4 @@
-"""`MCP_SERVERS`: what it takes, and that a refusal shows no secret."""
+"""`MCP_SERVERS`: what it takes, what `check` says of it, and that a refusal shows no secret."""
 
 from pathlib import Path
 
@@ -6,8 +6,11 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
+from bot.features.mcp.probes import PROBES
 from bot.features.mcp.settings import McpServer, read_mcp_servers
 from config.loading import SettingsError, load_settings
+from tests.bot.features.conftest import SettingsOf, rows_of
+from tests.servers.mcp_shop import Shop, ShopServer
 from tests.settings import Settings
 
 SHOP = {"url": "https://shop.example/mcp", "headers": {"X-Key": "a $KEY ${KEY}"}}
@@ -15,9 +18,7 @@ SHOP = {"url": "https://shop.example/mcp", "headers": {"X-Key": "a $KEY ${KEY}"}
 LOCAL = {"command": ["run", "it"], "env": {"TOKEN": "x $KEY"}, "tools": ["a"]}
 
 
-def test_servers_are_read_from_json_or_from_a_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_servers_come_from_json_or_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KEY", "secret")
     given = orjson.dumps({"shop": SHOP, "local": LOCAL})
     file = tmp_path / "servers.json"
@@ -60,9 +61,7 @@ def test_servers_are_read_from_json_or_from_a_file(
         ({"a": {"url": "http://x", "tools": "hidden"}}, "tools is a list of texts"),
     ],
 )
-def test_a_refusal_says_why_and_shows_no_value(
-    given: object, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_shows_no_value(given: object, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = given if isinstance(given, str) else orjson.dumps(given).decode()
     monkeypatch.setenv("MCP_SERVERS", text)
     with pytest.raises(SettingsError) as refused:
@@ -70,3 +69,20 @@ def test_a_refusal_says_why_and_shows_no_value(
     assert str(refused.value).startswith("MCP_SERVERS takes ")
     assert why in str(refused.value)
     assert "hidden" not in str(refused.value).lower()
+
+
+async def test_each_server_has_a_row_with_the_number_of_its_tools(settings_of: SettingsOf) -> None:
+    async with ShopServer(Shop()) as server:
+        servers = {
+            "shop": {"url": server.address},
+            "none": {"url": server.address, "tools": []},
+            "away": {"url": "http://127.0.0.1:9/mcp"},
+        }
+        settings = settings_of(mcp_servers=orjson.dumps(servers).decode())
+        rows = await rows_of(PROBES[0].run(settings))
+    assert {name: (row.verdict, row.seen) for name, row in rows.items()} == {
+        "MCP server away": ("warn", "no answer"),
+        "MCP server none": ("warn", "0 tools"),
+        "MCP server shop": ("ok", "3 tools"),
+    }
+    assert "MCP_SERVERS" in rows["MCP server away"].advice

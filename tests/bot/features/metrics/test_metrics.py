@@ -69,9 +69,7 @@ async def test_the_page_is_for_callers_with_the_token_or_without_one_for_this_ma
 @pytest.mark.parametrize(
     "header", ["X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"]
 )
-async def test_a_call_through_a_proxy_on_this_machine_is_not_local(
-    memory: Memory, header: str
-) -> None:
+async def test_a_call_through_a_proxy_here_is_not_local(memory: Memory, header: str) -> None:
     """Heroku's router appends the real address to the header that the caller sent."""
     answer = await page(memory, Metrics(), None, host="127.0.0.1", forwarded=header)
     assert answer.status_code == 403

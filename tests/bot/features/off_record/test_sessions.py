@@ -46,9 +46,7 @@ async def waiting(memory: Memory) -> list[bytes]:
     return [Entry.of_member(member).body for member in members]
 
 
-async def test_the_words_of_a_session_are_its_history_and_nothing_else_until_it_ends(
-    memory: Memory,
-) -> None:
+async def test_the_words_of_a_session_are_its_history_alone_until_it_ends(memory: Memory) -> None:
     assert await sessions(memory).end(HERE, 1, is_due=False) is None
     await begin(memory, 60)
     session = await talk(memory, 10)
@@ -84,9 +82,7 @@ async def test_a_fresh_start_empties_the_session_and_touches_nothing_else(memory
     assert await sessions(memory).end(HERE, 30, is_due=False) == 4
 
 
-async def test_a_session_whose_time_is_over_takes_no_words_and_gets_its_command_once(
-    memory: Memory,
-) -> None:
+async def test_a_session_that_is_over_takes_no_words_and_gets_one_command(memory: Memory) -> None:
     await begin(memory, 60)
     await talk(memory, 10)
     await sessions(memory).end_due()
@@ -110,9 +106,7 @@ async def test_a_session_whose_time_is_over_takes_no_words_and_gets_its_command_
     assert await memory.client.call("ZCARD", memory.keys.off_record) == 0
 
 
-async def test_a_clear_erases_the_words_of_a_session_and_no_letter_keeps_them(
-    memory: Memory,
-) -> None:
+async def test_a_clear_erases_the_words_of_a_session_also_in_letters(memory: Memory) -> None:
     await begin(memory, 60)
     await talk(memory, 10)
     await (await ChatHistory.read(memory.histories, HERE)).clear()
@@ -127,9 +121,7 @@ async def test_a_clear_erases_the_words_of_a_session_and_no_letter_keeps_them(
     assert await memory.client.call("EXISTS", names.dead_letters) == 0
 
 
-async def test_a_session_that_begins_while_the_last_one_is_ended_gets_its_end(
-    memory: Memory,
-) -> None:
+async def test_a_session_that_begins_while_the_last_one_ends_gets_its_end(memory: Memory) -> None:
     class Begins(Mailbox):
         async def put(self, conversation: Scope, entry: Entry) -> Outcome:
             await begin(memory, 0.3)

@@ -8,12 +8,15 @@ from typing import Literal
 import pytest
 
 from bot.features.pictures.describing import DescribingAgent
+from bot.features.pictures.probes import PROBES
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.model_errors import ModelUnavailable
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
+from tests.bot.features.conftest import SettingsOf, rows_of
+from tests.servers.model_api import ApiError, ModelApiServer
 
 BOAT = Picture(7, b"a boat", "image/jpeg", 1, 1)
 
@@ -64,9 +67,7 @@ async def test_a_failed_description_changes_nothing_about_the_answer(
     assert context.seen == {}
 
 
-async def test_of_pictures_that_the_server_refused_no_description_is_kept(
-    context: AgentContext,
-) -> None:
+async def test_refused_pictures_leave_no_description(context: AgentContext) -> None:
     async def unseen(context: AgentContext) -> FinishAction:
         await asyncio.sleep(0.01)  # the description is there
         context.pictures, context.are_pictures_refused = (), True
@@ -132,7 +133,7 @@ async def test_an_answer_that_says_what_the_picture_shows_is_its_description(
     assert context.seen == {12: "A boat."}, "one answer does not say what each picture shows"
 
 
-async def test_a_memory_model_that_sees_describes_and_a_blind_one_is_asked_once(
+async def test_a_seeing_memory_model_describes_a_blind_one_is_asked_once(
     context: AgentContext,
 ) -> None:
     context.pictures = (BOAT,)
@@ -145,3 +146,35 @@ async def test_a_memory_model_that_sees_describes_and_a_blind_one_is_asked_once(
         await agent.run(context)
         assert context.seen == {7: "A boat."}
     assert (len(blind.asked), len(answers.asked)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "seen"),
+    [
+        (None, "ok", "eyes sees pictures (low detail)"),
+        (
+            ApiError(500, "image input is not supported - hint: you may need the mmproj"),
+            "ok",
+            "eyes cannot see pictures: people are told so",
+        ),
+        (ApiError(401, "Incorrect key"), "warn", "the key was refused"),
+    ],
+)
+async def test_a_small_picture_is_sent(
+    settings_of: SettingsOf,
+    model_api: ModelApiServer,
+    error: ApiError | None,
+    verdict: str,
+    seen: str,
+) -> None:
+    if error:
+        model_api.dialect = type(model_api.dialect)(
+            refuses=lambda asked: error if "data:image/png" in str(asked.raw) else None
+        )
+    settings = settings_of(openai_base_url=model_api.base_url, openai_model="eyes")
+    [row] = (await rows_of(PROBES[0].run(settings))).values()
+    assert (row.verdict, row.seen) == (verdict, seen)
+    asked = len(model_api.log.calls)
+    off = settings_of(openai_base_url=model_api.base_url, image_detail="off")
+    [row] = (await rows_of(PROBES[0].run(off))).values()
+    assert (row.verdict, len(model_api.log.calls)) == ("ok", asked)

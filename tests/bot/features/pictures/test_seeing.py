@@ -23,10 +23,8 @@ from tests.bot.features.services import services_of
 from tests.bot.parsing.test_pictures import drawn, noise
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
-from tests.memory.conftest import memory
 from tests.quiet_chat import QuietChat
 
-__all__ = ["memory"]
 SENTENCES = Sentences(Catalogue())
 
 

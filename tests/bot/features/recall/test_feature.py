@@ -22,7 +22,7 @@ from memory.message import Message
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import HERE, put, take
+from tests.memory.turns import HERE, begin
 from tests.memory.words_embedder import WordsEmbedder
 from tests.settings import Settings
 
@@ -49,8 +49,7 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
     store: RedisClient, tokens: TokenCounter
 ) -> None:
     memory = Memory(store, 42, tokens, None, OPTIONS)
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     messages = [replace(each, tokens=9) for each in (BOAT, HARBOUR, MOORING)]
     await memory.turns.commit(turn, messages, memory.histories.cursor(HERE))
     recall = recall_of(memory, allowed)
@@ -85,8 +84,7 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
 ) -> None:
     embedder = WordsEmbedder()
     memory = Memory(store, 42, tokens, embedder, OPTIONS)
-    await put(memory, 1)
-    turn = await take(memory)
+    turn = await begin(memory, 1)
     await memory.turns.commit(turn, [BOAT], memory.histories.cursor(HERE))
     await memory.learn(HERE)
     settings = Settings(
@@ -121,8 +119,7 @@ async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old
             [question, answer],
         )
     ):
-        await put(memory, number + 1)
-        turn = await take(memory)
+        turn = await begin(memory, number + 1)
         messages = [replace(each, tokens=9) for each in said]
         await memory.turns.commit(turn, messages, memory.histories.cursor(HERE))
     recall = recall_of(memory, allowed)

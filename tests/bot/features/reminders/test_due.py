@@ -32,9 +32,7 @@ def tasks_of(memory: Memory) -> DueReminders:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32), st.integers(-3_000, 31_536_000))
-def test_the_id_of_a_turn_tells_the_task_and_when_it_was_due(
-    number: int, due: int, late_s: int
-) -> None:
+def test_the_id_of_a_turn_tells_the_task_and_its_time(number: int, due: int, late_s: int) -> None:
     """Also if the clock of this machine is behind; a double holds the id exactly."""
     task = replace(TASK, id=f"{number:08x}", due=due)
     assert int(float(task.turn_id)) == task.turn_id < 0
@@ -54,9 +52,7 @@ async def test_a_person_has_at_most_ten_tasks_and_a_task_makes_none(memory: Memo
     assert said[0].startswith("Error: a task sets no further task")
 
 
-async def test_a_task_made_beside_words_of_others_never_counts_as_the_persons_own_words(
-    memory: Memory,
-) -> None:
+async def test_a_task_made_beside_words_of_others_is_never_the_persons_own(memory: Memory) -> None:
     own = await context_of(memory, "Remind me in 1 minute to water the plants")
     others = await context_of(memory)
     others.user_message = replace(others.user_message, is_first_party=False)

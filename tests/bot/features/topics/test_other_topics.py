@@ -29,7 +29,7 @@ from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.learning.scripted import talk
-from tests.memory.turns import ANN, BOB, HERE, clear, exchange_of, put, take
+from tests.memory.turns import ANN, BOB, HERE, begin, clear, exchange_of
 
 SAILING, TAXES = (Scope.of_chat(ANN, topic) for topic in (3, 4))
 GROUP, BOBS = Scope.of_chat(-7), Scope.of_chat(8, 3)
@@ -73,7 +73,7 @@ async def test_no_other_topic_is_read_unless_the_person_allows_it(memory: Memory
 
 
 @pytest.mark.usefixtures("on")
-async def test_a_message_is_told_with_its_day_and_topic_and_with_the_answer_to_a_question(
+async def test_a_message_is_told_with_day_topic_and_the_answer_to_a_question(
     memory: Memory,
 ) -> None:
     await talk(memory, "Is my boat red?", conversation=SAILING)
@@ -94,8 +94,7 @@ async def test_a_message_is_told_with_its_day_and_topic_and_with_the_answer_to_a
 
 @pytest.mark.usefixtures("on")
 async def test_untrusted_messages_keep_their_mark(memory: Memory) -> None:
-    await put(memory, 1, SAILING)
-    turn = await take(memory, SAILING)
+    turn = await begin(memory, 1, SAILING)
     await memory.turns.write_outbox(turn, b"[]")
     said, answer = exchange_of(turn)
     said = replace(
@@ -185,9 +184,7 @@ async def test_known_topics_take_one_round_trip_and_only_the_latest_ten_are_sear
 
 
 @pytest.mark.usefixtures("on")
-async def test_a_topic_of_several_pages_is_searched_to_its_beginning(
-    memory: Memory, other: Memory
-) -> None:
+async def test_a_long_topic_is_searched_to_its_beginning(memory: Memory, other: Memory) -> None:
     history = await ChatHistory.read(memory.histories, SAILING)
     for text in (CANARY, *(f"Rain on day {day}" for day in range(210))):
         await history.append_user_message(text, 1_000.0, sender_id=ANN)
@@ -219,9 +216,7 @@ async def test_topics_of_a_group_recall_those_that_take_part_too(memory: Memory)
     assert await told(memory, secret) == ""
 
 
-async def test_topics_list_themselves_again_after_a_clear_of_the_general_topic(
-    memory: Memory,
-) -> None:
+async def test_topics_list_themselves_again_after_a_clear_of_general(memory: Memory) -> None:
     general, boats, taxes = (Scope.of_chat(-7, topic) for topic in (0, 3, 4))
     for place in (boats, taxes):
         await talk(memory, CANARY, conversation=place)
@@ -231,7 +226,7 @@ async def test_topics_list_themselves_again_after_a_clear_of_the_general_topic(
     assert "Aurora" in await told(memory, taxes)
 
 
-async def test_a_tool_asks_before_it_writes_what_another_topic_of_a_group_may_have_said(
+async def test_a_tool_asks_before_it_writes_what_another_topic_may_have_said(
     memory: Memory,
 ) -> None:
     one, two = (Scope.of_chat(-7, topic) for topic in (3, 4))

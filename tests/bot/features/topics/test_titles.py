@@ -13,7 +13,7 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from tests.bot.playground.bare_memory import bare_memory
-from tests.memory.dying_client import DyingClient
+from tests.memory.clients import DyingClient
 from tests.quiet_chat import QuietChat
 
 TOPIC = Scope.of_chat(7, 5)

@@ -17,9 +17,9 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.dying_client import DyingClient
-from tests.memory.turns import ANN, HERE, exchange_of, put, take
+from tests.memory.turns import ANN, HERE, begin, exchange_of
 from tests.quiet_chat import QuietChat
 
 ANNS = Scope.of_person(ANN)
@@ -52,8 +52,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 async def say(memory: Memory, *message_ids: int, conversation: Scope = HERE) -> None:
     """Commit an exchange for each message, in one turn."""
-    await put(memory, min(message_ids), conversation)
-    turn = await take(memory, conversation)
+    turn = await begin(memory, min(message_ids), conversation)
     said, answer = exchange_of(turn)
     messages = [
         each
@@ -72,9 +71,7 @@ def fact(text: str, seq: int, conversation: Scope = HERE) -> Fact:
     return Fact(0, text, (Source(conversation.tag, seq, 0, ANN),), NOW)
 
 
-async def test_a_mark_goes_before_its_fact_but_stays_for_another_fact_of_the_message(
-    memory: Memory,
-) -> None:
+async def test_a_mark_goes_before_its_fact_but_stays_for_another_one(memory: Memory) -> None:
     marks = LearnedMarks(memory, chat := Reactions())
     await say(memory, 101, 103)
     await say(memory, 201, conversation=TOPIC)

@@ -1,13 +1,18 @@
-"""Monitoring is opened only if it is set, and a bot without its packages runs on."""
+"""Error reports and the watchdog of the event loop name code and types, and no text of people."""
 
+import asyncio
 import logging
 import sys
+import threading
+import time
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.runtime.logs import reporting_errors
+from bot.runtime.process import MAX_BLOCKED_S, LoopWatchdog
 from bot.telegram.updates import from_bytes, to_bytes
 from tests.bot.telegram import raw
 from tests.servers.monitoring import MonitoringServer
@@ -56,3 +61,39 @@ def _fail(said: str) -> None:
         dict[str, str]()[said]
     except KeyError as error:
         raise ValueError(said) from error
+
+
+@pytest.fixture
+async def watchdog() -> AsyncIterator[asyncio.Task[None]]:
+    running = asyncio.create_task(LoopWatchdog().run())
+    await asyncio.sleep(0)
+    yield running
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def block_the_loop(secret: str) -> int:
+    until = time.thread_time() + 0.4
+    while time.thread_time() < until:
+        secret = secret[::-1]
+    return len(secret)
+
+
+@pytest.mark.usefixtures("watchdog")
+async def test_the_blocking_code_is_named_without_its_variables() -> None:
+    with capture_logs() as logs:
+        block_the_loop("the text of a person")
+        await asyncio.sleep(MAX_BLOCKED_S)  # the next beat
+
+    line = next(line for line in logs if "block_the_loop" in line.get("frames", ""))
+    assert (line["event"], line["log_level"]) == ("event loop blocked", "warning")
+    assert line["cpu_ms"] >= 400
+    assert line["frames"].startswith("runtime/test_monitoring.py:block_the_loop < ")
+    assert "text of a person" not in str(line)
+
+
+async def test_the_watchdog_thread_ends_with_its_task(watchdog: asyncio.Task[None]) -> None:
+    watchdog.cancel()
+    await asyncio.gather(watchdog, return_exceptions=True)
+
+    assert "loop watchdog" not in {thread.name for thread in threading.enumerate()}

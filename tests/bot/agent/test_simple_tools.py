@@ -1,14 +1,21 @@
-"""Arithmetic is calculated correctly, and nothing but arithmetic is evaluated."""
+"""The tools that need no memory: only arithmetic is calculated; the time is told of any zone."""
 
 from contextlib import suppress
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bot.agent.own_tools import CalculateArguments, evaluate
+from bot.agent.own_tools import (
+    CalculateArguments,
+    CurrentTimeArguments,
+    current_time_tool,
+    evaluate,
+)
+from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolError
 from tests.work import ratio
 
@@ -85,3 +92,31 @@ def test_an_expression_has_a_length_limit() -> None:
 def test_every_text_is_evaluated_to_a_number_or_refused(text: str) -> None:
     with suppress(ToolError):
         float(evaluate(text))
+
+
+async def time_in(context: AgentContext, timezone: str | None) -> str:
+    tool = current_time_tool(ZoneInfo("Europe/Berlin"))
+    return await tool.run(CurrentTimeArguments(timezone=timezone), context)
+
+
+@pytest.mark.parametrize(
+    ("timezone", "expected"),
+    [
+        (None, "Wednesday, 2025-11-12T13:00:00+01:00 (Europe/Berlin)"),
+        ("", "Wednesday, 2025-11-12T13:00:00+01:00 (Europe/Berlin)"),
+        ("UTC", "Wednesday, 2025-11-12T12:00:00+00:00 (UTC)"),
+        ("Pacific/Kiritimati", "Thursday, 2025-11-13T02:00:00+14:00 (Pacific/Kiritimati)"),
+    ],
+)
+async def test_the_output_has_weekday_date_time_and_zone(
+    context: AgentContext, timezone: str | None, expected: str
+) -> None:
+    assert await time_in(context, timezone) == expected
+
+
+@pytest.mark.parametrize(
+    "timezone", ["Mars/Olympus", "Europe", "../../etc/passwd", "/etc/localtime", "a\0b", "é", "."]
+)
+async def test_an_unknown_zone_gets_an_explanation(context: AgentContext, timezone: str) -> None:
+    with pytest.raises(ToolError, match="unknown time zone '"):
+        await time_in(context, timezone)

@@ -1,10 +1,11 @@
-"""A client that does something else after a command, as another process might."""
+"""Clients that are interrupted: by what another process does, or by the death of their own."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 
 from memory.store.client import RedisClient
 from memory.store.commands import Arg, Command, Reply, ScriptCall
+from memory.store.errors import StoreUnavailable
 
 
 class InterruptedClient(RedisClient):
@@ -32,3 +33,22 @@ class InterruptedClient(RedisClient):
         name = str(command[0]) if isinstance(command, Sequence) else ""
         if meanwhile := self.behind.pop(name, None):
             await meanwhile()
+
+
+class DyingClient(RedisClient):
+    """Sends so many commands or pipelines; then the process is dead."""
+
+    calls_left = 1
+
+    async def call(self, *command: Arg) -> Reply:
+        self._live()
+        return await super().call(*command)
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        self._live()
+        return await super().pipeline(commands)
+
+    def _live(self) -> None:
+        self.calls_left -= 1
+        if self.calls_left < 0:
+            raise StoreUnavailable("dead")

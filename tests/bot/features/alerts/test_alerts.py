@@ -1,25 +1,30 @@
-"""Admins are told once that a model fails for everybody, and once that it answers again."""
+"""Admins hear of a model that fails and of a budget that ends, each once."""
 
+from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 
 import pytest
 
 from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
-from bot.features.alerts.feature import ModelWatch
+from bot.costs import Budget
+from bot.features.alerts.feature import BudgetWatch, ModelWatch
 from bot.language.catalogue import Catalogue
 from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable
 from bot.model.resilience import ModelCondition
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
+from config.values import Price
+from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.text.tokens import TokenCounter
-from tests.memory.dying_client import DyingClient
+from tests.memory.clients import DyingClient
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
@@ -161,9 +166,7 @@ async def test_a_fault_of_the_account_is_reported_at_once_with_what_to_do(
     assert advice in scene.texts[0]
 
 
-async def test_without_models_that_can_fail_nothing_is_checked(
-    store: RedisClient, tokens: TokenCounter
-) -> None:
+async def test_without_models_nothing_is_checked(store: RedisClient, tokens: TokenCounter) -> None:
     scene = Scene(store, tokens)
     scene.watches[0]._conditions = ()
     assert await scene.watches[0].check() is None
@@ -191,3 +194,65 @@ async def test_an_admin_who_cannot_be_reached_is_told_later(scene: Scene) -> Non
     assert await scene.later(60) == 0
     scene.error = None
     assert await scene.later(15) == 1
+
+
+PRICES = (Price("m", Decimal(1), Decimal(1), Decimal(1)),)
+LIMITED = Settings(budget_per_month=Decimal(1), prices=PRICES)
+
+
+class Notices(AdminNotices):
+    """Keeps the notices to admins; if `reaches` is false, no admin can be reached."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[object, object]] = []
+        self.reaches = True
+
+    async def say(
+        self, key: str, values: Mapping[str, object], buttons: Mapping[str, str] | None = None
+    ) -> bool:
+        assert not buttons
+        assert key == "notices.budget"
+        self.sent += [(values["percent"], values["spent"])] * self.reaches
+        return self.reaches
+
+
+async def spend(memory: Memory, tokens: int) -> None:
+    call = BilledCall.now(BillingSource("answer", "m"), Tokens(fresh=tokens), 7, "c:7:0")
+    await memory.usage.count([call])
+
+
+async def test_admins_get_one_notice_at_each_step(memory: Memory) -> None:
+    notices = Notices()
+    watches = [BudgetWatch(Budget(LIMITED, memory.usage), notices) for _ in range(2)]
+    for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
+        await spend(memory, tokens)
+        for watch in watches:
+            await watch.check()
+    assert notices.sent == [(80, "0.8000"), (100, "1.0000")]
+
+
+async def test_admins_get_one_notice_if_both_steps_are_passed_at_once(memory: Memory) -> None:
+    notices = Notices()
+    await spend(memory, 3_000_000)
+    for _ in range(2):
+        await BudgetWatch(Budget(LIMITED, memory.usage), notices).check()
+    assert notices.sent == [(100, "3.0000")]
+
+
+async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> None:
+    notices = Notices()
+    notices.reaches = False
+    await spend(memory, 900_000)
+    watch = BudgetWatch(Budget(LIMITED, memory.usage), notices)
+    await watch.check()
+    notices.reaches = True
+    [claim] = await memory.client.call("KEYS", "*reported*")
+    await memory.client.call("DEL", claim)  # as after a minute
+    await watch.check()
+    assert notices.sent == [(80, "0.9000")]
+
+
+async def test_without_a_budget_nothing_is_asked_of_redis(memory: Memory) -> None:
+    before = memory.client.round_trips
+    await BudgetWatch(Budget(Settings(), memory.usage), Notices()).check()
+    assert memory.client.round_trips == before

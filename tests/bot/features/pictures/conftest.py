@@ -1,5 +1,0 @@
-"""Fixtures: a context on a real, empty store."""
-
-from tests.bot.agent.conftest import context, memory
-
-__all__ = ["context", "memory"]

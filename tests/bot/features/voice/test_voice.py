@@ -1,0 +1,170 @@
+"""Texts are spoken and sounds written down within limits; `check` says whether they can be."""
+
+import asyncio
+
+import pytest
+
+from bot.features.voice import servers
+from bot.features.voice.feature import SpokenAnswers
+from bot.features.voice.probes import _spoken_answers as check_speech
+from bot.features.voice.probes import _voice_messages as check_transcription
+from bot.features.voice.servers import Speaker, Transcriber
+from bot.model.call import CallReport, Usage
+from bot.model.model_errors import ModelError, ModelRefused, ModelUnavailable, NotAModel
+from bot.model.openai_client import ModelClient
+from bot.reply.parts import Part
+from bot.turn.outbox import Outbox
+from tests.bot.features.conftest import SettingsOf, rows_of
+from tests.bot.model.conftest import client, script, server
+from tests.bot.turn.test_typing_indicator import request
+from tests.quiet_chat import QuietChat
+from tests.servers.model_api import (
+    OPUS_HEAD,
+    ApiError,
+    Break,
+    ModelApiServer,
+    SpeechRequest,
+    TranscriptionRequest,
+    is_speech,
+    is_transcription,
+)
+
+__all__ = ["client", "script", "server"]
+
+
+@pytest.fixture
+def voice(client: ModelClient) -> Speaker:
+    return Speaker(client, "mouth", "nova")
+
+
+async def test_a_sound_comes_as_the_server_made_it(voice: Speaker) -> None:
+    assert await voice.sound("Grüß Gott!") == OPUS_HEAD + "Grüß Gott!".encode()
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [(Break.HTML, NotAModel), (Break.HANG, ModelUnavailable), (ApiError(400, "no"), ModelRefused)],
+)
+async def test_a_server_that_does_not_speak_is_given_up(
+    voice: Speaker, server: ModelApiServer, fault: Break | ApiError, error: type[ModelError]
+) -> None:
+    voice.timeout_s = 0.3
+    server.faults.add(fault, when=is_speech)
+    with pytest.raises(error):
+        await voice.sound("Hello")
+
+
+async def test_a_sound_that_is_too_large_is_not_read_to_its_end(
+    voice: Speaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "_MAX_SOUND_BYTES", 1_000)
+    with pytest.raises(NotAModel):
+        await voice.sound("x" * 2_000)
+
+
+async def test_characters_are_counted_also_if_the_sound_never_comes(
+    client: ModelClient, server: ModelApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "SPEECH_TIMEOUT_S", 1)
+    reports: list[CallReport] = []
+    voice = Speaker(client, "mouth", "nova", [reports.append])
+    await voice.sound("Hello")
+    for fault in (Break.HANG, ApiError(400, "no")):
+        server.faults.add(fault, when=is_speech)
+        with pytest.raises(ModelError):
+            await voice.sound("Hello")
+    assert [report.usage.spoken_chars for report in reports] == [5, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("sound", "stated_s", "heard_s"),
+    [
+        (b"x" * 15_000, 12, 12),
+        (b"x" * 15_000, 1_200, 20),  # no codec makes it longer
+        (b"x", 0, 1),
+        (b"x" * 15_000 + b"OggS\0\0" + (480_000).to_bytes(8, "little"), 1, 10),
+    ],
+)
+async def test_the_length_of_a_sound_is_counted_and_no_app_can_state_it_wrongly(
+    client: ModelClient, sound: bytes, stated_s: int, heard_s: int
+) -> None:
+    reports: list[CallReport] = []
+    await Transcriber(client, "ear", 10, [reports.append]).words(sound, "ogg", stated_s)
+    assert reports[0].usage == Usage(14, 3, heard_s=heard_s)
+
+
+class SlowSpeaker(Speaker):
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def sound(self, text: str) -> bytes:
+        self.asked.append(text)
+        await asyncio.Event().wait()
+        return b""
+
+
+async def test_an_answer_is_not_lost_if_its_sound_takes_beyond_the_deadline() -> None:
+    asked, speaker = request(), SlowSpeaker()
+    answer = Outbox(asked.to, (Part("I am fine."),), said="I am fine.")
+
+    spoken = SpokenAnswers(speaker, QuietChat())
+    asked.run.heard = ((1, "How are you?"),)
+    asked.run.ends_at = asyncio.get_running_loop().time() + 0.01
+    assert await spoken.spoken(asked, answer) == answer
+    assert speaker.asked == ["I am fine."]
+
+
+async def test_a_model_that_speaks(settings_of: SettingsOf, model_api: ModelApiServer) -> None:
+    settings = settings_of(openai_base_url=model_api.base_url, speech_model="mouth")
+    [row] = (await rows_of(check_speech(settings))).values()
+    assert (row.verdict, row.seen) == ("ok", "mouth speaks as alloy")
+    asked = model_api.log.calls[-1].request
+    assert isinstance(asked, SpeechRequest)
+    assert (asked.model, asked.voice, asked.response_format) == ("mouth", "alloy", "opus")
+
+
+async def test_a_server_that_does_not_speak_is_a_warning(
+    settings_of: SettingsOf, model_api: ModelApiServer
+) -> None:
+    settings = settings_of(openai_base_url=model_api.base_url, speech_model="mouth")
+    model_api.faults.add(ApiError(401, "Incorrect key"), when=is_speech)
+    [row] = (await rows_of(check_speech(settings))).values()
+    assert row.verdict == "warn"
+    assert row.advice.startswith("check OPENAI_API_KEY")
+    assert row.advice.endswith("or do without: SPEECH_MODEL=off")
+    model_api.faults.add(Break.HTML, when=is_speech)
+    [row] = (await rows_of(check_speech(settings))).values()
+    assert (row.verdict, row.seen) == ("warn", "no OGG with Opus came")
+
+
+async def test_without_a_speech_model_answers_come_as_text(settings_of: SettingsOf) -> None:
+    [row] = (await rows_of(check_speech(settings_of(speech_model="off")))).values()
+    assert (row.verdict, row.seen) == ("ok", "off: answers to voice messages come as text")
+
+
+async def test_a_silent_second_is_sent(settings_of: SettingsOf, model_api: ModelApiServer) -> None:
+    settings = settings_of(openai_base_url=model_api.base_url, transcription_model="ears")
+    [row] = (await rows_of(check_transcription(settings))).values()
+    assert (row.verdict, row.seen) == ("ok", "ears listens")
+    asked = model_api.log.calls[-1].request
+    assert isinstance(asked, TranscriptionRequest)
+    assert (asked.file_name, asked.mime_type, len(asked.sound)) == (
+        "voice.wav",
+        "audio/wav",
+        32_044,
+    )
+
+
+async def test_a_bot_that_cannot_listen_is_no_failure(
+    settings_of: SettingsOf, model_api: ModelApiServer
+) -> None:
+    settings = settings_of(openai_base_url=model_api.base_url)
+    model_api.faults.add(ApiError(401, "Incorrect key"), when=is_transcription)
+    [row] = (await rows_of(check_transcription(settings))).values()
+    assert (row.verdict, row.advice) == (
+        "warn",
+        "check OPENAI_API_KEY, or do without: TRANSCRIPTION_MODEL=off",
+    )
+    off = settings_of(transcription_model="off")
+    [row] = (await rows_of(check_transcription(off))).values()
+    assert (row.verdict, row.seen) == ("ok", "off: the bot does not listen")
