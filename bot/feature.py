@@ -19,7 +19,7 @@ from bot.commands.bot_command import (
     PrivacyPart,
 )
 from bot.commands.immediate import Act
-from bot.commands.notices import AdminNotices
+from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.model.models import Models
@@ -83,7 +83,7 @@ class Services:
     budget: Budget  # prices, what the month may cost, and the quota of a person
     at_work: TypingIndicator  # shows "typing" while a slow step runs
     files: FileFetcher  # fetches a file that a message brings
-    notices: AdminNotices  # tells every operator something
+    notices: OperatorNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
     me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
     name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id
@@ -110,7 +110,7 @@ class Services:
             budget=Budget(settings, memory.usage),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),
             files=FileFetcher(chat, memory.scopes, int(settings.max_document_mb * 2**20)),
-            notices=AdminNotices(operators, chat, sentences),
+            notices=OperatorNotices(operators, chat, sentences),
         )
 
     def own(self, kind: type[S]) -> S:

@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 _MUTED = "1"
 
 
-class AdminNotices:
+class OperatorNotices:
     """Tells every operator; one who never wrote to the bot, or blocked it, cannot be told."""
 
     def __init__(self, operators: Operators, chat: Chat, sentences: Sentences) -> None:

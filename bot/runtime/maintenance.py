@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import structlog
 
-from bot.commands.notices import AdminNotices
+from bot.commands.notices import OperatorNotices
 from bot.costs import NOTED_S
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.errors import FloodWait, TelegramError
@@ -70,7 +70,7 @@ async def watch_clock(client: RedisClient) -> None:
 class CapacityWatch:
     """Has the capacity monitor make room in Redis; runs more often while memory is scarce."""
 
-    def __init__(self, monitor: CapacityMonitor, notices: AdminNotices) -> None:
+    def __init__(self, monitor: CapacityMonitor, notices: OperatorNotices) -> None:
         self._monitor = monitor
         self._notices = notices
         self._level = Level.NORMAL

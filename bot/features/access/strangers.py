@@ -11,7 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from bot.commands.general import LET_IN
-from bot.commands.notices import AdminNotices
+from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.features.access.access_list import INVITATION, AccessList, Asking
 from bot.reply.parts import Button, with_buttons
@@ -53,7 +53,7 @@ class Strangers:
         admission: Admission,
         chat: Chat,
         sentences: Sentences,
-        notices: AdminNotices,
+        notices: OperatorNotices,
     ) -> None:
         self.admission = admission
         self.access = AccessList(store, admission.members)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from bot.commands.notices import AdminNotices
+from bot.commands.notices import OperatorNotices
 from bot.costs import Budget, shown
 from bot.feature import Feature, Services
 from bot.model.model_errors import account_fault, setting_to_check
@@ -42,7 +42,7 @@ class ModelWatch:
     def __init__(
         self,
         memory: Memory,
-        notices: AdminNotices,
+        notices: OperatorNotices,
         conditions: Sequence[ModelCondition],
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -112,7 +112,7 @@ class ModelWatch:
 class BudgetWatch:
     """Tells operators once a month that most of the budget is spent, and once that all of it is."""
 
-    def __init__(self, budget: Budget, notices: AdminNotices) -> None:
+    def __init__(self, budget: Budget, notices: OperatorNotices) -> None:
         self._budget = budget
         self._notices = notices
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from bot.commands.access import Operators
-from bot.commands.notices import AdminNotices
+from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
@@ -51,7 +51,7 @@ async def told(
     await store.call("HSET", memory.keys.admins, 2, "de-AT")
     telegram = Telegram(failures)
     sentences = Sentences(Catalogue())
-    notices = AdminNotices(
+    notices = OperatorNotices(
         Operators(memory.store, Settings(admin_user_ids=frozenset(admins))), telegram, sentences
     )
     is_told = await notices.tell(NEWS, FULL_SOON)

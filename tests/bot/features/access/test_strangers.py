@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from bot.commands.access import Operators
-from bot.commands.notices import AdminNotices
+from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.features.access.strangers import Strangers
 from bot.language.catalogue import Catalogue
@@ -22,7 +22,7 @@ SENTENCES = Sentences(Catalogue())
 def strangers_on(memory: Memory, **given: str) -> tuple[Strangers, QuietChat]:
     chat = QuietChat()
     settings = Settings(admin_user_ids=str(ADMIN), **given)  # type: ignore[arg-type]
-    notices = AdminNotices(Operators(memory.store, settings), chat, SENTENCES)
+    notices = OperatorNotices(Operators(memory.store, settings), chat, SENTENCES)
     admission = Admission(settings, memory.members)
     return Strangers(memory.store, admission, chat, SENTENCES, notices), chat
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from bot.commands.access import Operators
-from bot.commands.notices import AdminNotices
+from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.features.alerts.feature import BudgetWatch, ModelWatch
@@ -51,7 +51,7 @@ class Scene(QuietChat):
         options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
         memory = Memory(store, 42, self.tokens, None, options)
         operators = Operators(memory.store, Settings(admin_user_ids=frozenset({1})))
-        notices = AdminNotices(operators, self, Sentences(Catalogue()))
+        notices = OperatorNotices(operators, self, Sentences(Catalogue()))
         return ModelWatch(memory, notices, [condition], lambda: self.now)
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
@@ -200,7 +200,7 @@ PRICES = (Price("m", Decimal(1), Decimal(1), Decimal(1)),)
 LIMITED = Settings(budget_per_month=Decimal(1), prices=PRICES)
 
 
-class Notices(AdminNotices):
+class Notices(OperatorNotices):
     """Keeps the notices to admins; if `reaches` is false, no admin can be reached."""
 
     def __init__(self) -> None:
