@@ -149,7 +149,7 @@ class App:
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(self._redis, settings))
             await refuse_unfit(store, self._redis)
-            tokens = await TokenCounter.load()
+            tokens = TokenCounter()
             recorder = UsageRecorder()
             calls: list[ModelObserver] = [recorder.model_called]  # those of features follow below
             models = await stack.enter_async_context(outside.models(settings, [all_of(calls)]))

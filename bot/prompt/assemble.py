@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from functools import cached_property
 from importlib import resources
 from itertools import dropwhile
 from pathlib import Path
@@ -129,7 +130,7 @@ class PromptAssembler:
         self._zone = zone
         self._recall = RecallPacker(counter, zone)
         self._budget = budget
-        self._tools_tokens = tools_tokens(counter, tools)
+        self._tools = tools
         self._system = PromptMessage("system", "")
         self.use_system(system)
 
@@ -139,18 +140,35 @@ class PromptAssembler:
         Raise `UnusableSystemPrompt` and keep the one before.
         """
         budget, message = self._budget, PromptMessage("system", system)
-        tokens = messages_tokens(self._counter, [message]) + _REPLY_HEADER
-        room = budget.prompt_tokens - budget.reply_tokens - tokens - self._tools_tokens
-        if room < _MIN_ROOM:
+        front = self._front(message, self._counter.at_most)  # without the vocabulary
+        if self._left(front) < _MIN_ROOM:
+            front = self._front(message, self._counter.count)
+        if (room := self._left(front)) < _MIN_ROOM:
             raise UnusableSystemPrompt(
-                f"the system prompt ({tokens} tokens), the tools ({self._tools_tokens}) and the "
+                f"the system prompt ({front[0]} tokens), the tools ({front[1]}) and the "
                 f"reply ({budget.reply_tokens}) leave {room} of {budget.prompt_tokens} tokens, but "
                 f"{_MIN_ROOM} are needed: raise PROMPT_TOKENS or shorten the file named by "
                 "SYSTEM_PROMPT_FILE"
             )
         is_other = message != self._system
-        self._system, self._system_tokens, self._room = message, tokens, room
+        self._system = message
+        self.__dict__.pop("_sizes", None)
         return is_other
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int]:
+        """Return the tokens of the system message and of the tools."""
+        return self._front(self._system, self._counter.count)
+
+    @property
+    def _room(self) -> int:
+        return self._left(self._sizes)
+
+    def _front(self, system: PromptMessage, count: Callable[[str], int]) -> tuple[int, int]:
+        return messages_tokens(count, [system]) + _REPLY_HEADER, tools_tokens(count, self._tools)
+
+    def _left(self, front: tuple[int, int]) -> int:
+        return self._budget.prompt_tokens - self._budget.reply_tokens - sum(front)
 
     def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.
@@ -185,7 +203,7 @@ class PromptAssembler:
         memory_limit += idle
         steps_limit = max(unclaimed - idle - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
-        steps_tokens = messages_tokens(self._counter, steps)
+        steps_tokens = messages_tokens(self._counter.count, steps)
 
         room = self._room - memory_limit - message_tokens - steps_tokens
         selector = BlockWindowMessageSelector(len(dialogue), room, _WINDOW_BLOCK)
@@ -202,8 +220,8 @@ class PromptAssembler:
         return Prompt(
             (self._system, *talk, last, *steps),
             PromptTokens(
-                system=self._system_tokens,
-                tools=self._tools_tokens,
+                system=self._sizes[0],
+                tools=self._sizes[1],
                 window=_cost(window),
                 memory=memory_tokens,
                 message=message_tokens,

@@ -143,12 +143,12 @@ _MIN_RESULT_TOKENS = 48
 _LOW_DETAIL_TOKENS = 512
 
 
-def messages_tokens(counter: TokenCounter, messages: Iterable[PromptMessage]) -> int:
+def messages_tokens(count: Callable[[str], int], messages: Iterable[PromptMessage]) -> int:
     """Count messages as they are sent: text, calls as JSON, reasoning, and one overhead each."""
     return sum(
-        counter.count(message.content)
-        + sum(counter.count(_json(wire_call(call))) for call in message.tool_calls)
-        + counter.count(message.tool_call_id)
+        count(message.content)
+        + sum(count(_json(wire_call(call))) for call in message.tool_calls)
+        + count(message.tool_call_id)
         + sum(item.tokens for item in message.reasoning)
         + MESSAGE_OVERHEAD
         for message in messages
@@ -178,9 +178,9 @@ def fitting_pictures(pictures: Sequence[Picture], limit: int) -> tuple[tuple[Pic
     return tuple(pictures[:shown]), tokens
 
 
-def tools_tokens(counter: TokenCounter, tools: Iterable[ToolDefinition]) -> int:
+def tools_tokens(count: Callable[[str], int], tools: Iterable[ToolDefinition]) -> int:
     """Count the definitions of tools as JSON."""
-    return sum(counter.count(_json(wire_tool(tool))) for tool in tools)
+    return sum(count(_json(wire_tool(tool))) for tool in tools)
 
 
 def step_messages(
@@ -198,7 +198,7 @@ def step_messages(
     while rendered and sum(_least(counter, step) for step in rendered) > limit:
         rendered.pop(0)
     messages = [message for step in rendered for message in step]
-    excess = messages_tokens(counter, messages) - limit
+    excess = messages_tokens(counter.count, messages) - limit
     for index, message in enumerate(messages):
         cut = min(excess, _spare(counter, message))
         if cut > 0:
@@ -242,9 +242,11 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _least(counter: TokenCounter, step: Iterable[PromptMessage]) -> int:
+def _least(counter: TokenCounter, step: Sequence[PromptMessage]) -> int:
     """Count a step with its results as short as they may become."""
-    return sum(messages_tokens(counter, [message]) - _spare(counter, message) for message in step)
+    return sum(
+        messages_tokens(counter.count, [message]) - _spare(counter, message) for message in step
+    )
 
 
 def _spare(counter: TokenCounter, message: PromptMessage) -> int:

@@ -30,6 +30,7 @@ from memory.search.embeddings import index_class
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedValkey
 from memory.store.tasks import end_tasks
+from memory.text.tokens import encoding
 
 log = structlog.get_logger(__name__)
 
@@ -235,6 +236,7 @@ def run_forked(count: int, serve: Callable[[int], int]) -> int:
     """
     asyncio.run(load_sdk())
     index_class()
+    encoding()
     gc.freeze()  # the collector writes to objects, so the kernel would copy their pages
     signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler `sigwait` may miss it
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}

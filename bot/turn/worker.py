@@ -28,6 +28,7 @@ from memory.search.embeddings import load_index
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
+from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
@@ -128,6 +129,7 @@ class TurnWorker:
         loading = asyncio.create_task(load_index())  # while the turn is read
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
+                await TokenCounter.load()
                 ended = await self.run_turns(wake_up)
                 # If the worker that holds the lease died, its own wake-up comes back to us. If it
                 # was only paused, it may have lost that wake-up. Then ours must stay.

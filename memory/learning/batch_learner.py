@@ -78,6 +78,7 @@ class BatchLearner:
         Raise `InternalModelUnavailable` or `NotWritten`.
         """
         await load_index()  # learners search what is known
+        await TokenCounter.load()
         calls = entries = 0
         max_exchanges = 0 if failures else inf
         while True:

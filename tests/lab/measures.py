@@ -279,6 +279,7 @@ def _counted(trace: Mapping[str, list[str]]) -> dict[str, int]:
         "files": len({name.partition(":")[0] for name in functions}),
         "frames_to_the_sdk": len(trace["to_the_sdk"]),
         "frames_of_internal_calls": len(trace["internal_to_the_sdk"]),
+        "loads_the_vocabulary": "memory/text/tokens.py:_load" in functions,
     }
 
 

@@ -195,7 +195,7 @@ async def whole_prompt(
 ) -> Row:
     """Ask for both words at the end of a prompt of up to `max_tokens`."""
     messages = _long_prompt(tokens, max_tokens)
-    sent = messages_tokens(tokens, messages)
+    sent = messages_tokens(tokens.count, messages)
     try:
         reply = await model.complete(messages, ())
     except ContextTooLong:
@@ -228,7 +228,7 @@ def _advice(known: KnownServer) -> str:
 def _long_prompt(tokens: TokenCounter, max_tokens: int) -> list[PromptMessage]:
     front = [PromptMessage("system", _SYSTEM), PromptMessage("user", _OPENING)]
     end = [_NOTED, PromptMessage("user", _QUESTION)]
-    tokens_left = max_tokens - messages_tokens(tokens, [*front, *end])
+    tokens_left = max_tokens - messages_tokens(tokens.count, [*front, *end])
     return [*front, *_talk(tokens, tokens_left), *end]
 
 
@@ -237,7 +237,7 @@ def _talk(tokens: TokenCounter, tokens_left: int) -> Iterator[PromptMessage]:
     day = 1
     while True:
         pair = (_NOTED, PromptMessage("user", f"Day {day}. {_FILLER}"))
-        tokens_left -= messages_tokens(tokens, pair)
+        tokens_left -= messages_tokens(tokens.count, pair)
         if tokens_left < 0:
             return
         yield from pair

@@ -72,7 +72,7 @@ async def list_outside_tools(
             log.warning("tool of MCP server has the name of another tool", tool=tool.name)
             continue
         names.add(tool.name)
-        max_tokens -= tools_tokens(tokens, [tool.definition])
+        max_tokens -= tools_tokens(tokens.count, [tool.definition])
         if len(kept) == _MAX_TOOLS or max_tokens < 0:
             log.warning("tools of MCP servers left out", kept=len(kept), found=len(found))
             break
