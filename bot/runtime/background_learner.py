@@ -90,8 +90,8 @@ class BackgroundLearner:
                 began = LearningBegan(conversation)
                 learning = observed(self._observe, began, LearningEnded, "learned")
                 with billed_to(conversation, payer), learning:
-                    progress = await self._learn_from(conversation)
-            log.info("learned", conversation=conversation.tag, **asdict(progress))
+                    done = await self._learn_from(conversation)
+            log.info("learned", conversation=conversation.tag, **asdict(done))
             await self._do_after(conversation)
         except (
             EmbeddingsUnavailable,

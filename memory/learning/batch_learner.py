@@ -85,8 +85,7 @@ class BatchLearner:
             waiting = await self._waiting(progress)
             learners = due(progress, waiting)
             if not learners:
-                due_in_s = min((due_in(progress, *each) for each in waiting.items()), default=inf)
-                return progress, calls, entries, due_in_s
+                return progress, calls, entries, _earliest(progress, waiting)
             alone = [each for each in learners if progress.failures(each).count >= _ALONE_AFTER]
             asked = (alone or learners)[:1] if alone or max_exchanges < 1 else learners
             batches = {
@@ -115,9 +114,9 @@ class BatchLearner:
             learned = (part for _, part in parts.values() if isinstance(part, Learned))
             entries += sum(len(each.entries) for each in learned)
 
-    async def is_due(self, progress: Progress) -> bool:
-        """Return whether a model has to be asked now; raise `NotWritten`."""
-        return bool(due(progress, await self._waiting(progress)))
+    async def due_in(self, progress: Progress) -> float:
+        """Return in how many seconds a model has to be asked; raise `NotWritten`."""
+        return _earliest(progress, await self._waiting(progress))
 
     async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
         """Return what each behavior has not learned yet; those that are up to date are left out."""
@@ -202,10 +201,14 @@ def due(
     progress: Progress, waiting: Mapping[LearningBehavior, Unlearned]
 ) -> list[LearningBehavior]:
     """Return the behaviors that learn now; if one is due, also those that join its model call."""
-    if all(due_in(progress, *each) > 0 for each in waiting.items()):
+    if _earliest(progress, waiting) > 0:
         return []
     shared = {each: replace(unlearned, is_shared=True) for each, unlearned in waiting.items()}
     return [each for each, unlearned in shared.items() if due_in(progress, each, unlearned) <= 0]
+
+
+def _earliest(progress: Progress, waiting: Mapping[LearningBehavior, Unlearned]) -> float:
+    return min((due_in(progress, *each) for each in waiting.items()), default=inf)
 
 
 def due_in(progress: Progress, behavior: LearningBehavior, unlearned: Unlearned) -> float:

@@ -85,17 +85,22 @@ class ConversationLearner:
     async def run_round(self, conversation: Scope, noted: float | None = None) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
 
-        `noted`: the due time that this process has just stored with a turn. It then held the whole
-        conversation. If a model fails, first do all that does not need it, then raise
-        `InternalModelUnavailable` or `EmbeddingsUnavailable`. What was written stays. A stored due
-        time moves to the next attempt. A failure of this conversation alone doubles the wait.
+        `noted`: the due time that this process has just stored with a turn. Nothing is done and
+        nothing is sent if all can wait until then. If a model fails, first do all that does not
+        need it, then raise `InternalModelUnavailable` or `EmbeddingsUnavailable`. What was written
+        stays. A stored due time moves to the next attempt. A failure of this conversation alone
+        doubles the wait.
         """
+        if noted is not None and await self._can_wait(conversation, noted):
+            return LearningRound()
         scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
         lease = [self._store.keys.learner(conversation)]
+        taking = {"token": token, "lease_ms": _LEASE_MS}
         finish: list[Command | ScriptCall] = [scripts["unlease"].command(lease, {"token": token})]
         renewing = asyncio.create_task(self._renew(lease, token))
         try:
-            progress, noted = await self._begin(conversation, token, noted)
+            reading = ("ZSCORE", learning, conversation.tag)
+            progress, [noted] = await progress_of(self._scopes, conversation, reading, lease=taking)
             done, due_in_s, failures = await self._learn(progress)
             if noted is not None:
                 finish = [*self._scheduling(conversation, noted, time() + due_in_s), *finish]
@@ -113,33 +118,14 @@ class ConversationLearner:
             await end_tasks([renewing])
             await asyncio.shield(self._store.client.pipeline(finish))
 
-    async def _begin(
-        self, conversation: Scope, token: str, noted: float | None
-    ) -> tuple[Progress, float | None]:
-        """Take the lease; return what there is to learn from, and the due time that is stored.
-
-        Right after a turn nothing is read if only vectors are missing. Then what others have
-        written to the person's facts since the turn began may be missing here.
-        """
-        store, key = self._store, self._store.keys.learner(conversation)
-        if noted is not None and (progress := await self._held(conversation)):
-            taking = ("SET", key, token, "PX", _LEASE_MS, "NX")
-            if (await store.client.pipeline([taking]))[0] is None:
-                raise LearnerBusy(conversation.tag)
-            return progress, noted
-        reading_due = ("ZSCORE", store.keys.learning, conversation.tag)
-        lease = {"token": token, "lease_ms": _LEASE_MS}
-        progress, [due] = await progress_of(self._scopes, conversation, reading_due, lease=lease)
-        return progress, due
-
-    async def _held(self, conversation: Scope) -> Progress | None:
-        """Return a conversation as this process holds it; None if it has to be read first."""
+    async def _can_wait(self, conversation: Scope, noted: float) -> bool:
+        """Return whether nothing is due before `noted`, by what this process holds."""
         here, facts = self._scopes.held(conversation), self._scopes.held(conversation.facts_scope)
         if not (here and facts and here.is_whole and facts.is_whole and here.messages.is_whole):
-            return None
-        if here.waiting_writes:
-            return None
+            return False
         said = here.messages
+        if here.waiting_writes or (self._vectors and self._vectors.has_many(said)):
+            return False
         progress = Progress(
             conversation=conversation,
             here=here,
@@ -150,12 +136,12 @@ class ConversationLearner:
             embedded=said.vectors.newest,
             fingerprint=said.fingerprint,
         )
-        if self._model and self._behaviors:
-            try:
-                return None if await self._batches.is_due(progress) else progress
-            except NotWritten:  # something was erased since
-                return None
-        return progress
+        if not (self._model and self._behaviors):
+            return True
+        with suppress(NotWritten):  # something was erased since
+            due_in_s = await self._batches.due_in(progress)
+            return progress.now + due_in_s + _HARDLY_LATER_S >= noted
+        return False
 
     async def _renew(self, lease: Sequence[str], token: str) -> None:
         while True:

@@ -13,11 +13,17 @@ from memory.scopes.changes import NotWritten
 from memory.scopes.log import StreamDelta, packed
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.stream import fingerprint_of
+from memory.scopes.stream import MessageStream, fingerprint_of
 from memory.search.embeddings import Embedder
 from memory.search.message_search import RECIPE, embedded_text
 
 _BATCH = 128
+_TOGETHER = 8
+"""So many new messages are embedded by one request, or fewer when the conversation pauses.
+
+The window shows them meanwhile, and a search by vectors accepts ten messages without one
+(`MessageStream.is_embedded`). Four turns then need one request instead of four.
+"""
 _HOLD_S = 3_600.0
 
 
@@ -42,6 +48,13 @@ class VectorLearner:
         self._scopes = scopes
         self.embedder = embedder
         self._replaced: dict[tuple[str, str], float] = {}  # by scope and stream: when
+
+    def has_many(self, said: MessageStream) -> bool:
+        """Return whether new messages should be embedded now, before the conversation pauses."""
+        if said.fingerprint not in ("", fingerprint_of(self.embedder, RECIPE)):
+            return True
+        new = (each for each in said.messages[-_TOGETHER:] if each.seq > said.vectors.newest)
+        return sum(1 for _ in new) == _TOGETHER
 
     async def learn_messages(self, progress: Progress) -> int:
         """Embed and store the messages that have no vector yet; return how many.

@@ -137,7 +137,7 @@ MUTANTS = (
             *("text", "new"),
             often=("repeated", "pause", "late"),
         ),
-        since=167,
+        since=100,
     ),
     Mutant(
         "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)

@@ -29,6 +29,7 @@ from tests.memory.turns import (
     close,
     end_pauses,
     exchange,
+    exchange_of,
     put,
     read_by,
     texts,
@@ -282,6 +283,24 @@ async def test_learning_that_another_erasure_interrupted_continues_soon(
     assert 0 < due - time() < 10
     assert (await memory.learn(GROUP)).messages == len(await texts(memory, GROUP)) > 0
     assert not await memory.client.call("EXISTS", memory.keys.learning)
+
+
+async def test_four_turns_share_one_request_and_after_a_pause_all_is_embedded(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    requests = []
+    for number in range(1, 6):
+        await put(memory, number)
+        turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
+        assert isinstance(turn, OpenTurn)
+        history, said = await read_by(memory, turn), exchange_of(turn)
+        await memory.turns.write_outbox(turn, b"[]")
+        committed = await memory.turns.commit(turn, said, memory.scopes.cursor(HERE))
+        history.committed(said, committed.exchange, committed.first_seq)
+        requests.append((await memory.learn(HERE)).messages)
+    assert requests == [0, 0, 0, 8, 0]
+    assert (await memory.learn(HERE)).messages == 2  # as maintenance does when the talk pauses
+    assert len(embedder.texts) == 10
 
 
 async def test_a_round_that_had_to_wait_sends_nothing_that_another_process_has_erased(
