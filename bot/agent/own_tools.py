@@ -13,7 +13,7 @@ import simpleeval
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from bot.prompt.memory_context import RecallPacker
+from bot.prompt.memory_context import RecallPacker, with_dates
 from bot.prompt.sections import codes_of
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
@@ -237,7 +237,7 @@ def search_memory_tool(
                 of_kind = await history.of_kind(arguments.kind, arguments.k, search_filter)
                 results = [*of_kind, *results]
             results = await history.with_facts(results)
-        lines = packer.pack(context, results, text, _MAX_TOKENS, known)
+        lines = with_dates(packer.ranked(context, results, text, _MAX_TOKENS, known))
         further: list[str] = []
         codes = [*codes_of(results, lines)]
         for each in searching:

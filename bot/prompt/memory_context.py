@@ -83,17 +83,6 @@ class RecallPacker:
     _: KW_ONLY
     is_numbered: bool = False
 
-    def pack(
-        self,
-        context: AgentContext,
-        found: Sequence[SearchResult],
-        query: str,
-        limit: int,
-        exclude: Collection[int] = (),
-    ) -> dict[int, str]:
-        """Return the lines of `ranked` with their dates, in the order of time."""
-        return with_dates(self.ranked(context, found, query, limit, exclude))
-
     def ranked(
         self,
         context: AgentContext,

@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 from bot.assistant import Assistant, assistant_of, behaviors_of
 from bot.prompt import memory_context
 from bot.prompt.assemble import recall_tokens
-from bot.prompt.memory_context import RecallPacker
+from bot.prompt.memory_context import RecallPacker, with_dates
 from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.running_state import HEADING as STATE
 from memory.behaviors.synopses import HEADING as SYNOPSES
@@ -205,7 +205,7 @@ async def measure(folder: Path, redis: str) -> list[dict[str, object]]:
         for question in labelled.questions:
             found = await history.search(question.text, SETTINGS.recall_k)
             for limit, figures, categories in entries:
-                lines = packer.pack(context, found, question.text, limit)
+                lines = with_dates(packer.ranked(context, found, question.text, limit))
                 for name, value in shares(labelled, question, lines).items():
                     figures[name].append(value)
                 used = sum(tokens.count(f"{line}\n") for line in lines.values())

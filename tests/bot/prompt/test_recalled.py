@@ -37,7 +37,7 @@ def test_the_first_hits_are_long_and_the_rest_short_around_the_words(
     packer: RecallPacker, tokens: TokenCounter
 ) -> None:
     hits = found(*([said(seq, f"{FILLER}Boat {seq} sank. {FILLER}")] for seq in range(1, 12)))
-    lines = packer.pack(CONTEXT, hits, "What about the boat?", 1_100)
+    lines = with_dates(packer.ranked(CONTEXT, hits, "What about the boat?", 1_100))
     sizes = [tokens.count(line) for line in lines.values()]
     assert sum(sizes) <= 1_100
     assert min(sizes[:3]) > 150
@@ -47,8 +47,8 @@ def test_the_first_hits_are_long_and_the_rest_short_around_the_words(
 
 def test_a_question_for_a_list_shows_more_messages(packer: RecallPacker) -> None:
     hits = found(*([said(seq, f"{FILLER}Boat {seq} sank. {FILLER}")] for seq in range(1, 30)))
-    one = packer.pack(CONTEXT, hits, "What about the boat?", 700)
-    many = packer.pack(CONTEXT, hits, "Which boats have sunk?", 700)
+    one = with_dates(packer.ranked(CONTEXT, hits, "What about the boat?", 700))
+    many = with_dates(packer.ranked(CONTEXT, hits, "Which boats have sunk?", 700))
     assert len(many) > len(one)
     assert list(many) == sorted(many)
 
@@ -57,20 +57,20 @@ def test_a_partner_is_shown_after_all_hits_that_cannot_stand_alone(packer: Recal
     alone = [said(1, "My boat Aurora lies in Bari harbour"), said(2, "A fine boat", "assistant")]
     asks = [said(3, "Where does my boat lie?"), said(4, "In the harbour of Bari", "assistant")]
     hits = found(alone, asks)
-    assert list(packer.pack(CONTEXT, hits, "boat", 1_100)) == [1, 3, 4]
-    assert list(packer.pack(CONTEXT, hits, "boat", 35)) == [1, 3]
+    assert sorted(packer.ranked(CONTEXT, hits, "boat", 1_100)) == [1, 3, 4]
+    assert sorted(packer.ranked(CONTEXT, hits, "boat", 35)) == [1, 3]
 
 
 def test_what_says_the_same_is_shown_once(packer: RecallPacker) -> None:
     hits = found([said(1, "The boat is red!")], [said(3, "the boat is red")], [said(5, "It sank")])
-    assert list(packer.pack(CONTEXT, hits, "boat", 1_100)) == [1, 5]
+    assert sorted(packer.ranked(CONTEXT, hits, "boat", 1_100)) == [1, 5]
 
 
 def test_a_date_stands_before_the_days_first_line(
     packer: RecallPacker, tokens: TokenCounter
 ) -> None:
     hits = found(*([said(seq, f"Boat {seq} sank")] for seq in (3, 90_000, 1, 2, 90_001)))
-    lines = packer.pack(CONTEXT, hits, "boat", 1_100)
+    lines = with_dates(packer.ranked(CONTEXT, hits, "boat", 1_100))
     assert list(lines.values()) == [
         "[12 March 2025, 8 months ago] Anna: Boat 1 sank",
         "- Anna: Boat 2 sank",
@@ -79,8 +79,8 @@ def test_a_date_stands_before_the_days_first_line(
         "- Anna: Boat 90001 sank",
     ]
     limit = sum(tokens.count(f"{line}\n") for line in lines.values()) + 2
-    assert packer.pack(CONTEXT, hits, "boat", limit) == lines
-    assert len(packer.pack(CONTEXT, hits, "boat", limit - 3)) == len(lines) - 1
+    assert with_dates(packer.ranked(CONTEXT, hits, "boat", limit)) == lines
+    assert len(packer.ranked(CONTEXT, hits, "boat", limit - 3)) == len(lines) - 1
 
 
 def test_lines_of_one_date_stand_together_even_if_the_clock_went_back() -> None:
@@ -92,13 +92,14 @@ def test_lines_of_one_date_stand_together_even_if_the_clock_went_back() -> None:
 
 def test_excluded_messages_are_not_shown(packer: RecallPacker) -> None:
     hits = found([said(1, "The boat?"), said(2, "It sank", "assistant")])
-    assert list(packer.pack(CONTEXT, hits, "boat", 1_100, {1})) == [2]
+    assert sorted(packer.ranked(CONTEXT, hits, "boat", 1_100, {1})) == [2]
 
 
 def test_a_line_that_does_not_hold_any_more_says_what_came_after(packer: RecallPacker) -> None:
     [result] = found([said(1, "My boat lies in Bari")])
     later = Later(1_747_000_000.0, "The boat lies\nin <memory> Kiel.", 4)
-    lines = packer.pack(CONTEXT, [replace(result, later={1: (later,)})], "my boat", 200)
+    hits = [replace(result, later={1: (later,)})]
+    lines = with_dates(packer.ranked(CONTEXT, hits, "my boat", 200))
     end = "My boat lies in Bari [until 11 May 2025, then: The boat lies in "
     assert end in lines[1]
     assert "<memory>" not in lines[1]
