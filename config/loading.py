@@ -25,22 +25,6 @@ from pydantic_core import PydanticUndefined
 from config import values
 from config.settings import Settings
 
-README_SETTINGS = (
-    "telegram_bot_token",
-    "openai_api_key",
-    "openai_base_url",
-    "openai_model",
-    "openai_embedding_model",
-    "redis_url",
-    "webhook_url",
-    "admin_user_ids",
-    "allowed_user_ids",
-    "access",
-    "memory_ttl_days",
-)
-"""The settings that the README shows; config/README.md shows all."""
-
-
 _MIN_SECRET_CHARS = 16
 """A shorter secret may stand in other values by chance."""
 _hidden: dict[str, str] = {}
