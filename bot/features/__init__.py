@@ -85,7 +85,7 @@ def add_all_commands(commands: Subcommands) -> None:
         module.add_commands(commands)
 
 
-def import_all(paths: Sequence[str] = ()) -> None:
+def import_all(paths: Sequence[str]) -> None:
     """Import all our features and those at `paths`: then each kind of stored field is known.
 
     Raise `UnusableClass` if one at `paths` cannot be imported.

@@ -76,9 +76,8 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
     """
     bot_id = _bot_id(settings)
     try:
-        import_all(
-            settings.features
-        )  # what is left of a scope is decided by the rules of its fields
+        # The rules of the stored fields decide what is left of a scope.
+        import_all(settings.features)
         readers = [BackupReader(path) for path in options.files]
         _unlock([reader for reader in readers if reader.header.salt], settings)
         total = check_files(readers, bot_id, is_other_bot=options.other_bot)

@@ -13,8 +13,8 @@ async def _servers(settings: McpSettings) -> Rows:
 
 
 async def _row(server: McpServer, timeout_s: float) -> Row:
-    from bot.features.mcp.feature import usable_tools  # noqa: PLC0415 - as above
-    from bot.features.mcp.outside_server import ServerAway  # noqa: PLC0415 - it takes a second
+    from bot.features.mcp.feature import usable_tools  # noqa: PLC0415 - it takes a second
+    from bot.features.mcp.outside_server import ServerAway  # noqa: PLC0415 - as above
 
     what = f"MCP server {server.name}"
     try:

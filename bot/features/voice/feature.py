@@ -46,6 +46,7 @@ from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
+_NAME = "answer.ogg"
 _MAX_BYTES = 20 * 2**20
 """Telegram lets bots fetch files up to this size."""
 _MAX_S = 20 * 60
@@ -131,7 +132,6 @@ class VoiceStep:
         return words
 
 
-_NAME = "answer.ogg"
 _MISHEARD = "misheard"
 _VOICE = re.compile(r"(\d{1,10})\.(-?\d{1,19})\.(\d{1,10})", re.ASCII)
 """The id of a voice message, its sender and its time, as a button names it."""
