@@ -264,14 +264,14 @@ def building(setting: str, name: str) -> Iterator[None]:
 
 
 def _action(returned: object) -> Action | FinishAction:
-    """Return an action as it is; raise `TypeError` for anything else."""
+    """Return an action as it is; raise `UnusableClass` for anything else."""
     match returned:
         case FinishAction(text=str()):
             return returned
         case Action(calls=tuple(calls), text=str()) if 1 <= len(calls) <= _MAX_CALLS:
             if all(map(_is_call, calls)):
                 return returned
-    raise TypeError
+    raise UnusableClass("next_action returned no action")
 
 
 def _is_call(call: object) -> bool:
@@ -282,7 +282,9 @@ def _is_call(call: object) -> bool:
 
 
 def _report(what: str, error: Exception) -> None:
-    log.error("class failed", what=what, error=f"{type(error).__name__}{_place(error)}")
+    is_ours = isinstance(error, UnusableClass)  # the text of any other error may quote a person
+    why = str(error) if is_ours else f"{type(error).__name__}{_place(error)}"
+    log.error("class failed", what=what, error=why)
 
 
 def _place(error: Exception) -> str:

@@ -270,6 +270,8 @@ async def test_if_an_agent_fails_ours_decides_for_the_rest_of_the_turn(
             assert await agent.next_action(context) == FinishAction("ours")
     assert theirs.asked == 1
     assert [(line["event"], line["what"]) for line in logged] == [("class failed", "agent")]
+    has_returned = not isinstance(decision, ValueError) and decision != "wait"
+    assert (logged[0]["error"] == "next_action returned no action") == has_returned
     assert SECRET not in str(logged)
 
 
