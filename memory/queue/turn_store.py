@@ -136,7 +136,7 @@ class TurnStore:
         begun = begun_turn(conversation, answer, asked_at)
         if isinstance(begun, NoTurn) and begun.why == "parked":
             # The process that woke us up too early has a clock that runs ahead.
-            await self._wake_in(conversation, begun.wait_ms)
+            await self._store.client.call(*self._wake_up(conversation, begun.wait_ms))
         if facts and isinstance(begun, OpenTurn):
             return replace(begun, facts=Delta.of(facts[0]))
         return begun
@@ -236,19 +236,17 @@ class TurnStore:
     ) -> bytes:
         """Give the lease back by this script, and wake the conversation up after `pause_ms`.
 
-        The wake-up is scheduled first, so that a kill does not lose it. If its time came before the
-        lease was given back, it woke up nobody, and is scheduled again.
+        The wake-up is scheduled before, because a crash in between must not lose it. It is
+        scheduled again after, because until then it finds the lease held and starts nothing. The
+        times differ, because a process that has seen the first one removes it, perhaps late.
         """
-        due_ms = await self._wake_in(lease.conversation, pause_ms)
-        answer: bytes = await self._store.run(script, lease.conversation, request)
-        if time() * 1000 >= due_ms:
-            await self._wake_in(lease.conversation, pause_ms)
-        return answer
+        wake_up, again = (self._wake_up(lease.conversation, pause_ms + ms) for ms in (0, 1))
+        step = self._store.call(script, lease.conversation, request)
+        _, answer, _ = await self._store.client.pipeline([wake_up, step, again])
+        return bytes(answer)
 
-    async def _wake_in(self, conversation: Scope, pause_ms: int) -> int:
-        due_ms = int(time() * 1000) + pause_ms
-        await self._store.client.call("ZADD", self._store.keys.due, due_ms, conversation.tag)
-        return due_ms
+    def _wake_up(self, conversation: Scope, pause_ms: int) -> Command:
+        return "ZADD", self._store.keys.due, int(time() * 1000) + pause_ms, conversation.tag
 
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""

@@ -7,6 +7,9 @@ import pytest
 
 from memory.memory import Memory
 from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.clients import InterruptedClient
+from tests.memory.conftest import OPTIONS
 from tests.memory.turns import HERE, begin, exchange, put
 
 
@@ -104,15 +107,21 @@ async def test_a_parked_turn_is_woken_up_when_it_is_due(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("step", ["park", "defer"])
-async def test_a_wake_up_that_came_before_the_lease_was_given_back_comes_again(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch, step: str
+async def test_a_wake_up_that_is_taken_before_the_lease_is_given_back_comes_again(
+    interrupted: InterruptedClient, tokens: TokenCounter, step: str
 ) -> None:
-    """The process was stalled between the two, and the wake-up found the lease."""
-    turn = await begin(memory, 1)
-    clock = iter((1_000.0, 1_002.0, 1_002.0))
-    monkeypatch.setattr("memory.queue.turn_store.time", lambda: next(clock))
+    """Two processes saw the first entry. One takes it at once, the other one late."""
+    memory = Memory(interrupted, 42, tokens, None, OPTIONS)
+    turn, seen = await begin(memory, 1), list[float]()
+
+    async def take_first() -> None:
+        seen.extend(score for _, score in await interrupted.call("ZPOPMIN", memory.keys.due))
+
+    interrupted.behind["ZADD"] = take_first
     await getattr(memory.turns, step)(turn.lease, 1_000)
-    assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag) == 1_003_000
+    request = {"member": HERE.tag, "score": f"{seen[0]:.0f}"}
+    assert await memory.scripts["take_due"]([memory.keys.due], request) == 0
+    assert await interrupted.call("ZRANGE", memory.keys.due, 0, -1) == [HERE.tag.encode()]
 
 
 async def test_overdue_learning_is_given_to_one_process_at_a_time(memory: Memory) -> None:
