@@ -1,8 +1,8 @@
 """The steps of a turn in Redis: acquire, outbox, sending, commit, stop. Each step is one script.
 
-Every step names its lease and the versions under which the conversation was loaded. If a step is
-refused, its sender drops the turn and does not acknowledge the wake-up. By a signal a process hears
-at once that something has happened to a turn that it runs.
+Every step names its lease and the versions under which the conversation was loaded. A worker whose
+step is refused drops the turn and does not acknowledge the wake-up. A signal tells a process at
+once that something happened to a turn that it runs.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ _PAUSE_S = 1.0
 RENEWALS = 3
 """How often a lease and its wake-up are renewed within the time of one lease."""
 LEARN_LATE_S = 31
-"""If learning has not followed a commit after so many seconds, any process takes it up.
+"""Seconds after a commit; if nothing was learned from it by then, any process may do so.
 
-This is a second after the behaviors want to learn by default (`LEARN_AFTER_S`). So a round that
-follows at once and finds nothing due leaves the note as it is.
+This is one second later than behaviors learn by default (`LEARN_AFTER_S`). So the due time stays as
+the commit stored it if learning runs at once and finds that nothing is due yet.
 """
 
 
@@ -93,10 +93,9 @@ class TurnTimes:
     """How long leases last and how soon messages must follow to be answered together, in ms."""
 
     lease_ms: int = 30_000
-    # A message that comes so soon after the newest one of a turn is answered with it, unless a part
-    # of the reply is shown; ...
+    # A message joins a turn if it comes at most so long after the turn's newest message, and ...
     coalesce_ms: int = 500
-    max_coalesce_ms: int = 2_000  # ... at most so long after the oldest one
+    max_coalesce_ms: int = 2_000  # ... after its oldest one, and if no part of the reply is shown
 
 
 class TurnStore:
@@ -108,11 +107,11 @@ class TurnStore:
         self.lease_s = times.lease_ms / 1000
         self._tail = tail
         self._usage = usage
-        # Due times that commits of this process stored, for conversations of which it has
-        # everything. The next learning takes them out.
+        # When learning is due after commits of this process, for conversations whose memory it
+        # has in full. Learning takes them out.
         self.learning_due: dict[Scope, float] = {}
         self.room: Callable[[], int] = lambda: 2**24  # bytes that an outbox with files may have
-        # They tell at once what `renew` and `write_outbox` would find out later.
+        # They report at once what `renew` and `write_outbox` would find later.
         self.signals = Signals(store.client, store.keys.signals)
 
     async def acquire(
@@ -121,7 +120,7 @@ class TurnStore:
         """Take the lease, begin the next turn and load what is newer than `cursor`.
 
         With a `token` the caller has the lease already and begins its turn again, together with the
-        messages that followed. `wake_up` is the delivery that it serves.
+        messages that followed. `wake_up` is the delivery that the caller serves.
         """
         request = {"nonce": token_hex(16), "wake_up": wake_up, **self._begin_fields(cursor)}
         if token:
@@ -135,7 +134,7 @@ class TurnStore:
         answer, *facts = await self._store.client.pipeline(calls)
         begun = begun_turn(conversation, answer, asked_at)
         if isinstance(begun, NoTurn) and begun.why == "parked":
-            # The process that woke us up too early has a clock that runs ahead.
+            # We were woken up too early: the clock of another process is ahead.
             await self._store.client.call(*self._wake_up(conversation, begun.wait_ms))
         if facts and isinstance(begun, OpenTurn):
             return replace(begun, facts=Delta.of(facts[0]))
@@ -153,7 +152,7 @@ class TurnStore:
     ) -> None:
         """Store the reply and its `questions`, with the first part marked as being sent.
 
-        The same round trip counts what the model billed for it. Raise as `renew`.
+        The same round trip counts the tokens that were billed for it. Raise as `renew` does.
         """
         asked = {"questions": questions} if questions else {}
         step = self._run_step("outbox", turn, outbox, **asked)
@@ -161,10 +160,10 @@ class TurnStore:
         check(answer, turn.lease)
 
     async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
-        """Mark a part as being sent, and the parts before it as sent as these message ids.
+        """Mark a part as being sent, and the parts before it as sent under these message ids.
 
-        Raise `Superseded` if the last of these counts as sent or may count, otherwise `LeaseLost`,
-        as `QuestionErased` if the question was erased.
+        If that is refused, raise `Superseded` if the last message must stay, because it counts as
+        sent or may count. Otherwise raise `LeaseLost`: `QuestionErased` after an erasure.
         """
         marks = {"turn": turn.id, "part": part, "sent": ",".join(map(str, sent))}
         request = {**turn.lease.named, "lease_ms": self._times.lease_ms, **marks}
@@ -176,16 +175,16 @@ class TurnStore:
         check(await self._give_back(lease, pause_ms, "park", request), lease)
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
-        """Count a failure by this class of error, and give the lease back if it is not lost."""
+        """Count a failure with the class of its error; give the lease back unless it is lost."""
         request = {**turn.lease.named, "turn": turn.id, "error": error}
         await self._store.run("failed", turn.lease.conversation, request)
 
     async def hand_over(self, conversation: Scope, token: str) -> None:
-        """Give the lease back unfinished if it is not lost; the attempt does not count."""
+        """Give back the lease of an unfinished turn, if not lost; the attempt does not count."""
         await self._store.run("hand_over", conversation, {"token": token})
 
     async def defer(self, lease: Lease, pause_ms: int) -> None:
-        """Hand over, and wake the conversation up after `pause_ms`; the turn may begin before."""
+        """Hand a turn over, and wake its conversation up after `pause_ms`, or earlier."""
         await self._give_back(lease, pause_ms, "hand_over", {"token": lease.token})
 
     async def commit(
@@ -196,7 +195,7 @@ class TurnStore:
         *,
         closing: Closing | None = None,
     ) -> Committed:
-        """Close the turn, append its messages and begin the next turn; raise as `mark_sending`."""
+        """Close a turn, append its messages, begin the next one; raise as `mark_sending` does."""
         closing, lease = closing or Closing(), turn.lease
         request = {
             **lease.named,
@@ -211,7 +210,7 @@ class TurnStore:
         due = time() + LEARN_LATE_S
         noted: list[Command] = []
         if (messages or closing.ends_session) and not closing.is_off_record:
-            # There is something to learn. Before the commit: a needless note is safe.
+            # There is something to learn. A note without a commit does no harm, so it goes first.
             noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
         added, cancelled = closing.changes
         now = self._store.client.now()
@@ -219,6 +218,8 @@ class TurnStore:
         for id_ in cancelled:
             await self._store.journal.note_work(lease.conversation, id_)
         asked_at = asyncio.get_running_loop().time()
+        # `looks` put items into the index: first, so that after a crash none is missing there, and
+        # once more, because another process may have looked too early and removed the entry.
         answers = await self._store.client.pipeline([*noted, *looks, commit, *looks])
         if cancelled:
             self._store.erased.set()
@@ -270,8 +271,8 @@ class TurnStore:
 
 
 Stopped = Literal["stopped", "answered", "not_yours", "nothing"]
-"""What a stop found: a turn that is stopped now, one whose reply exists already, one that another
-person asked for, or none."""
+"""What a stop found: a turn that it has stopped, a turn whose reply exists already, a turn that
+another person asked for, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,14 +285,14 @@ class Stop:
 
 
 class Stopping:
-    """Marks open turns as stopped, before the mailbox; their workers hear of it at once."""
+    """Marks open turns as stopped, past the mailbox; a signal tells their workers at once."""
 
     def __init__(self, store: Store, mailbox: Mailbox) -> None:
         self._store = store
         self._mailbox = mailbox
 
     async def stop(self, conversation: Scope, stop: Stop, *, as_admin: bool = False) -> Stopped:
-        """Stop the turn that was asked before, or the question that waits; safe to repeat."""
+        """Stop the turn of an earlier message, or a message that waits; this may be repeated."""
         conversation = await self._mailbox.resolve(conversation)
         request = {
             "update_id": stop.update_id,

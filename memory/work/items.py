@@ -198,11 +198,7 @@ def look_at(index: str, conversation: Scope, id_: str, at: float, now: float) ->
 
 
 def first_looks(index: str, conversation: Scope, added: Sequence[Any], now: float) -> list[Command]:
-    """Return the commands that put the items of a turn into the index.
-
-    They stand before the commit, so that no stored item is missing in the index, and after it, in
-    case somebody looked too early and removed the entry.
-    """
+    """Return what puts the items of a turn into the index, before and after its commit."""
     return [
         look_at(index, conversation, id_, due / 1000 if due else _answered_until(body, now), now)
         for id_, _, due, body in added
