@@ -139,7 +139,7 @@ class Poller:
         self._offset: int | None = None
         self._accepted_ahead: set[int] = set()
         self._refusals: Counter[int] = Counter()
-        self._webhook_checked = False
+        self._webhook_checked = True  # by `identify`; one that is set later is a `Conflict`
 
     async def run(self) -> None:
         """Poll until cancelled. Then the poll is aborted and the lease released."""

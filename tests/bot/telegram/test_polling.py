@@ -25,13 +25,14 @@ from tests.bot.telegram.scripted_api import (
 
 NO_WEBHOOK = delivering_to("")
 WEBHOOK = delivering_to("https://bot.example/s3cret")
+CONFLICT = refusal(409, "Conflict: can't use getUpdates method while webhook is active")
 
 
 def updates(*ids: int) -> Act:
     return ok([{"update_id": update_id} for update_id in ids])
 
 
-Polled = Callable[..., Awaitable[None]]
+Polled = Callable[..., Awaitable[Mailbox]]
 
 
 @asynccontextmanager
@@ -53,15 +54,14 @@ def polled(client: TelegramClient, api: ScriptedApi, health: TelegramHealth) -> 
         lease: PollingLease | None = None,
         take_over: bool = False,
         until: asyncio.Event | None = None,
-    ) -> None:
+    ) -> Mailbox:
         """Poll a server that does `acts` and then hangs, until it hangs or until `until`."""
         api.script(*acts, "hang")
-        backoff = Backoff("poll", health, pause or Pauses())
-        taken = accept or Mailbox().accept
-        async with running(
-            Poller(client, taken, lease or ScriptedLease(), backoff, take_over=take_over)
-        ):
+        backoff, mailbox = Backoff("poll", health, pause or Pauses()), Mailbox()
+        lease, taken = lease or ScriptedLease(), accept or mailbox.accept
+        async with running(Poller(client, taken, lease, backoff, take_over=take_over)):
             await (until or api.hanging).wait()
+        return mailbox
 
     return poll
 
@@ -84,19 +84,20 @@ def offsets(api: ScriptedApi) -> list[str | None]:
 async def test_updates_are_accepted_in_order_and_confirmed_by_the_next_poll(
     polled: Polled, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    mailbox = Mailbox()
-    await polled(NO_WEBHOOK, updates(5, 6), updates(7), accept=mailbox.accept)
+    mailbox = await polled(updates(5, 6), updates(7))
     assert mailbox.ids == [5, 6, 7]
     assert offsets(api) == [None, "7", "8"]
     assert health.last_update_at == 1_000.0
 
 
-async def test_a_webhook_is_taken_over_if_we_may_and_waiting_updates_are_kept(
+async def test_only_after_a_conflict_a_webhook_is_taken_over_and_waiting_updates_are_kept(
     polled: Polled, api: ScriptedApi
 ) -> None:
-    await polled(WEBHOOK, DONE, updates(5), take_over=True)
+    """Before the first poll `identify` has made way. The other process may set it again."""
+    mailbox = await polled(updates(4), CONFLICT, WEBHOOK, DONE, updates(5), take_over=True)
     (deleted,) = api.named("deleteWebhook")
     assert deleted.parameters == {"drop_pending_updates": "false"}
+    assert mailbox.ids == [4, 5]
 
 
 async def test_a_webhook_that_we_may_not_delete_is_kept_and_reported(
@@ -107,24 +108,13 @@ async def test_a_webhook_that_we_may_not_delete_is_kept_and_reported(
     async def look(_: float) -> None:
         seen.append(health.last_error)
 
-    await polled(WEBHOOK, NO_WEBHOOK, pause=look)
-    assert seen == ["WebhookTaken"]
+    await polled(CONFLICT, WEBHOOK, NO_WEBHOOK, pause=look)
+    assert seen == ["Conflict", "WebhookTaken"]
     assert api.named("deleteWebhook") == []
 
 
-async def test_after_a_conflict_the_webhook_is_checked_again(polled: Polled) -> None:
-    """The process that we took over from may set it again before it stops."""
-    conflict = refusal(409, "Conflict: can't use getUpdates method while webhook is active")
-    acts = (NO_WEBHOOK, conflict, WEBHOOK, DONE, updates(5))
-    mailbox = Mailbox()
-    await polled(*acts, accept=mailbox.accept, take_over=True)
-    assert mailbox.ids == [5]
-
-
 async def test_a_server_without_webhook_methods_is_polled(polled: Polled) -> None:
-    mailbox = Mailbox()
-    await polled(refusal(404, "Not Found"), updates(5), accept=mailbox.accept)
-    assert mailbox.ids == [5]
+    assert (await polled(CONFLICT, refusal(404, "Not Found"), updates(5))).ids == [5]
 
 
 @pytest.mark.parametrize(("at_once_s", "paused_s"), [(None, [1.0, 1.0]), (0.0, [])])
@@ -138,15 +128,13 @@ async def test_only_an_empty_answer_that_came_at_once_is_followed_by_a_pause(
     if at_once_s is not None:
         monkeypatch.setattr(polling, "_AT_ONCE_S", at_once_s)
     pauses = Pauses()
-    await polled(NO_WEBHOOK, updates(), updates(), updates(5), pause=pauses)
+    await polled(updates(), updates(), updates(5), pause=pauses)
     assert pauses.taken_s == paused_s
 
 
 async def test_after_an_empty_poll_no_offset_is_sent(polled: Polled, api: ScriptedApi) -> None:
     """Telegram restarts its update ids after a quiet week."""
-    mailbox = Mailbox()
-    await polled(NO_WEBHOOK, updates(500), updates(), updates(3), accept=mailbox.accept)
-    assert mailbox.ids == [500, 3]
+    assert (await polled(updates(500), updates(), updates(3))).ids == [500, 3]
     assert offsets(api) == [None, "501", None, "4"]
 
 
@@ -156,7 +144,7 @@ async def test_the_offset_never_passes_an_update_that_was_not_accepted(
 ) -> None:
     mailbox, pauses = Mailbox(failure), Pauses()
     again = updates(5, 6)
-    await polled(NO_WEBHOOK, again, again, accept=mailbox.accept, pause=pauses)
+    await polled(again, again, accept=mailbox.accept, pause=pauses)
     assert mailbox.ids == [5, 6]
     assert offsets(api) == [None, None, "7"]
     assert len(pauses.taken_s) == 1
@@ -172,7 +160,7 @@ async def test_commands_after_a_refusal_are_accepted_once(polled: Polled, api: S
         seen.append([*mailbox.ids])
         mailbox.is_open = len(seen) == 2
 
-    await polled(NO_WEBHOOK, *polls, accept=mailbox.accept, pause=pause)
+    await polled(*polls, accept=mailbox.accept, pause=pause)
     assert seen == [[6], [6, 8]]
     assert mailbox.ids == [6, 8, 5, 7, 9, 10]
     assert offsets(api) == [None, None, None, "10", "11"]
@@ -192,7 +180,7 @@ async def test_an_update_that_the_store_refuses_for_good_is_dropped_only_if_othe
         taken.append(raw["update_id"])
 
     together = updates(5, 6, 7)
-    await polled(NO_WEBHOOK, *alone, together, together, updates(8), accept=accept)
+    await polled(*alone, together, together, updates(8), accept=accept)
     assert taken == [6, 7, 8]
     assert offsets(api)[-3:] == [None, "8", "9"]
 
@@ -207,7 +195,7 @@ async def test_no_message_overtakes_a_refused_message(polled: Polled) -> None:
         finally:
             mailbox.is_open = True
 
-    await polled(NO_WEBHOOK, updates(5, 6), updates(5, 6), accept=accept)
+    await polled(updates(5, 6), updates(5, 6), accept=accept)
     assert mailbox.ids == [5, 6]
 
 
@@ -224,8 +212,7 @@ async def test_after_any_other_failure_the_rest_of_the_poll_is_not_tried(
             raise NotAccepted
         await mailbox.accept(raw, after_refusal=after_refusal)
 
-    polls = (NO_WEBHOOK, updates(4, 5, 6, 7))
-    await polled(*polls, accept=accept, pause=pause, until=pause.begun)
+    await polled(updates(4, 5, 6, 7), accept=accept, pause=pause, until=pause.begun)
     assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotAccepted")
 
 
@@ -233,17 +220,15 @@ async def test_an_unreadable_update_is_counted_and_skipped(
     polled: Polled, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     mailbox = Mailbox(UnreadableUpdate(5))
-    await polled(NO_WEBHOOK, updates(5, 6), accept=mailbox.accept)
+    await polled(updates(5, 6), accept=mailbox.accept)
     assert (mailbox.ids, offsets(api)) == ([6], [None, "7"])
     assert health.unreadable_updates == 1
 
 
 async def test_waits_after_conflicts_and_cuts_grow(polled: Polled, health: TelegramHealth) -> None:
-    conflict = refusal(409, "Conflict: terminated by other getUpdates request")
-    acts = (NO_WEBHOOK, conflict, NO_WEBHOOK, "cut", refusal(502, "Bad Gateway"), updates(5))
-    mailbox, pauses = Mailbox(), Pauses()
-    await polled(*acts, accept=mailbox.accept, pause=pauses)
-    assert mailbox.ids == [5]
+    acts = (CONFLICT, NO_WEBHOOK, "cut", refusal(502, "Bad Gateway"), updates(5))
+    pauses = Pauses()
+    assert (await polled(*acts, pause=pauses)).ids == [5]
     bounds = [(0.25, 0.5), (0.5, 1.0), (1.0, 2.0)]
     assert all(
         low <= pause <= high for pause, (low, high) in zip(pauses.taken_s, bounds, strict=True)
@@ -262,7 +247,7 @@ async def test_health_names_the_failure_while_it_lasts(health: TelegramHealth) -
 
 async def test_the_wait_of_a_429_is_kept_in_full(polled: Polled) -> None:
     pauses = Pauses()
-    await polled(refusal(429, "Too Many Requests", retry_after=9), NO_WEBHOOK, pause=pauses)
+    await polled(refusal(429, "Too Many Requests", retry_after=9), pause=pauses)
     assert pauses.taken_s[0] > 9
 
 
@@ -270,10 +255,10 @@ async def test_without_the_lease_telegram_is_not_polled(
     polled: Polled, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     pauses = Pauses()
-    await polled(NO_WEBHOOK, lease=ScriptedLease(refusals=2), pause=pauses)
+    await polled(lease=ScriptedLease(refusals=2), pause=pauses)
     assert pauses.taken_s == [1.0, 1.0]
     assert not health.standby
-    assert len(api.calls) == 2
+    assert len(api.calls) == 1
 
 
 async def test_on_standby_no_failure_is_reported(polled: Polled, health: TelegramHealth) -> None:
@@ -286,13 +271,13 @@ async def test_on_standby_no_failure_is_reported(polled: Polled, health: Telegra
             await asyncio.Event().wait()
         lease.refusals = 1
 
-    await polled(NO_WEBHOOK, refusal(502, "Bad Gateway"), lease=lease, pause=pause, until=standby)
+    await polled(refusal(502, "Bad Gateway"), lease=lease, pause=pause, until=standby)
     assert health.last_error == ""
 
 
 async def test_stopping_ends_the_poll_and_the_lease(polled: Polled, api: ScriptedApi) -> None:
     lease = ScriptedLease()
-    await polled(NO_WEBHOOK, lease=lease)
+    await polled(lease=lease)
     await api.abandoned.wait()
     assert lease.released.is_set()
 
@@ -306,5 +291,5 @@ async def test_stopping_while_an_update_is_being_accepted_leaves_it_with_telegra
         taking.set()
         await asyncio.Event().wait()
 
-    await polled(NO_WEBHOOK, updates(5), accept=accept, until=taking)
+    await polled(updates(5), accept=accept, until=taking)
     assert offsets(api) == [None]
