@@ -1,20 +1,20 @@
 """A chat for tests: takes everything, keeps what was sent, and knows no administrator."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 
 from bot.commands.bot_command import Answer
 from bot.reply.parts import Part
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.updates import IncomingMessage
 from memory.behaviors.tool_output import OutgoingFile
 from memory.store.keys import Scope
 
 
-class QuietChat:
+class QuietChat(SendListeners):
     """Implements `Chat` in memory; a test overrides the method that it is about."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.sent: list[tuple[Destination, Part]] = []
         self.edited: list[tuple[int, int, Part]] = []
         self.deleted: list[tuple[int, int]] = []
@@ -66,12 +66,6 @@ class QuietChat:
         """Show nothing."""
         del to, draft_id, part
         return False
-
-    @contextmanager
-    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
-        """Call nothing."""
-        del to, sent
-        yield
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
         """Show nothing."""

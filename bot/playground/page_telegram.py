@@ -6,8 +6,8 @@ What the bot sends is put into the scene, and what people do becomes raw updates
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from mimetypes import guess_type
@@ -31,7 +31,7 @@ from bot.playground.scene import (
 )
 from bot.reply.parts import Part, well_formed
 from bot.telegram.bot_api import BotIdentity, MenuScope
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import IntakeClosed, NotAccepted, Refused, RefusedByStore
 from bot.telegram.intake import Accept, RawUpdate, deliver
@@ -49,7 +49,7 @@ Commands = tuple[tuple[str, str], ...]
 """Names without slash, and descriptions."""
 
 
-class PageTelegram:
+class PageTelegram(SendListeners):
     """Implements `Telegram` and `Chat`; `clock` returns Unix seconds.
 
     `updates` has what the bot has not accepted yet, `files` every file that was sent, both by id.
@@ -58,6 +58,7 @@ class PageTelegram:
     """
 
     def __init__(self, scene: Scene, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
         self.updates: dict[int, RawUpdate] = {}
         self.change_count = 0
         self._scene = scene
@@ -67,7 +68,6 @@ class PageTelegram:
         self._health = TelegramHealth()
         self.files: dict[str, PageFile] = {}
         self._menus: dict[tuple[MenuScope, str], Commands] = {}
-        self._after_each_send: dict[tuple[int, int], Callable[[], None]] = {}
         first = self._now() + 1
         self._message_ids, self._update_ids, self._ids = count(first), count(first), count(first)
 
@@ -246,8 +246,7 @@ class PageTelegram:
         said = {"file": file, "reply_to": place.by_id.get(replied), "asks": part.force_reply}
         message = self._new(BOT, **said)
         self._sent(place, _content(message, part))
-        if after_each_send := self._after_each_send.get((to.chat_id, to.topic_id)):
-            after_each_send()
+        self.note_sent(to)
         return message.id
 
     async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 0) -> None:
@@ -290,16 +289,6 @@ class PageTelegram:
         self._place(to.chat_id, to.topic_id).draft = draft
         self.note_change()
         return True
-
-    @contextmanager
-    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
-        """Call `sent` after each `send` to this chat and topic, until the block ends."""
-        where = to.chat_id, to.topic_id
-        self._after_each_send[where] = sent
-        try:
-            yield
-        finally:
-            del self._after_each_send[where]
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
         """Show our reaction to a message."""

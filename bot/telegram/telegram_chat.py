@@ -3,15 +3,14 @@
 Each call is made once. A 429 closes the chat for all processes until the ban is over.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.reply.parts import Button, Entity, Part, Quote, utf16_length, well_formed
 from bot.reply.split import MAX_UTF16
 from bot.telegram.bot_api import CALL_S, TelegramClient
-from bot.telegram.chat import CopiedMessage, Destination
+from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.errors import DECLINED, BadToken, FloodWait, Refused, TelegramError, unless
 from bot.telegram.rate_limit import DraftLimits, SendRateLimiter
 from memory.behaviors.tool_output import OutgoingFile
@@ -34,7 +33,7 @@ _MOMENT_FORMAT = "wDt"
 """Weekday, long date and short time, in the language and the time zone of whoever reads it."""
 
 
-class TelegramChat:
+class TelegramChat(SendListeners):
     """Implements `Chat`. Typing is left out if permits are scarce; edits and deletes never wait.
 
     An edit answers a button press, and Telegram repeats a press that has to wait for its answer.
@@ -43,12 +42,12 @@ class TelegramChat:
     def __init__(
         self, client: TelegramClient, limiter: SendRateLimiter, *, sends_rich: bool = False
     ) -> None:
+        super().__init__()
         self.client = client
         self.limiter = limiter
         self.waits = limiter.waits
         self._sends_rich = sends_rich
         self._limits = DraftLimits()
-        self._after_each_send: dict[tuple[int, int], Callable[[], None]] = {}
 
     async def send(self, to: Destination, part: Part, timeout_s: float = CALL_S) -> int:
         """Send one part, with its file if it has one; return the id of the message.
@@ -65,8 +64,7 @@ class TelegramChat:
                 raise
             # Nothing was sent: the quoted message is gone, or has not exactly this passage.
             message_id = await send(to, without_passage(part, part.quote), timeout_s)
-        if after_each_send := self._after_each_send.get((to.chat_id, to.topic_id)):
-            after_each_send()
+        self.note_sent(to)
         return message_id
 
     async def _send_part(self, to: Destination, part: Part, timeout_s: float) -> int:
@@ -178,16 +176,6 @@ class TelegramChat:
         except TelegramError as error:
             limits.failed("sendMessageDraft", chat_id, error)
             raise
-
-    @contextmanager
-    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
-        """Call `sent` after each message to this chat and topic, until the block ends."""
-        where = to.chat_id, to.topic_id
-        self._after_each_send[where] = sent
-        try:
-            yield
-        finally:
-            del self._after_each_send[where]
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
         """React, unless the chat refused lately; return false if there is no permit to spare."""

@@ -1,8 +1,7 @@
 """Frames of a draft, in simulated time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -42,16 +41,6 @@ class DraftChat(QuietChat):
         super().__init__()
         self.frames: list[tuple[float, str]] = []
         self._refusal = refusal
-        self.watching: list[Callable[[], None]] = []
-
-    @contextmanager
-    def after_each_send(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
-        assert to.chat_id == 7
-        self.watching.append(sent)
-        try:
-            yield
-        finally:
-            self.watching.remove(sent)
 
     async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
         assert (to.chat_id, draft_id) == (7, 5)
@@ -133,17 +122,17 @@ def test_a_message_that_takes_the_draft_away_is_followed_at_once_by_a_frame() ->
         answer = Answer(draft)
         await answer.write("Let", "me", "look", pause_s=0.1)
         await answer.call("search_memory", runs_s=5)
-        chat.watching[0]()
+        chat.note_sent(Destination(7))
         await asyncio.sleep(1)
         await Answer(draft).write("Found", "it", "here", pause_s=0.1)
-        chat.watching[0]()
+        chat.note_sent(Destination(7))
         await asyncio.sleep(0.01)
 
     *_, tool, again, _, last = played(scene, chat)
     assert (tool[1], again[1]) == ("Using search_memory…",) * 2
     assert again[0] - tool[0] > 4
     assert last == (6.6, "Found it here")
-    assert chat.watching == []
+    assert chat._listeners == {}
 
 
 def test_ten_seconds_at_sixty_tokens_give_eight_to_fourteen_frames() -> None:
