@@ -13,7 +13,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from markupsafe import Markup, escape
@@ -24,6 +24,7 @@ from bot.playground.scene import BOT, PageChat, PageMessage, PagePerson, Scene
 from bot.prompt.assemble import Prompt
 from bot.turn.observers import AgentRan, BotServing, Event
 from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import CompletedStep
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.entries import Fact
@@ -50,16 +51,18 @@ _QUOTED_CHARS = 12
 
 @dataclass(frozen=True)
 class TurnTrace:
-    """One run of the agent; `number` counts in the conversation since the start."""
+    """What the page shows of one run; an `AgentContext` would keep erased words, files, the bot."""
 
-    number: int
-    ran: AgentRan
+    number: int  # counts in the conversation since the start
+    asked: Message  # the message that was answered
+    now: float
+    window: tuple[Message, ...]
+    recalled: tuple[SearchResult, ...]
+    steps: tuple[CompletedStep, ...]
     prompt: Prompt  # of its last model call
-
-    @property
-    def asked(self) -> Message:
-        """The message that was answered."""
-        return self.ran.context.user_message
+    reply: str
+    failure: str
+    seconds: float
 
     @cached_property
     def section(self) -> str:
@@ -71,8 +74,8 @@ class TurnTrace:
     @cached_property
     def found(self) -> "list[FoundMessage]":
         """What was found in older messages and why, best first."""
-        best = sorted(self.ran.context.recalled, key=lambda result: -result.score)
-        return [FoundMessage(each, self.asked.text, self.ran.reply) for each in best]
+        best = sorted(self.recalled, key=lambda result: -result.score)
+        return [FoundMessage(each, self.asked.text, self.reply) for each in best]
 
 
 class FoundMessage:
@@ -183,10 +186,15 @@ class Inspector:
             case BotServing():
                 self.memory, self._prompt = event.memory, event.prompt
                 self.serving.set()
-            case AgentRan() if self._prompt:
-                turns = self._turns[event.context.conversation]
+            case AgentRan(context, reply, failure, seconds) if self._prompt:
+                turns = self._turns[context.conversation]
                 number = turns[-1].number + 1 if turns else 1
-                turns.append(TurnTrace(number, event, self._prompt(event.context)))
+                asked, steps = context.user_message, tuple(context.completed_steps)
+                shown = asked, context.now, context.window, context.recalled, steps
+                prompt = self._prompt(context)
+                texts = tuple(replace(each, pictures=()) for each in prompt.messages)
+                prompt = replace(prompt, messages=texts)
+                turns.append(TurnTrace(number, *shown, prompt, reply, failure, seconds))
 
     def turns(self, place: PageChat) -> list[TurnTrace]:
         """Return the turns of a place, newest first."""

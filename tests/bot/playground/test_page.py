@@ -1,6 +1,7 @@
 """The playground's page without a browser: what it sends to the bot, shows, and refuses."""
 
 import asyncio
+import pickle
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +22,11 @@ from bot.prompt.assemble import Prompt, PromptTokens
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.turn.observers import AgentRan, BotServing
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool_output import OutgoingFile
 from memory.memory import Memory
-from memory.message import Message
+from memory.message import Message, Picture
 from memory.scopes.changes import Write
 from memory.scopes.entries import Checked, Ended, Fact
 from memory.scopes.history import ChatHistory
@@ -91,21 +92,25 @@ def ran(number: int) -> AgentRan:
     call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
     context = AgentContext(
         Scope(ANNA),
-        cast("ChatHistory", None),
+        cast("ChatHistory", ["a history"]),
         2.0,
         Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
         window=(said,),
         recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
+        call_context=CallContext(Scope(ANNA), Person(), 2.0, used={"f1": "a fact"}),
         completed_steps=[CompletedStep(Action((call,)), (ToolResult("a", "21"),))],
+        pictures=(Picture(1, b"a picture", "image/png", 1, 1),),
+        files=[OutgoingFile("a.txt", b"a file")],
     )
     return AgentRan(context, "21", "", 0.5)
 
 
 def prompt(context: AgentContext) -> Prompt:
+    said = f"{SECTION}\n\n{context.user_message.text}"
     return Prompt(
         (
             PromptMessage("system", "You are a bot."),
-            PromptMessage("user", f"{SECTION}\n\n{context.user_message.text}"),
+            PromptMessage("user", said, pictures=context.pictures),
             PromptMessage("tool", "21", tool_call_id="a"),
         ),
         PromptTokens(system=11, tools=22, window=33, memory=44, message=55, steps=66),
@@ -145,6 +150,15 @@ async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Sit
     for score in ("3.25", "2.50", "0.75", "yes"):
         assert f"<dd>{score}</dd>" in page
     assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
+
+
+@pytest.mark.usefixtures("memory")
+def test_of_a_turn_only_what_the_page_shows_is_kept(site: Site) -> None:
+    """Else erased words, files and a bot that was closed would stay in the process."""
+    site.inspector.observe(ran(1))
+    kept = pickle.dumps(site.inspector.turns(site.scene.place(ANNA)))
+    assert b"Question 1" in kept
+    assert not any(each in kept for each in (b"a history", b"a fact", b"a file", b"a picture"))
 
 
 async def test_what_the_script_has_already_is_not_sent_again(site: Site) -> None:
