@@ -50,7 +50,7 @@ class Permits:
     def take(self, opened: OpenTurn) -> bool:
         """Give a turn its permits, or note that its conversation waits; call `end` after the turn.
 
-        Commands need none, and neither does a turn whose reply only has to be sent.
+        Commands need none, and neither does a turn that was stopped.
         """
         conversation, needed = opened.lease.conversation, _needed(opened)
         for permit, count in Counter(needed).items():
@@ -95,7 +95,7 @@ class Permits:
 
 def _needed(opened: OpenTurn) -> list[_Permit]:
     first = opened.entries[0]
-    if opened.outbox or opened.is_stopped:
+    if opened.is_stopped:
         return []
     person = first.sender_id
     needed: list[_Permit] = [("turns", person)]

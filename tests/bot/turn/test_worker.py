@@ -20,11 +20,11 @@ from bot.telegram.errors import FloodWait
 from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer, Parked
-from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
+from bot.turn.observers import Answered, Event, Observer, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
-from bot.turn.turn import TurnRunner
+from bot.turn.turn import MAX_FAILURES, TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import CallContext
@@ -43,7 +43,7 @@ from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
 from tests.bot.telegram.test_intake import album_photo
 from tests.lab.simulator.turn import ignore
-from tests.memory.turns import ANN, GROUP, HERE, close, put, take, texts
+from tests.memory.turns import ANN, GROUP, HERE, begin, close, put, take, texts
 from tests.quiet_chat import QuietChat, no_export
 
 LEASE_S = 2.0
@@ -256,6 +256,20 @@ async def test_no_more_turns_run_at_once_than_there_are_slots(rig: Rig) -> None:
     assert rig.runner.max_running == 2
 
 
+async def test_what_only_has_to_be_sent_needs_no_permit(rig: Rig) -> None:
+    """The notice of a turn that was given up, or a reply that is stored."""
+    rig.worker.permits.max_turns = 0
+    await put(rig.memory, 1)
+    for _ in range(MAX_FAILURES):
+        await rig.memory.turns.note_failure(await take(rig.memory), "ValueError")
+    replied = await begin(rig.memory, 2, GROUP)
+    await rig.memory.turns.write_outbox(replied, b"[]")
+    await rig.memory.turns.hand_over(GROUP, replied.lease.token)
+    async with rig.working():
+        await rig.until_acknowledged(2)
+    assert sorted(rig.runner.taken) == [(GROUP.tag, [2]), (HERE.tag, [1])]
+
+
 async def test_messages_of_a_conversation_are_answered_in_order(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.working():
@@ -366,20 +380,12 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
 
 async def test_hooks_of_behaviors_run_to_their_end_after_the_lease_ended(rig: Rig) -> None:
     slow, learning, steps = SlowAtTheEnd(rig.ready_queue), list[Scope](), list[Event]()
-    turn = TurnRunner(
-        rig.memory.turns,
-        rig.memory.histories,
-        Answerer([say_yes], no_give_up, Sentences(Catalogue()), steps.append),
-        Deliverer(QuietChat(), 10.0, no_export, steps.append),
-        AIContextBehaviorManager([slow], 60),
-        learning.append,
-        steps.append,
-    )
+    turn = answering(rig, say_yes, QuietChat(), slow, steps.append)
+    turn.learn = learning.append
     rig.runner.script = [turn.run]
-    said = raw.inbound(raw.message("hello"))
     with capture_logs() as log:
         async with rig.working():
-            await rig.memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=to_bytes(said)))
+            await say_hello(rig)
             await rig.until_acknowledged(1)
     assert (slow.saved, learning, len(rig.runner.turns)) == (1, [HERE], 1)
     assert [line["event"] for line in log] == ["turn closed"]
@@ -683,18 +689,22 @@ async def test_behaviors_are_suspended_when_a_turn_fails_or_is_parked_here(
 
 
 def answering(
-    rig: Rig, step: AnswerStep, chat: QuietChat, behavior: AIContextBehavior | None = None
+    rig: Rig,
+    step: AnswerStep,
+    chat: QuietChat,
+    behavior: AIContextBehavior | None = None,
+    observe: Observer = ignore,
 ) -> TurnRunner:
     memory, sentences = rig.memory, Sentences(Catalogue())
     behaviors = AIContextBehaviorManager([behavior] if behavior else [], 60)
     return TurnRunner(
         memory.turns,
         memory.histories,
-        Answerer([step], no_give_up, sentences, ignore),
-        Deliverer(chat, 10.0, no_export, ignore),
+        Answerer([step], no_give_up, sentences, observe),
+        Deliverer(chat, 10.0, no_export, observe),
         behaviors,
         list[Scope]().append,
-        ignore,
+        observe,
     )
 
 
