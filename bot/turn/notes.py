@@ -1,13 +1,14 @@
 """What features add below an answer: lines, questions with buttons, and corrections of its claims.
 
-If in doubt, no claim is found: questions, quoted lines, and sentences that match `unless` of the
-patterns, such as a condition or a negation, are passed over.
+When in doubt, a sentence makes no claim. Questions and quoted text are passed over, and so are
+sentences that match the pattern `unless` of a language, such as conditions and negations.
 """
 
 import re
 import tomllib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from bot.reply.parts import Button, Part
@@ -25,15 +26,15 @@ class Below:
 
     lines: tuple[Part, ...] = ()  # joined to the last part of the answer
     questions: tuple[Part, ...] = ()  # messages of their own, behind it
-    correction: Part | None = None  # says that a claim of the answer is not so; the last is shown
-    codes: tuple[str, ...] = ()  # kept beside the answer (`Message.used`) if none was corrected
-    buttons: tuple[Button, ...] = ()  # below its last part; not off the record
+    correction: Part | None = None  # of a false claim; of several notes, the last one's is shown
+    codes: tuple[str, ...] = ()  # stored with the answer (`Message.used`), unless one is corrected
+    buttons: tuple[Button, ...] = ()  # below the last part of the answer; left out off the record
 
 
 Note = Callable[[Request, AgentContext, str], Awaitable[Below]]
 """Looks at a run and at the text of its answer; raises `StoreError`.
 
-Where a note asks something, the person may decline, so nothing that tools did is learned then.
+If a note asks a question, the person may decline. So nothing that tools did is learned then.
 """
 
 Finish = Callable[[Request, Outbox], Awaitable[Outbox]]
@@ -44,28 +45,33 @@ _MAX_CHARS = 8_000
 _QUOTED = re.compile(r"```[^`]{0,8000}```|`[^`\n]{0,200}`|[“„«\"][^“„«”»\"\n]{0,200}[“”»\"]")
 _SENTENCE = re.compile(r"[^.!?…؟\n]+[.!?…؟]*")
 
-Patterns = tuple[re.Pattern[str], Sequence[tuple[re.Pattern[str], re.Pattern[str]]]]
-"""What a sentence must match, and by language: what says it, and what in it does not."""
+Pairs = Sequence[tuple[re.Pattern[str], re.Pattern[str]]]
+"""For each language, what makes the claim, and what in the same sentence takes it back."""
+Patterns = tuple[re.Pattern[str], Callable[[], Pairs]]
+"""What every sentence with a claim matches, and the pairs, compiled when first asked for."""
 
 
 def patterns_in(path: Path) -> Patterns:
-    """Read the patterns of each language; one for all of them passes over most sentences."""
+    """Read the patterns of each language, and join them to one that rules most sentences out."""
     languages = [*tomllib.loads(path.read_text("utf-8")).values()]
     says = [pattern for each in languages for pattern in each["says"]]
-    # Where no word begins, it is tried once instead of once for each.
+    # They share one `\b`, so that it is tried once at each position, not once for each of them.
     of_words = "|".join(each[2:] for each in says if each.startswith(r"\b"))
     others = (each for each in says if not each.startswith(r"\b"))
     first = re.compile("|".join((rf"\b(?:{of_words})", *others)))
-    pairs = [(re.compile("|".join(each["says"])), re.compile(each["unless"])) for each in languages]
+
+    @cache  # few answers need the pairs, and they take as long to compile as the first pattern
+    def pairs() -> Pairs:
+        return [
+            (re.compile("|".join(each["says"])), re.compile(each["unless"])) for each in languages
+        ]
+
     return first, pairs
 
 
 def says_any(patterns: Patterns, text: str) -> bool:
-    """Return whether a sentence of a text matches what says it, and not what does not.
-
-    Sentences with a question are passed over, and so is quoted text.
-    """
-    first, by_language = patterns
+    """Return whether a sentence of a text makes a claim that nothing in it takes back."""
+    first, pairs = patterns
     plain = _QUOTED.sub(" ", text[:_MAX_CHARS].replace("’", "'").casefold())
     return any(
         claim.search(sentence) and not unless.search(sentence)
@@ -73,7 +79,7 @@ def says_any(patterns: Patterns, text: str) -> bool:
         if first.search(sentence)
         and not sentence.rstrip().endswith(("?", "؟"))
         and not sentence.lstrip().startswith(">")
-        for claim, unless in by_language
+        for claim, unless in pairs()
     )
 
 
