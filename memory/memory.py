@@ -95,8 +95,8 @@ class Memory:
 
     def enable_learning(self, config: LearningConfig) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
-        self.consent = ToolWriter(self.scopes, self.correcting, config.with_domain)
-        self._learner = ConversationLearner(self.histories, self.consent, self._vectors, config)
+        self.tool_writer = ToolWriter(self.scopes, self.correcting, config.with_domain)
+        self._learner = ConversationLearner(self.histories, self.tool_writer, self._vectors, config)
 
     def ready_queue(self) -> ReadyQueue:
         """Return a new consumer of the wake-ups of conversations."""

@@ -78,7 +78,7 @@ class FactEdits:
         self._questions = memory.questions
         self._correcting = memory.correcting
         self._scopes = memory.scopes
-        self._consent = memory.consent
+        self._tool_writer = memory.tool_writer
         self._resolve = memory.mailbox.resolve
         self._chat = chat
         self._sentences = sentences
@@ -99,7 +99,7 @@ class FactEdits:
         if agrees:
             await self._access.check_on_record(conversation)
         asker = asker_of(pressed, self._chat)
-        answer = await self._consent.answer(conversation, nonce, asker, agrees=agrees)
+        answer = await self._tool_writer.answer(conversation, nonce, asker, agrees=agrees)
         log.info("consent answered", answer=answer)
         return self._sentences.say(pressed.sender.language, f"consent.{answer}")
 
@@ -183,7 +183,7 @@ class FactEdits:
         asker = asker_of(said, self._chat)
         if about.startswith(_CARD):
             card = about.removeprefix(_CARD)
-            await self._consent.answer(conversation, card, asker, agrees=True, text=text)
+            await self._tool_writer.answer(conversation, card, asker, agrees=True, text=text)
             return "edited"
         facts, fact = await self._found(conversation, int(about))
         if not await may_change(asker, senders_of(facts, fact)):

@@ -103,11 +103,11 @@ async def test_a_yes_confirms_the_fact_once_and_changes_no_word(learning: Memory
     assert time() - fact.asked_at < 60
     [waits] = (await learning.scopes.read(HERE)).all(WaitingWrite)
     assert 86_000 < waits.expires_at - time() < 86_500
+    answer = learning.tool_writer.answer
     with pytest.raises(NotConfirmed, match="not_yours"):
-        await learning.consent.answer(HERE, question.nonce, Asker(8, is_group=False), agrees=False)
+        await answer(HERE, question.nonce, Asker(8, is_group=False), agrees=False)
     for agrees in (True, False, True):
-        answer = await learning.consent.answer(HERE, question.nonce, ME, agrees=agrees)
-        assert answer == "confirmed"
+        assert await answer(HERE, question.nonce, ME, agrees=agrees) == "confirmed"
     [now] = await ann_facts(learning)
     assert time() - now.confirmed_at < 60
     assert replace(now, confirmed_at=0) == fact
@@ -119,7 +119,7 @@ async def test_a_yes_confirms_the_fact_once_and_changes_no_word(learning: Memory
 async def test_a_no_erases_the_fact_as_wrong_does(learning: Memory) -> None:
     question = await asked_now(learning)
     for agrees in (False, True):
-        answer = await learning.consent.answer(HERE, question.nonce, ME, agrees=agrees)
+        answer = await learning.tool_writer.answer(HERE, question.nonce, ME, agrees=agrees)
         assert answer == "forgotten"
     assert await ann_facts(learning) == []
     assert 1 in (await learning.scopes.read(HERE)).hidden
@@ -131,5 +131,5 @@ async def test_an_answer_does_nothing_to_a_fact_that_has_other_words_now(learnin
     await learning.correcting.edit_fact(HERE, fact.id, "Lives in Linz.", ANN)
     for agrees in (False, True):
         with pytest.raises(NotConfirmed, match="unknown"):
-            await learning.consent.answer(HERE, question.nonce, ME, agrees=agrees)
+            await learning.tool_writer.answer(HERE, question.nonce, ME, agrees=agrees)
     assert [fact.text for fact in await ann_facts(learning)] == ["Lives in Linz."]

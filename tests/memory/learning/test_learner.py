@@ -318,7 +318,7 @@ async def test_several_facts_are_erased_after_one_yes(memory: Memory, *, agrees:
 
     memory.correcting.fact_leaves.append(note)
     for _ in range(2):
-        await memory.consent.answer(HERE, write.nonce, Asker(7, is_group=False), agrees=agrees)
+        await memory.tool_writer.answer(HERE, write.nonce, Asker(7, is_group=False), agrees=agrees)
     left = ["Ann rows"] if agrees else ["Ann sails", "Ann rows", "Ann swims"]
     assert [fact.text for fact in (await memory.scopes.read(ANNS)).facts] == left
     assert left_marks == ([1, 3, 9] if agrees else [])

@@ -81,7 +81,7 @@ async def test_a_wish_is_pinned_whether_a_tool_keeps_it_or_a_person_agrees_to_it
     assert await wishes() == [("Wants jokes.", True)]
     [card] = await cards(memory)
     await show(memory, card)
-    await memory.consent.answer(HERE, card.nonce, Asker(ANN, is_group=False), agrees=True)
+    await memory.tool_writer.answer(HERE, card.nonce, Asker(ANN, is_group=False), agrees=True)
     assert await wishes() == [("Wants jokes.", True), ("Wants French.", True)]
     # A person unpins one of them; what replaces it is not pinned either.
     await memory.correcting.pin_fact(HERE, 1, is_pinned=False)
@@ -115,9 +115,9 @@ async def test_in_ask_mode_at_most_three_cards_are_open_and_a_yes_keeps_the_fact
     await memory.learn(HERE)
     assert await cards(memory) == []
     first, second, third = (each.nonce for each in shown)
-    assert await memory.consent.answer(HERE, first, ann, agrees=True) == "kept"
-    assert await memory.consent.answer(HERE, second, ann, agrees=False) == "not_kept"
-    edited = await memory.consent.answer(HERE, third, ann, agrees=True, text="likes CD")
+    assert await memory.tool_writer.answer(HERE, first, ann, agrees=True) == "kept"
+    assert await memory.tool_writer.answer(HERE, second, ann, agrees=False) == "not_kept"
+    edited = await memory.tool_writer.answer(HERE, third, ann, agrees=True, text="likes CD")
     assert (edited, await known(memory)) == ("kept", ["likes ab", "likes CD"])
     assert [fact.sources[0].seq for fact in (await memory.scopes.read(ANNS)).facts] == [1, 1]
     assert [each.text for each in await cards(memory)] == ["likes de"]
@@ -140,7 +140,7 @@ async def test_a_card_expires_after_a_day_and_goes_with_its_message(
     here = await memory.scopes.read(HERE)
     assert (here.all(WaitingWrite), here.all(ToolWrites)) == ([], [])
     with pytest.raises(NotConfirmed, match="unknown"):
-        await memory.consent.answer(HERE, card.nonce, Asker(ANN, is_group=False), agrees=True)
+        await memory.tool_writer.answer(HERE, card.nonce, Asker(ANN, is_group=False), agrees=True)
 
     old = WaitingWrite("nonce", 3, time() - 1, UNASKED, Remember("likes quokkas", sender_id=ANN))
     await memory.scopes.write(here, Write(fields=[old]))
