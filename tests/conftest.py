@@ -14,9 +14,12 @@ import uvloop
 from hypothesis import HealthCheck, settings
 from redis._parsers.commands import AsyncCommandsParser
 
+from memory.memory import Memory
+from memory.search.embeddings import Embedder
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
+from tests.memory.conftest import OPTIONS
 from tests.valkey import OneNodeCluster, ValkeyServer
 
 
@@ -154,6 +157,18 @@ async def store(valkey: str) -> AsyncIterator[RedisClient]:
     client = await RedisClient.open(valkey)
     yield client
     await client.close()
+
+
+@pytest.fixture
+def embedder() -> Embedder | None:
+    """Give no model of embeddings; tests that need one override this."""
+    return None
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter, embedder: Embedder | None) -> Memory:
+    """Give the memory of a bot on an empty database."""
+    return Memory(store, 42, tokens, embedder, OPTIONS)
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from bot.telegram.bot_api import TelegramClient
-from tests.acceptance.rig import Rig
+from tests.acceptance.rig import BotProcess, Rig
 from tests.valkey import OneNodeCluster, ValkeyServer, free_port
 
 
@@ -52,11 +54,23 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(rig: Rig) -> 
 async def test_the_reason_for_an_impossible_start_is_shown(
     rig: Rig, settings: dict[str, str], reason: str, advice: str
 ) -> None:
-    bot = rig.another_bot(from_scratch=False, **settings)
+    refused = await refusal_of(rig.another_bot(from_scratch=False, **settings))
+    assert (refused["reason"], advice in refused.get("advice", "")) == (reason, True)
+
+
+async def test_a_port_in_use_is_named_with_a_command_that_helps(rig: Rig) -> None:
+    port = urlsplit(rig.telegram.url).port
+    refused = await refusal_of(rig.another_bot(port=port))
+    assert refused["reason"] == "PortUnavailable"
+    assert "PORT=8081 make run" in refused["advice"]
+
+
+async def refusal_of(bot: BotProcess) -> dict[str, Any]:
+    """Start a bot that cannot start; return the line of its log that says why."""
     await bot.start(until="cannot start")
     refused = await bot.wait_for_log("cannot start")
-    assert (refused["reason"], advice in refused.get("advice", "")) == (reason, True)
     assert await bot.exit_status() == 1
+    return refused
 
 
 async def set_anothers_webhook(rig: Rig) -> None:
@@ -69,12 +83,10 @@ async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(rig: Rig) -> N
     """A worker does not poll and starts."""
     rig.environment["WEBHOOK_URL"] = ""
     await set_anothers_webhook(rig)
-    await rig.bot.start(until="cannot start")
-    refused = await rig.bot.wait_for_log("cannot start")
+    refused = await refusal_of(rig.bot)
     assert refused["reason"] == "WebhookTaken"
     assert "TAKE_OVER_WEBHOOK=yes" in refused["detail"]
     assert "secret-path" not in str(rig.bot.raw)
-    assert await rig.bot.exit_status() == 1
     await rig.another_bot(command="worker").start()
     assert rig.telegram.calls_to("deleteWebhook") == []
 
@@ -92,13 +104,10 @@ async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_cont
     folder = tmp_path / "data"
     await rig.start(redis_url="", data_dir=folder, dyno="web.1")
     await rig.bot.wait_for_log("no REDIS_URL: this platform's disk is lost with every deploy")
-    second = rig.another_bot()
-    await second.start(until="cannot start")
-    refused = await second.wait_for_log("cannot start")
+    refused = await refusal_of(rig.another_bot())
     assert refused["reason"] == "EmbeddedBusy"
     assert refused["detail"] == f"another process is using {folder}"
     assert "DATA_DIR=" in refused["advice"]
-    assert await second.exit_status() == 1
     await rig.ask(*rig.anna(), "Are you there?")
 
 
@@ -111,25 +120,22 @@ async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(rig: Rig, se
         openai_base_url=server,
         redis_url=f"redis://127.0.0.1:{free_port()}",
     )
-    await bot.start(until="cannot start")
+    await refusal_of(bot)
     unknown = await bot.wait_for_log("unknown setting")
     assert (unknown["name"], unknown["did_you_mean"]) == ("OPENAI_KEY", "OPENAI_API_KEY")
     events = [line["event"] for line in bot.log]
     is_openai = "openai.com" in server
     assert ("OPENAI_API_KEY is not set: no message can be answered" in events) is is_openai
     assert "sk-somebodys" not in "".join(bot.raw)
-    assert await bot.exit_status() == 1
 
 
 async def test_a_node_of_a_cluster_is_refused_as_one_server(
     rig: Rig, cluster_server: OneNodeCluster
 ) -> None:
-    bot = rig.another_bot(redis_url=f"redis://127.0.0.1:{cluster_server.port}")
-    await bot.start(until="cannot start")
-    refused = await bot.wait_for_log("cannot start")
+    url = f"redis://127.0.0.1:{cluster_server.port}"
+    refused = await refusal_of(rig.another_bot(redis_url=url))
     assert refused["reason"] == "StoreUnfit"
     assert "begin REDIS_URL with redis+cluster://" in refused["detail"]
-    assert await bot.exit_status() == 1
 
 
 async def test_a_server_that_only_speaks_like_redis_is_refused(rig: Rig) -> None:
@@ -140,11 +146,8 @@ async def test_a_server_that_only_speaks_like_redis_is_refused(rig: Rig) -> None
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as pong:
         port = pong.sockets[0].getsockname()[1]
-        bot = rig.another_bot(redis_url=f"redis://127.0.0.1:{port}")
-        await bot.start(until="cannot start")
-        refused = await bot.wait_for_log("cannot start")
+        refused = await refusal_of(rig.another_bot(redis_url=f"redis://127.0.0.1:{port}"))
         assert "neither Redis nor Valkey" in refused["detail"]
-        assert await bot.exit_status() == 1
 
 
 async def test_a_server_that_evicts_is_warned_of_aloud(rig: Rig, tmp_path: Path) -> None:

@@ -328,11 +328,7 @@ def doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
 def main() -> None:
     """Print the measures."""
     sources = product()
-    measures = {
-        "budgets": budgets(sources),
-        "paths": asyncio.run(traced_paths()),
-        **sizes(sources),
-    }
+    measures = {"budgets": budgets(sources), "paths": asyncio.run(traced_paths()), **sizes(sources)}
     json.dump(measures, sys.stdout, indent=2)
     sys.stdout.write("\n")
 

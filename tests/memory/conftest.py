@@ -4,10 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from memory.memory import Memory, MemoryOptions
+from memory.memory import MemoryOptions
 from memory.queue.turn_store import TurnTimes
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
 from tests.valkey import ValkeyServer
 
@@ -33,11 +31,6 @@ def valkey(request: pytest.FixtureRequest) -> str:
     server: ValkeyServer = request.getfixturevalue(getattr(request, "param", "cluster_server"))
     server.ask("FLUSHALL")
     return server.url
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 @pytest.fixture

@@ -24,9 +24,6 @@ from memory.limits.usage import (
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from tests.memory.conftest import memory
-
-__all__ = ["memory"]
 
 ANSWER, EMBEDDING = BillingSource("answer", "m"), BillingSource("embedding", "e")
 CHAT = Scope("c:7:0")

@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from bot.probe import Row, Rows
-from memory.memory import Memory
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import context
 from tests.bot.features.check.front_reader import FrontReader
-from tests.memory.conftest import OPTIONS
 from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ModelApiServer
 from tests.settings import Settings
@@ -21,11 +17,6 @@ from tests.valkey import ValkeyServer
 __all__ = ["context"]
 
 SettingsOf = Callable[..., Any]
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 @pytest.fixture

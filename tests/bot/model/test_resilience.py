@@ -16,13 +16,7 @@ from bot.model.model_errors import (
     time_limit,
 )
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resilience import (
-    Attempt,
-    CircuitBreaker,
-    Guard,
-    ModelCondition,
-    Resilient,
-)
+from bot.model.resilience import Attempt, CircuitBreaker, Guard, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.text.shape import InternalModelUnavailable
 from tests.lab.simulated_time import SimulatedClock

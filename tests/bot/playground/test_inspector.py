@@ -7,9 +7,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from tests.bot.playground.bare_memory import bare_memory
 
 KEY = Message(3, 2, "user", "The extra key is under the <b>pot</b>", 1.0, sender_name="Maya")
 REPLY = Message(4, 2, "assistant", "Noted", 2.0)
@@ -67,11 +65,6 @@ def test_a_message_that_the_answer_repeats_is_in_the_answer() -> None:
 
 
 HERE, THERE = Scope.of_chat(7), Scope.of_chat(8)
-
-
-@pytest.fixture
-async def memory(store: RedisClient) -> Memory:
-    return await bare_memory(store)
 
 
 async def held(memory: Memory, conversation: Scope = HERE) -> dict[str, KeyDump]:

@@ -36,7 +36,6 @@ from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
-from tests.bot.playground.bare_memory import bare_memory
 
 ANNA = "c:1:0"
 SECTION = "<memory>\n[today] Anna: The <b>boat</b> is called Aurora\n</memory>"
@@ -82,9 +81,9 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-async def memory(site: Site, store: RedisClient) -> Memory:
-    site.inspector.observe(BotServing(bare := await bare_memory(store), prompt))
-    return bare
+def memory(site: Site, memory: Memory) -> Memory:
+    site.inspector.observe(BotServing(memory, prompt))
+    return memory
 
 
 def ran(number: int) -> AgentRan:
@@ -249,11 +248,9 @@ async def test_the_memory_is_shown_with_receipts_histories_and_reminders(
 
 
 async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(
-    site: Site, store: RedisClient
+    site: Site, memory: Memory
 ) -> None:
-    memory = await bare_memory(store)
     answer = await site.post("/year")
-    site.inspector.observe(BotServing(memory, prompt))
     maya = "c:99:0"
     assert answer.headers["location"] == "/?at=c%3A99%3A0"
     async with asyncio.timeout(60):

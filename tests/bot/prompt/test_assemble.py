@@ -123,10 +123,7 @@ def test_the_parts_of_a_prompt_have_a_fixed_order(assembler: PromptAssembler) ->
 
 
 def test_without_memories_there_is_no_memory_section(assembler: PromptAssembler) -> None:
-    assert texts(prompt_of(assembler, "Hi")) == [
-        ("system", "You are a bot."),
-        ("user", "Hi"),
-    ]
+    assert texts(prompt_of(assembler, "Hi")) == [("system", "You are a bot."), ("user", "Hi")]
 
 
 def test_neighboring_messages_of_the_same_role_are_joined(assembler: PromptAssembler) -> None:
@@ -339,7 +336,7 @@ def test_a_long_memory_becomes_an_excerpt_and_others_still_fit(assembler: Prompt
     assert "another" in content
 
 
-def test_the_excerpt_of_a_long_memory_fits_the_message(assembler: PromptAssembler) -> None:
+def test_the_excerpt_of_a_long_memory_is_about_the_message(assembler: PromptAssembler) -> None:
     rain = "It rained. " * 2000
     first = said(1, f"{rain}My boats are Aurora and Vega. {rain}")
     second = said(3, f"{rain}A boat's name brings luck. {rain}")

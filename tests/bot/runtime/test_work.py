@@ -20,8 +20,6 @@ from bot.turn.deliver import Deliverer
 from bot.turn.outbox import Outbox
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from memory.work.item import BEGUN, WorkItem, due_task
 from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
@@ -66,11 +64,6 @@ class ScriptedChat(QuietChat):
 
 async def no_pause(seconds: float) -> None:
     del seconds
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 def worker(memory: Memory, chat: QuietChat) -> WorkLoop:

@@ -119,10 +119,7 @@ async def test_a_server_without_webhook_methods_is_polled(polled: Polled) -> Non
 
 @pytest.mark.parametrize(("at_once_s", "paused_s"), [(None, [1.0, 1.0]), (0.0, [])])
 async def test_only_an_empty_answer_that_came_at_once_is_followed_by_a_pause(
-    polled: Polled,
-    at_once_s: float | None,
-    paused_s: list[float],
-    monkeypatch: pytest.MonkeyPatch,
+    polled: Polled, at_once_s: float | None, paused_s: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that does not hold polls open would be polled hundreds of times a second."""
     if at_once_s is not None:
@@ -275,7 +272,7 @@ async def test_on_standby_no_failure_is_reported(polled: Polled, health: Telegra
     assert health.last_error == ""
 
 
-async def test_stopping_ends_the_poll_and_the_lease(polled: Polled, api: ScriptedApi) -> None:
+async def test_stopping_ends_the_poll_and_its_lease(polled: Polled, api: ScriptedApi) -> None:
     lease = ScriptedLease()
     await polled(lease=lease)
     await api.abandoned.wait()

@@ -1,5 +1,5 @@
 """Tests of turns run on a Cluster, like most tests of `memory`."""
 
-from tests.memory.conftest import memory, valkey
+from tests.memory.conftest import valkey
 
-__all__ = ["memory", "valkey"]
+__all__ = ["valkey"]

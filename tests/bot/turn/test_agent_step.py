@@ -15,12 +15,11 @@ from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from tests.bot.playground.bare_memory import bare_memory
 from tests.bot.telegram import raw
 from tests.quiet_chat import QuietChat
 
@@ -60,8 +59,7 @@ class Watched:
 
 
 @pytest.fixture
-async def watched(store: RedisClient) -> Watched:
-    memory = await bare_memory(store)
+async def watched(memory: Memory) -> Watched:
     return Watched(await ChatHistory.read(memory.histories, Scope.of_chat(7)))
 
 

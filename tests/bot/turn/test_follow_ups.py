@@ -9,14 +9,13 @@ from bot.turn.load import ContextLoader
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import CallContext
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.message_search import SearchResult
-from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from tests.bot.playground.bare_memory import bare_memory
 from tests.bot.telegram import raw
 from tests.quiet_chat import QuietChat
 
@@ -50,9 +49,9 @@ NO_FOLLOW_UPS = (
 )
 
 
-async def test_no_hook_goes_on_after_recall_has_failed(store: RedisClient) -> None:
+async def test_no_hook_goes_on_after_recall_has_failed(memory: Memory) -> None:
     """Its worker may have lost the conversation, and nobody would wait for what it asks."""
-    memory, begun, ended = await bare_memory(store), asyncio.Event(), asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     class Slow(AIContextBehavior):
         async def on_model_invoke(self, *_: object) -> str:
@@ -86,8 +85,7 @@ class Asked(AIContextBehavior):
         return call_context.question(new)
 
 
-async def test_a_follow_up_finds_what_the_question_before_it_found(store: RedisClient) -> None:
-    memory = await bare_memory(store)
+async def test_a_follow_up_finds_what_the_question_before_it_found(memory: Memory) -> None:
     behaviors = AIContextBehaviorManager([Asked()], time_limit_s=60)
     window = BlockWindowMessageSelector(2, 100, 2)
     loader = ContextLoader(behaviors, QuietChat(), window, recall_k=8)

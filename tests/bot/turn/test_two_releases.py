@@ -17,21 +17,13 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, NewerValue, NoTurn, OpenTurn
 from memory.queue.ready_queue import WakeUp
 from memory.scopes.log import Cursor
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
-from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, HERE, exchange_of, take
 
 HELLO = raw.inbound(raw.message("hello"))
 OUTBOX = Outbox(Destination(7), ())
 NEWER = open_turn.VERSION + 1
 MAX_TRIES = 4
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 def worker(memory: Memory) -> TurnWorker:

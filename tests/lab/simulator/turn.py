@@ -94,11 +94,7 @@ class NamingAnswerer(Answerer):
     """Answers in one to three parts, each with the number of the reply and its own."""
 
     def __init__(
-        self,
-        steps: Sequence[AnswerStep],
-        give_up: GiveUp,
-        auditor: Auditor,
-        chance: Chance,
+        self, steps: Sequence[AnswerStep], give_up: GiveUp, auditor: Auditor, chance: Chance
     ) -> None:
         super().__init__(steps, give_up.give_up, remembered_sentences(), ignore)
         self._auditor = auditor

@@ -20,10 +20,7 @@ from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ToolWrite, to_json
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import call_context
-from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import ScriptedModel, talk
 from tests.memory.turns import HERE
 from tests.memory.words_embedder import WordsEmbedder
@@ -38,8 +35,8 @@ class Nameless(AIContextBehavior):
 
 
 @pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder()
 
 
 @pytest.fixture
@@ -100,7 +97,7 @@ async def test_stored_texts_are_shown_later_and_exported(memory: Memory, paths: 
     assert exported["kept_by_behaviors"] == {"shopping_list": kept}
 
 
-async def test_a_stored_text_goes_with_its_message_or_all(memory: Memory, paths: str) -> None:
+async def test_a_stored_text_is_erased_with_its_message_or_all(memory: Memory, paths: str) -> None:
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
     await chat.put("bread")

@@ -12,7 +12,6 @@ from memory.learning.learner import LearningConfig
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.shape import AnswerShape
 from memory.text.tokens import TokenCounter
@@ -41,8 +40,8 @@ class OneAnswer:
 
 
 @pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder()
 
 
 async def talk(memory: Memory, *texts: str, days_ago: int = 90) -> None:

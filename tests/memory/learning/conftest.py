@@ -2,10 +2,7 @@
 
 import pytest
 
-from memory.memory import Memory
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS, valkey
+from tests.memory.conftest import valkey
 from tests.memory.learning.scripted import ScriptedModel
 from tests.memory.words_embedder import WordsEmbedder
 
@@ -20,8 +17,3 @@ def embedder() -> WordsEmbedder:
 @pytest.fixture
 def model() -> ScriptedModel:
     return ScriptedModel()
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
-    return Memory(store, 42, tokens, embedder, OPTIONS)

@@ -50,11 +50,6 @@ def embedder() -> WordsEmbedder:
 
 
 @pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
-    return Memory(store, 42, tokens, embedder, OPTIONS)
-
-
-@pytest.fixture
 def elsewhere(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
     """Another process on the same Redis."""
     return Memory(store, 42, tokens, embedder, OPTIONS)
@@ -265,7 +260,7 @@ async def test_nothing_asked_is_nothing_found_and_costs_no_embedding(
     assert len(embedder.calls) == embedded
 
 
-async def test_words_alone_are_searched(store: RedisClient, tokens: TokenCounter) -> None:
+async def test_without_vectors_words_are_searched(store: RedisClient, tokens: TokenCounter) -> None:
     memory = Memory(store, 42, tokens, None, OPTIONS)
     history = await remembering(memory, (BOAT, "Nice"))
     assert history.is_searchable
@@ -300,7 +295,7 @@ async def test_by_words_alone_a_list_also_has_what_no_word_of_the_question_finds
     assert "Half of the Prado was shut" not in {history.messages[row].text for row in rows}
 
 
-async def test_a_broken_embedder_leaves_the_words(memory: Memory, embedder: WordsEmbedder) -> None:
+async def test_if_embedding_fails_words_are_found(memory: Memory, embedder: WordsEmbedder) -> None:
     history = await remembering(memory, (BOAT, "Nice"))
     embedder.fails_at = len(embedder.calls) + 1
     out_of_order, again = [await history.search("boat", 8) for _ in range(2)]
@@ -308,7 +303,7 @@ async def test_a_broken_embedder_leaves_the_words(memory: Memory, embedder: Word
     assert out_of_order[0].dense == 0.0 != again[0].dense
 
 
-async def test_vectors_of_another_model_do_not_count(memory: Memory, store: RedisClient) -> None:
+async def test_vectors_of_another_model_are_not_used(memory: Memory, store: RedisClient) -> None:
     await remembering(memory, (BOAT, "Nice"))
     tokens = memory.histories.tokens
     renamed = Memory(store, 42, tokens, WordsEmbedder("other words"), OPTIONS)
@@ -454,7 +449,7 @@ async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins
     assert await history.search("0a", 8) == []
 
 
-async def test_a_turn_that_reads_after_an_erasure_fails(memory: Memory, elsewhere: Memory) -> None:
+async def test_no_turn_reads_more_after_an_erasure(memory: Memory, elsewhere: Memory) -> None:
     await remembering(memory, *[(f"question {n}", "yes") for n in range(OPTIONS.tail)])
     history = await turned(elsewhere)
     await (await history_of(memory)).clear()
@@ -487,7 +482,7 @@ async def test_clearing_keeps_an_earlier_confirmations_cut(memory: Memory) -> No
 
 
 @pytest.mark.parametrize("kind", get_args(JobKind))
-async def test_what_was_appended_without_a_turn_is_forgotten(memory: Memory, kind: JobKind) -> None:
+async def test_a_forgetting_takes_what_no_turn_appended(memory: Memory, kind: JobKind) -> None:
     await talk(await history_of(memory), ("I am Ann", "Hello"))
     await carry_out(memory, Job("job", kind, ANN, 10, time.time(), b""))
     assert texts((await history_of(memory)).messages) == []

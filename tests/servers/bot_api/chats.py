@@ -209,11 +209,7 @@ class Chat:
         return topic
 
     def topic(
-        self,
-        name: str,
-        *,
-        creator: User | None = None,
-        is_name_implicit: bool = False,
+        self, name: str, *, creator: User | None = None, is_name_implicit: bool = False
     ) -> Topic:
         """Return a new topic, with a service message.
 

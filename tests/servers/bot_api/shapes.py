@@ -171,11 +171,7 @@ def _media_shape(media: Media) -> object:
 
 
 def _stored_shape(file: StoredFile) -> Shape:
-    return {
-        "file_id": file.id,
-        "file_unique_id": f"u{file.id}",
-        "file_size": len(file.content),
-    }
+    return {"file_id": file.id, "file_unique_id": f"u{file.id}", "file_size": len(file.content)}
 
 
 def _keyboard_shape(keyboard: Keyboard) -> list[list[Shape]]:

@@ -21,8 +21,8 @@ __all__ = ["valkey"]
 
 
 @pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder()
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,11 @@ from bot.language.catalogue import Catalogue
 from memory.behaviors.context import AgentContext
 from memory.behaviors.statements import set_mode
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
+from memory.memory import Memory
 from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import Remember
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from tests.bot.playground.bare_memory import bare_memory
 
 HERE = Scope.of_chat(7)
 
@@ -63,10 +62,7 @@ def step(tool: str, *, failed: bool = False, reads: bool = False) -> CompletedSt
     return CompletedStep(Action((ToolCall("a", tool, "{}"),)), (result,))
 
 
-async def test_a_claim_is_corrected_unless_it_was_kept_or_may_be_learned(
-    store: RedisClient,
-) -> None:
-    memory = await bare_memory(store)
+async def test_a_claim_is_corrected_unless_it_was_kept_or_may_be_learned(memory: Memory) -> None:
     agent = Claiming(await ChatHistory.read(memory.histories, HERE), memory.scopes)
     await set_mode(memory.scopes, HERE, "explicit")
     assert await agent.correction() == "claims.explicit"

@@ -1,5 +1,5 @@
 """Fixtures: the memory in which imports are stored."""
 
-from tests.memory.documents.conftest import embedder, library, memory
+from tests.memory.documents.conftest import embedder, library
 
-__all__ = ["embedder", "library", "memory"]
+__all__ = ["embedder", "library"]

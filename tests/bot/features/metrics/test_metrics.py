@@ -12,10 +12,7 @@ from bot.model.model_errors import ModelUnavailable
 from bot.turn.observers import FieldsRefused, PartSent
 from memory.behaviors.running_state import RunningState
 from memory.memory import Memory
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
 from tests.acceptance.operator_parts import Berth
-from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import ScriptedModel
 from tests.settings import Settings
 
@@ -40,11 +37,6 @@ async def page(
     headers |= {forwarded: "127.0.0.1"} if forwarded else {}
     async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
         return await caller.get("/metrics", headers=headers)
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,12 @@ from bot.features.reminders.claims import PromiseNote, promises_to_remind
 from bot.language.catalogue import Catalogue
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
-from memory.store.client import RedisClient
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import WorkItems
 from tests.bot.features.claims.test_claims import HERE, NO_CLAIMS, step
-from tests.bot.playground.bare_memory import bare_memory
 from tests.memory.work.test_items import store as store_items
 
 SENTENCES = Sentences(Catalogue())
@@ -64,9 +63,8 @@ class Promising:
 
 
 async def test_a_promise_is_corrected_unless_a_reminder_is_set_or_a_fitting_one_is_open(
-    store: RedisClient,
+    memory: Memory,
 ) -> None:
-    memory = await bare_memory(store)
     agent = Promising(await ChatHistory.read(memory.histories, HERE), memory.work)
     failed = step("set_reminder", failed=True)
     assert await agent.correction() == "claims.reminder"

@@ -9,11 +9,11 @@ from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
-from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from tests.bot.playground.bare_memory import bare_memory
+from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
+from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
 
 TOPIC = Scope.of_chat(7, 5)
@@ -41,8 +41,7 @@ def synopsis(request: str) -> Synopsis:
 
 
 @pytest.fixture
-async def memory(store: RedisClient) -> Memory:
-    memory = await bare_memory(store)
+async def memory(memory: Memory) -> Memory:
     await memory.mailbox.topic_names.note(TOPIC, "telegram")
     return memory
 
@@ -78,7 +77,7 @@ async def test_a_call_that_may_have_failed_is_made_again_with_the_same_name(
 
 
 async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
-    memory: Memory, dying: DyingClient
+    memory: Memory, dying: DyingClient, tokens: TokenCounter
 ) -> None:
     """Only the name in doubt is given twice."""
     await summed_up(memory, GENOA)
@@ -88,7 +87,7 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
         await memory.mailbox.topic_names.note(TOPIC, "telegram")
         chat = NamingChat()
         dying.calls_left = MAX_STEPS
-        doomed = TopicTitles(await bare_memory(dying), chat)
+        doomed = TopicTitles(Memory(dying, 42, tokens, None, OPTIONS), chat)
         dying.calls_left = steps
         with suppress(StoreUnavailable):
             await doomed.give(TOPIC)

@@ -5,15 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import time
 
-import pytest
-
 from bot.features.why.marks import LearnedMarks
 from bot.runtime.background_learner import BackgroundLearner
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
 from memory.scopes.sources import Source
-from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -43,11 +40,6 @@ class Reactions(QuietChat):
             return False
         self.marked.add(message_id) if emoji else self.marked.discard(message_id)
         return True
-
-
-@pytest.fixture
-def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 async def say(memory: Memory, *message_ids: int, conversation: Scope = HERE) -> None:
