@@ -11,13 +11,7 @@ from starlette.routing import BaseRoute
 
 from bot.agent.agent import RunAgent
 from bot.commands.access import Access, Operators
-from bot.commands.bot_command import (
-    BotCommand,
-    ButtonHandler,
-    MemoryLine,
-    MemoryWords,
-    PrivacyPart,
-)
+from bot.commands.bot_command import BotCommand, ButtonHandler, MemoryLine, MemoryWords, PrivacyPart
 from bot.commands.immediate import Act
 from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
@@ -138,11 +132,12 @@ class Work(Protocol):
 class Feature:
     """What one folder adds to the bot; built once, by its function `feature(services)`.
 
-    `learned` returns False if the chat's send rate left something unsent, and is then called again.
+    `learned` returns False if it has left something undone, and is then called again. `erasing` is
+    called before a conversation is erased.
     Sentences of our own features stand in `bot/language`, because a translator wants one file.
     """
 
-    name: str  # unique; that of the folder
+    name: str  # unique; ours have the names of their folders
     commands: Sequence[BotCommand] = ()  # menus have the order of the table `commands`
     buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)  # of no command, by verb
     switches: Sequence[MemoryWords] = ()  # settings of memory: words behind `/memory`
@@ -155,7 +150,7 @@ class Feature:
     notes: Sequence[Note] = ()  # lines and questions below an answer
     finishes: Sequence[Finish] = ()  # change an answer before it is stored
     work: Sequence[Work] = ()  # what it does when its work items are due
-    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # runs in each process
+    tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()  # run in web and in worker
     learned: Sequence[Callable[[Scope], Awaitable[bool]]] = ()  # called after learning
     erasing: Sequence[Callable[[CallContext], Awaitable[None]]] = ()  # called before erasing
     forgets: Sequence[Callable[[Job], Awaitable[None]]] = ()  # erases what is outside of scopes

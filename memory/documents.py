@@ -62,7 +62,10 @@ def by_heading(text: str) -> list[Section]:
 def passages(
     document: Iterable[Section], counter: TokenCounter, max_tokens: int = PASSAGE_TOKENS
 ) -> list[Section]:
-    """Return the passages of each section in order, none empty, each of at most `max_tokens`."""
+    """Return the passages of a document in order, none empty, each of at most `max_tokens`.
+
+    A passage never spans two sections.
+    """
     return [
         replace(section, text=passage)
         for section in document

@@ -44,7 +44,7 @@ class MemoryOptions:
     redis_bytes: int = 0  # memory of Redis, if the server does not tell it; 0: unknown
     wait_replicas: int = 0  # how many must have an update before it counts as taken
     zone: tzinfo = UTC  # in which the days of memories are counted
-    conversation_bytes: int = sys.maxsize  # kept in this process of each
+    conversation_bytes: int = sys.maxsize  # of each conversation's messages in the cache
 
 
 class Memory:

@@ -209,7 +209,7 @@ def search_memory_tool(
 ) -> Tool[SearchMemoryArguments]:
     """Return the tool; `zone` is the time zone of days and of the dates in results.
 
-    What those of the behaviors find that search comes below.
+    What `behaviors` that search (`on_search`) find comes below the messages.
     """
     finds_nothing = AIContextBehavior.on_search
     searching = [each for each in behaviors if type(each).on_search is not finds_nothing]

@@ -88,11 +88,7 @@ class Access:
     """Checks people before commands and buttons act."""
 
     def __init__(
-        self,
-        chat: Chat,
-        sentences: Sentences,
-        operators: Operators,
-        store: Store,
+        self, chat: Chat, sentences: Sentences, operators: Operators, store: Store
     ) -> None:
         self._chat = chat
         self._sentences = sentences

@@ -71,11 +71,7 @@ class Receipts:
 
 def counts(receipt: Receipt) -> dict[str, int]:
     """Return what the sentences about an erasure show."""
-    return {
-        "messages": receipt.messages,
-        "vectors": receipt.vectors,
-        "learned": receipt.records,
-    }
+    return {"messages": receipt.messages, "vectors": receipt.vectors, "learned": receipt.records}
 
 
 Deleting = Callable[[CallContext], Awaitable[None]]

@@ -1,7 +1,7 @@
-"""What is told without asking: news for operators, and whether a person wants any.
+"""What operators are told without asking, and whether a person wants to be told anything unasked.
 
 Operators are told that Redis fills up, and the news of features: in private, in the language in
-which an operator last used a command. People get news of the operator, and tips.
+which an operator last used a command. Features send people announcements and tips.
 """
 
 import asyncio

@@ -54,7 +54,7 @@ _NEVER_FILTERED = frozenset(  # a refusal with such a status is not about the co
 
 @cache
 def _sdk() -> tuple[Any, Any]:
-    """Import the SDK, which takes a quarter of a second; the second is an answer not read yet."""
+    """Import the SDK, which takes a quarter of a second; also return a class for unread answers."""
     import openai  # noqa: PLC0415 - see above
 
     class _Unread(openai.AsyncStream[object]):
@@ -179,12 +179,7 @@ class ModelClient:
 
 @asynccontextmanager
 async def open_client(
-    base_url: str,
-    key: str | None,
-    timeout_s: float,
-    *,
-    retries: int = RETRIES,
-    api: Api = "auto",
+    base_url: str, key: str | None, timeout_s: float, *, retries: int = RETRIES, api: Api = "auto"
 ) -> AsyncIterator[ModelClient]:
     """Yield a client to be shared.
 

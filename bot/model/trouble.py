@@ -63,9 +63,7 @@ KNOWN = (
         r"\.azure\.com/|^apim-request-id:|^x-ms-region:",
     ),
     KnownServer(
-        "Groq",
-        "https://api.groq.com/openai/v1",
-        r"//api\.groq\.com/|^x-groq-|console\.groq\.com",
+        "Groq", "https://api.groq.com/openai/v1", r"//api\.groq\.com/|^x-groq-|console\.groq\.com"
     ),
     KnownServer(
         "llama.cpp",

@@ -237,8 +237,5 @@ async def refused(_: Request, error: Exception) -> Response:
 REFUSALS: dict[type[Exception], tuple[str, HTTPStatus]] = {
     SceneFull: ("This page is full: no more people or topics fit.", HTTPStatus.CONFLICT),
     TooLarge: ("Telegram takes files up to 20 MB.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    StoreError: (
-        "The playground's Valkey does not answer.",
-        HTTPStatus.SERVICE_UNAVAILABLE,
-    ),
+    StoreError: ("The playground's Valkey does not answer.", HTTPStatus.SERVICE_UNAVAILABLE),
 }

@@ -58,7 +58,7 @@ _NAME = re.compile(r"[A-Za-z]++")
 
 
 def protect(markdown: str) -> str:
-    """Replace what the parser would lose; `markdown` is clean. `placeholders.restore` undoes it."""
+    """Replace what the parser would lose; `markdown` is clean. `restore` undoes it."""
     return _TOKEN.sub(_protected, markdown)
 
 

@@ -93,12 +93,7 @@ class BackgroundLearner:
                     done = await self._learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(done))
             await self._do_after(conversation)
-        except (
-            EmbeddingsUnavailable,
-            InternalModelUnavailable,
-            LearnerBusy,
-            StoreError,
-        ) as error:
+        except (EmbeddingsUnavailable, InternalModelUnavailable, LearnerBusy, StoreError) as error:
             _report_postponed(conversation, error)
         except Exception:  # the outer fence: the sweep tries again
             log.exception("learning failed", conversation=conversation.tag)

@@ -245,11 +245,7 @@ def entities_of(entities: Iterable[Entity]) -> list[dict[str, Any]] | None:
     for each in entities:
         if each.type not in _ENTITY_TYPES or (each.type == "text_link" and not each.url):
             continue
-        fields: dict[str, Any] = {
-            "type": each.type,
-            "offset": each.offset,
-            "length": each.length,
-        }
+        fields: dict[str, Any] = {"type": each.type, "offset": each.offset, "length": each.length}
         if each.type == "date_time":
             fields["unix_time"] = int(each.url.rpartition("=")[2])
             fields["date_time_format"] = _MOMENT_FORMAT

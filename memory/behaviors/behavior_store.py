@@ -133,7 +133,10 @@ class BehaviorStore:
         return here.get(BehaviorState, self._behavior)
 
     async def keep(self, call_context: CallContext, name: str, text: str) -> None:
-        """Store a text under a name before the answer; "" removes it. Raise `CannotStore`."""
+        """Store a text under a name in place of an older one; "" removes it.
+
+        Only for tools and hooks before the answer; later ones get `CannotStore`, as for its bounds.
+        """
         if call_context.writes is None:
             raise CannotStore("the turn has its answer already")
         stored = await self.read(call_context)

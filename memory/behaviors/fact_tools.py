@@ -142,7 +142,10 @@ def _list_tool(scopes: Scopes, zone: tzinfo) -> Tool[ListFactsArguments]:
 
 
 def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: Sequence[Fact]) -> bool:
-    """Note a write; return whether the person is asked first. Raise `ToolError` after two."""
+    """Note a write; return whether the person is asked first.
+
+    Raise `ToolError` if this answer has noted `_MAX_WRITES` already.
+    """
     is_clear = isinstance(write, ForgetRecord) and bool(write.others)
     asks_first = is_clear or must_ask(context, write, facts)
     if asks_first:

@@ -211,7 +211,10 @@ def _new(statement: Statement, text: str, source: Source, message: Message) -> F
 
 
 def _again(fact: Fact, text: str, source: Source, at: float) -> list[ScopeEntry]:
-    """Return one more source of a fact, with its own words, unless the message is one already."""
+    """Return one more source of a fact, unless the message is one already.
+
+    The source keeps other words, so that the fact has them if the first source is erased.
+    """
     known = {(each.tag, each.seq) for each in fact.sources}
     words = "" if _normal(text) == _normal(fact.text) else text
     is_known = (source.tag, source.seq) in known

@@ -164,7 +164,10 @@ class Correcting:
     async def _drop_summaries(
         self, conversation: Scope, seqs: Collection[int], gone: Collection[str]
     ) -> None:
-        """Erase the summaries with a word of `gone`; an open turn begins again in any case."""
+        """Erase the summaries of these messages that contain a word of `gone`.
+
+        An open turn begins again in any case, because it may have read the old wording.
+        """
 
         async def decide(here: ScopeMemory) -> Revision:
             records = [

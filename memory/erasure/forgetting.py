@@ -312,7 +312,10 @@ def _is_state_from_before(here: ScopeMemory, first: int) -> bool:
 def _watermarks_before(
     scope_memory: ScopeMemory, first: int, of: Scope | None = None
 ) -> list[Watermark]:
-    """Return the watermarks that move back so that a message is learned again."""
+    """Return the watermarks that move back so that a message is learned again.
+
+    In a person's scope these are the watermarks `of` one conversation.
+    """
     return [
         Watermark(each.learner, first - 1)
         for each in scope_memory.all(Watermark)
@@ -334,7 +337,10 @@ class MemorySwitch:
         await self._store.run("turn_off", conversation, {"ttl_s": self._store.ttl_s})
 
     async def turn_on(self, conversation: Scope) -> int:
-        """Remember again; erase and count what was said meanwhile. An open turn starts again."""
+        """Remember again; erase what was said meanwhile and return how many messages it was.
+
+        If there were any, an open turn starts again.
+        """
         erased = int(await self._store.run("turn_on", conversation, {"ttl_s": self._store.ttl_s}))
         if erased:
             await self._store.tell_erased(conversation)

@@ -59,10 +59,7 @@ class BatchLearner:
     """Brings behaviors up to date, batch by batch."""
 
     def __init__(
-        self,
-        scopes: Scopes,
-        tokens: TokenCounter,
-        behaviors: Sequence[LearningBehavior],
+        self, scopes: Scopes, tokens: TokenCounter, behaviors: Sequence[LearningBehavior]
     ) -> None:
         self._scopes = scopes
         self._tokens = tokens

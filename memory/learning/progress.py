@@ -107,10 +107,7 @@ def pause_after(failures: int) -> float:
 
 
 async def progress_of(
-    scopes: Scopes,
-    conversation: Scope,
-    *first: Command,
-    lease: Mapping[str, object] | None = None,
+    scopes: Scopes, conversation: Scope, *first: Command, lease: Mapping[str, object] | None = None
 ) -> tuple[Progress, Sequence[Reply]]:
     """Send commands and read a conversation in one round trip; return also the replies to `first`.
 

@@ -1,7 +1,8 @@
-"""Keeps the bot working on a Redis that fills up: alerts admins, frees the ballast.
+"""Keeps the bot working on a Redis that fills up: alerts operators, frees the ballast.
 
-Every process reads how full it is. Only the process that holds a lease does something about it.
-Nothing is sent here. Also counts what is stored, without content.
+Every process reads how full it is, and frees the ballast if it is full. Only the process that holds
+a lease alerts operators and allocates the ballast again. Nothing is sent here. Also counts what is
+stored, without content.
 """
 
 import sys

@@ -59,7 +59,10 @@ class Superseded(LeaseLost):
 
 
 class QuestionErased(LeaseLost):
-    """Raised when a step was refused because the question was erased: a former reply goes, too."""
+    """Raised when a step was refused because the question of the turn was erased.
+
+    No worker goes on with the turn, so a former reply that it has edited must be deleted, too.
+    """
 
 
 class Interrupted(Exception):

@@ -47,7 +47,10 @@ class WorkItems:
     async def list_open(
         self, conversation: Scope, person: int = 0, *, is_open: bool = True
     ) -> list[WorkItem]:
-        """Return the items that are open, or else wait for an answer, the next ones first."""
+        """Return the open items of a conversation, of one person or of all (0), the next first.
+
+        If not `is_open`, return those that wait for an answer instead.
+        """
         stored = await self._store.client.call("HGETALL", self._key(conversation))
         items = (WorkItem.of_stored(id_.decode(), value) for id_, value in stored.items())
         meant = (e for e in items if e.is_open == is_open and self._is_meant(e, person))

@@ -53,10 +53,7 @@ class OutsideArguments(Arguments):
 
 
 async def list_outside_tools(
-    servers: Sequence[McpServer],
-    tokens: TokenCounter,
-    max_tokens: int,
-    timeout_s: float,
+    servers: Sequence[McpServer], tokens: TokenCounter, max_tokens: int, timeout_s: float
 ) -> list[Tool[Any]]:
     """Return the tools of all servers in the order of their names.
 
@@ -183,11 +180,7 @@ async def _called(
 
 
 async def _asked(
-    server: OutsideServer,
-    tool: str,
-    name: str,
-    arguments: OutsideArguments,
-    context: AgentContext,
+    server: OutsideServer, tool: str, name: str, arguments: OutsideArguments, context: AgentContext
 ) -> str:
     """Run the tool if its person has agreed, else have them asked; raise `ToolError`."""
     if context.is_agreed:

@@ -68,11 +68,7 @@ class MemoryList:
         self._access = access
         self._list = PagedList(self, self._sentences)
         self.command = BotCommand(
-            "memory",
-            self.answer,
-            buttons={self.verb: self.press},
-            takes=ANYTHING,
-            section="memory",
+            "memory", self.answer, buttons={self.verb: self.press}, takes=ANYTHING, section="memory"
         )
         if entries.word:
             self.verb = f"{self.verb}:{_FOUND}{entries.word}"
@@ -142,11 +138,7 @@ class MemorySettings:
     """Changes the settings; in a group only its administrators may."""
 
     def __init__(
-        self,
-        memory: Memory,
-        access: Access,
-        sentences: Sentences,
-        features: Sequence[Feature],
+        self, memory: Memory, access: Access, sentences: Sentences, features: Sequence[Feature]
     ) -> None:
         self._features = features
         self._switch = memory.switch

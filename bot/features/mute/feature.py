@@ -20,12 +20,7 @@ def feature(services: Services) -> Feature:
         return any(each.says_unasked for each in services.features)
 
     command = BotCommand(
-        "mute",
-        mute.answer,
-        "private",
-        {_SET: mute.press},
-        words=("on", "off"),
-        is_useful=is_useful,
+        "mute", mute.answer, "private", {_SET: mute.press}, words=("on", "off"), is_useful=is_useful
     )
     return Feature(name="mute", commands=(command,))
 

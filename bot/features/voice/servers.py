@@ -104,11 +104,7 @@ class Speaker(MediaModel):
     """One voice of a speech model."""
 
     def __init__(
-        self,
-        client: Posts,
-        model: str,
-        voice: str,
-        observers: Sequence[ModelObserver] = (),
+        self, client: Posts, model: str, voice: str, observers: Sequence[ModelObserver] = ()
     ) -> None:
         super().__init__(client, model, SPEECH_TIMEOUT_S, observers)
         self._voice = voice
