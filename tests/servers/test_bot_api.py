@@ -180,15 +180,20 @@ async def test_the_token_is_checked() -> None:
         assert (await client.get("GETME")).json()["ok"] is True
 
 
-@pytest.mark.parametrize("text", [b"%ED%A0%BD", b"\xff"])
-async def test_a_body_that_cannot_be_read_is_refused(text: bytes) -> None:
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("x-www-form-urlencoded", b"chat_id=1&text=%ED%A0%BD", "must be encoded in UTF-8"),
+        ("x-www-form-urlencoded", b"chat_id=1&text=\xff", "must be encoded in UTF-8"),
+        ("json", b'{"chat_id": 1, "text": "hi"}', "reads no body of type 'application/json'"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_is_refused(kind: str, body: bytes, said: str) -> None:
     async with scene() as at, raw_client(at.server) as client:
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        answer = await client.post(
-            "sendMessage", content=b"chat_id=1&text=" + text, headers=headers
-        )
+        headers = {"Content-Type": f"application/{kind}"}
+        answer = await client.post("sendMessage", content=body, headers=headers)
     assert answer.status_code == 400
-    assert "must be encoded in UTF-8" in answer.json()["description"]
+    assert said in answer.json()["description"]
 
 
 @pytest.mark.parametrize("ending", [b"", b"\r", b"\n", b"\r\n", b"\x00\xff"])

@@ -246,7 +246,7 @@ async def test_an_error_is_shortened_as_well(tokens: TokenCounter, context: Agen
 # Final tools
 
 
-async def test_only_a_final_tool_ends_a_run(tokens: TokenCounter, context: AgentContext) -> None:
+async def test_only_final_tools_end_a_run(tokens: TokenCounter, context: AgentContext) -> None:
     toolbox = toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
     plain = await toolbox.run(calls('{"text": "a"}'), context)
     final = await toolbox.run(calls('{"text": "b"}', name="last"), context)

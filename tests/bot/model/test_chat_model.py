@@ -304,7 +304,7 @@ async def test_a_parameter_is_left_out_also_if_only_the_error_text_names_it(
     assert (await ask(model)).text == TEXT
 
 
-async def test_a_stopped_answer_counts_roughly(client: ModelClient, server: ModelApiServer) -> None:
+async def test_a_stopped_answer_is_estimated(client: ModelClient, server: ModelApiServer) -> None:
     server.faults.add(StreamBreak.STALL)
     reports: list[CallReport] = []
     model = OpenAIChatModel(client, "gpt-test", timeout_s=60, observers=[reports.append])

@@ -53,7 +53,7 @@ def test_a_question_for_a_list_shows_more_messages(packer: RecallPacker) -> None
     assert list(many) == sorted(many)
 
 
-def test_a_partner_is_shown_after_all_hits_that_cannot_stand_alone(packer: RecallPacker) -> None:
+def test_a_partner_is_shown_after_all_hits_and_only_if_it_is_needed(packer: RecallPacker) -> None:
     alone = [said(1, "My boat Aurora lies in Bari harbour"), said(2, "A fine boat", "assistant")]
     asks = [said(3, "Where does my boat lie?"), said(4, "In the harbour of Bari", "assistant")]
     hits = found(alone, asks)

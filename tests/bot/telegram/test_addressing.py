@@ -93,7 +93,7 @@ TOPIC_OPENED = said("", US, forum_topic_created={"name": "Trips", "icon_color": 
 
 
 @pytest.mark.parametrize("other", [ANNAS_MESSAGE, said("x", OTHER_BOT), TOPIC_OPENED])
-def test_a_reply_to_anything_else_is_not_for_us(other: dict[str, object]) -> None:
+def test_a_reply_to_another_message_is_not_for_us(other: dict[str, object]) -> None:
     """In a topic that we opened, Telegram shows a plain message as a reply to its notice."""
     raw = message("and then?", chat=GROUP, reply_to_message=other, is_topic_message=True)
     assert ignored(raw) == "unaddressed"

@@ -182,7 +182,7 @@ async def test_what_could_not_be_stored_of_an_album_waits_on(store: RedisClient)
     assert stored == [2, 2, 1]
 
 
-async def test_a_stop_acts_at_once_unstored_even_with_a_closed_intake(store: RedisClient) -> None:
+async def test_a_stop_acts_at_once_unstored_even_while_intake_is_closed(store: RedisClient) -> None:
     buttons = Buttons()
     intake = intake_on(store, buttons)
     pressed = {"chat": {"id": 7}, "draft_id": 3, "message_thread_id": 40}
@@ -237,7 +237,7 @@ async def test_with_too_many_pending_conversations_messages_are_refused_and_butt
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
 
 
-async def test_a_reply_about_a_wording_passes_no_closed_intake(store: RedisClient) -> None:
+async def test_a_reply_to_our_question_passes_no_closed_intake(store: RedisClient) -> None:
     """It may be a message after all, which is stored then."""
     for number in range(MAX_PENDING + 1):
         await store.call("XADD", KEYS.ready_queue, "*", "c", f"c:{number}:0")
@@ -317,7 +317,7 @@ async def test_a_press_that_failed_for_now_is_delivered_again(
     ],
     ids=lambda failure: type(failure).__name__,
 )
-async def test_a_hopeless_press_is_dropped(store: RedisClient, failure: Exception) -> None:
+async def test_a_press_that_never_works_is_dropped(store: RedisClient, failure: Exception) -> None:
     with capture_logs() as logged:
         await intake_on(store, Buttons(failure)).accept(raw.pressed())
     (line,) = logged

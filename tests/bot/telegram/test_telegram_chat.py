@@ -124,7 +124,7 @@ async def test_a_lone_surrogate_is_replaced_before_sending(
     assert api.calls[0].parameters["text"] == "a\ufffdb \U0001f600"
 
 
-async def test_an_edit_removes_the_buttons(chat: TelegramChat, api: ScriptedApi) -> None:
+async def test_an_edit_replaces_text_and_buttons(chat: TelegramChat, api: ScriptedApi) -> None:
     api.script(SENT)
     await chat.edit(5, 9, Part("done"))
     assert api.calls[0].parameters["text"] == "done"
@@ -140,7 +140,7 @@ async def test_typing_is_shown_in_the_topic(chat: TelegramChat, api: ScriptedApi
     }
 
 
-async def test_a_buttons_answer_has_200_characters(chat: TelegramChat, api: ScriptedApi) -> None:
+async def test_a_long_button_answer_is_cut_to_200(chat: TelegramChat, api: ScriptedApi) -> None:
     await chat.answer_button("cb1", "x" * 300)
     assert api.calls[0].parameters == {"callback_query_id": "cb1", "text": "x" * 200}
 
@@ -171,7 +171,7 @@ async def test_a_person_who_cannot_be_looked_up_is_no_admin(
     assert await chat.is_group_admin(-100, 7) is False
 
 
-async def test_only_a_change_of_nothing_is_no_error(chat: TelegramChat, api: ScriptedApi) -> None:
+async def test_a_change_of_nothing_alone_is_no_error(chat: TelegramChat, api: ScriptedApi) -> None:
     api.script(refusal(400, "Bad Request: message is not modified: same content"))
     await chat.edit(5, 9, Part("hi"))
     api.script(refusal(400, "Bad Request: message to delete not found"))

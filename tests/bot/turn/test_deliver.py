@@ -137,7 +137,7 @@ def deliver() -> Delivering:
     return Delivering()
 
 
-async def test_parts_are_sent_in_order_and_marked_but_the_first(deliver: Delivering) -> None:
+async def test_parts_are_sent_in_order_and_all_but_one_are_marked(deliver: Delivering) -> None:
     delivery = await deliver(ONE, TWO, THREE)
     assert deliver.telegram.texts == ["one", "two", "three"]
     assert deliver.marks.log == [(1, (100,)), (2, (100, 101))]
@@ -153,7 +153,7 @@ async def test_the_next_worker_begins_with_the_part_in_doubt(deliver: Delivering
     assert delivery.sent == (90, 100, 101)
 
 
-async def test_a_part_whose_formatting_is_refused_is_sent_as_text(deliver: Delivering) -> None:
+async def test_a_part_whose_formatting_is_refused_goes_as_plain_text(deliver: Delivering) -> None:
     deliver.telegram.answers = [Refused("entities")]
     assert (await deliver(BOLD)).outcome == "delivered"
     assert deliver.telegram.texts == ["one*", "one"]
@@ -229,7 +229,7 @@ async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     assert deliver.telegram.sent[0][1].is_rich
 
 
-async def test_a_rich_message_to_who_has_blocked_us_is_undeliverable(deliver: Delivering) -> None:
+async def test_a_rich_message_to_a_chat_that_blocked_us_is_given_up(deliver: Delivering) -> None:
     deliver.telegram.answers = [Blocked(), Blocked()]
     assert await deliver(ONE, TWO, rich_parts=2) == Delivery("undeliverable", (), CHAT, 0)
 
@@ -379,7 +379,7 @@ async def test_only_our_last_part_is_deleted_if_the_commit_is_refused(
     assert deliver.telegram.deleted == deleted
 
 
-async def test_a_part_that_another_worker_may_count_is_not_deleted(deliver: Delivering) -> None:
+async def test_a_part_that_another_worker_may_count_as_sent_is_kept(deliver: Delivering) -> None:
     async def superseded() -> None:
         raise Superseded("c:7:0")
 

@@ -85,7 +85,7 @@ async def history(memory: Memory, store: RedisClient, tokens: TokenCounter) -> C
     return found
 
 
-async def test_an_old_answer_is_found_by_any_part_with_its_question(history: ChatHistory) -> None:
+async def test_any_part_finds_an_old_answer_and_its_question(history: ChatHistory) -> None:
     for message_id in (11, 12):
         request = request_of(pointed(message_id, is_ours=True, quote="Blue"))
         [reply] = await find_replied(request, history)
@@ -155,7 +155,7 @@ async def test_an_erased_message_counts_as_telegram_gave_it_and_is_not_stored_ag
     assert reply.question is None
 
 
-async def test_the_newest_3_replies_count_and_none_to_the_turn(history: ChatHistory) -> None:
+async def test_a_turn_has_its_newest_three_replies_and_none_to_itself(history: ChatHistory) -> None:
     targets = [pointed(message_id) for message_id in (40, 50, 60, 60, 70, 900)]
     found = await find_replied(request_of(*targets), history)
     assert [reply.message.message_ids for reply in found] == [(60,), (70,)]

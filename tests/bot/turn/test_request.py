@@ -99,7 +99,7 @@ async def test_what_a_photo_shows_is_not_its_caption(memory: Memory, tokens: Tok
     assert (request.message.is_first_party, request.message.unseen) == (False, "")
 
 
-async def test_only_a_photos_description_keeps_its_id(memory: Memory, tokens: TokenCounter) -> None:
+async def test_only_descriptions_keep_a_photos_id(memory: Memory, tokens: TokenCounter) -> None:
     def file(name: str) -> SentFile:
         return SentFile(f"id of {name}", name, "image/jpeg", 9)
 

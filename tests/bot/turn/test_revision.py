@@ -214,7 +214,7 @@ async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Me
     assert revising.request.message.text == "old words"
 
 
-async def test_an_erased_question_is_not_remembered_when_it_is_stopped(memory: Memory) -> None:
+async def test_a_stopped_retry_does_not_bring_an_erased_question_back(memory: Memory) -> None:
     """A clear spares the `/retry`, which came after it. The question came before."""
     revising = Revising(memory)
     answerer = Answerer([revising.step.answer], give_up, SENTENCES, lambda _: None)

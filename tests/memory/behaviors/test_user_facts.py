@@ -402,7 +402,7 @@ async def test_remember_does_not_ask_if_all_text_is_the_persons_own(
     assert await use(behavior, "remember", context, text="Is vegan.") == "Kept."
 
 
-async def test_forget_memory_erases_a_fact_of_this_scope(
+async def test_forget_memory_erases_only_facts_of_this_scope(
     behavior: UserFacts, context: AgentContext, scopes: Scopes
 ) -> None:
     await store_entries(scopes, Scope.of_person(8), fact("Is vegan."))

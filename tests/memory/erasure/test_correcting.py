@@ -275,7 +275,7 @@ async def test_domain_fields_are_set_only_after_the_person_has_agreed(memory: Me
     assert (await memory.scopes.read(HERE)).state == "{}"
 
 
-async def test_an_export_holds_this_scopes_newest_messages_that_fit(memory: Memory) -> None:
+async def test_an_export_holds_the_newest_messages_of_its_scope_that_fit(memory: Memory) -> None:
     await talk(memory, *(f"message {number}" for number in range(50)))
     await talk(memory, "elsewhere", conversation=GROUP)
     whole = await memory.exporter.export(HERE)

@@ -61,7 +61,7 @@ async def test_a_late_update_from_before_the_confirmation_is_dropped(memory: Mem
     assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
 
 
-async def test_a_replayed_confirmation_returns_its_receipt_alone(memory: Memory) -> None:
+async def test_a_replayed_confirmation_only_returns_its_receipt(memory: Memory) -> None:
     await exchange(memory, 1)
     nonce = await memory.questions.ask(HERE, "clear", ANN)
     first = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
@@ -181,7 +181,7 @@ async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memo
     assert await put(memory, 15) == Outcome.DROPPED
 
 
-async def test_late_messages_of_the_forgotten_in_a_group_are_dropped_alone(memory: Memory) -> None:
+async def test_only_late_messages_of_the_forgotten_are_dropped_in_a_group(memory: Memory) -> None:
     await put(memory, 1, GROUP)
     await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
     outcomes = [
@@ -228,6 +228,7 @@ async def test_an_older_forgetting_that_resumes_does_not_undo_a_newer_one(memory
     await memory.jobs.run_job("older")
     outcomes = [await put(memory, 15, where) for where in (GROUP, elsewhere)]
     assert outcomes == [Outcome.DROPPED, Outcome.DROPPED]
+    assert await put(memory, 21, elsewhere) == Outcome.TAKEN
 
 
 async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memory) -> None:

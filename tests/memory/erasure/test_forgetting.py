@@ -125,7 +125,7 @@ async def test_forgetting_a_message_again_returns_the_same_counts(memory: Memory
     assert await forget(memory, 1, 2) == await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
 
 
-async def test_an_interrupted_forgetting_is_finished_not_cancelled(memory: Memory) -> None:
+async def test_an_interrupted_forgetting_is_finished_and_not_cancelled(memory: Memory) -> None:
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
     nonce = await memory.questions.ask(HERE, "messages", ANN, "1,2")
@@ -251,7 +251,7 @@ async def test_a_learner_of_an_expired_conversation_writes_nothing_that_was_clea
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_forgetting_erases_all_of_theirs_and_no_more(memory: Memory, valkey: str) -> None:
+async def test_forgetting_a_person_erases_nothing_of_others(memory: Memory, valkey: str) -> None:
     await talk(memory, CANARY)
     await talk(memory, f"Ann's {CANARY}", conversation=GROUP)
     history = await ChatHistory.read(memory.histories, GROUP)

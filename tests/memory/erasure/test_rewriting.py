@@ -161,7 +161,7 @@ async def test_nothing_changes_if_the_entry_is_gone(memory: Memory, valkey: str,
 
 
 @pytest.mark.parametrize("is_personal", [False, True])
-async def test_new_words_are_learned_not_old_ones(memory: Memory, *, is_personal: bool) -> None:
+async def test_new_words_are_learned_not_deleted_ones(memory: Memory, *, is_personal: bool) -> None:
     model, notes = ScriptedModel(), Notes(every=1, is_personal=is_personal)
     model.parts = {"notes": {"text": f"Has a {CANARY}."}}
     memory.enable_learning(LearningConfig([notes], model))

@@ -218,7 +218,7 @@ async def test_a_wait_that_ends_during_a_round_is_no_success(
 
 
 @pytest.mark.parametrize(("after_s", "is_due"), [(10_000_000_000, True), (inf, False)])
-async def test_the_due_time_is_after_enough_quiet_if_ever(
+async def test_learning_is_due_after_enough_quiet_or_never(
     memory: Memory, model: ScriptedModel, *, after_s: float, is_due: bool
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=9, after_s=after_s)], model))
@@ -240,7 +240,7 @@ async def test_after_something_was_written_the_conversation_is_looked_at_once_mo
     assert await noted(memory) is None
 
 
-async def test_nothing_is_written_after_a_clear_meanwhile(
+async def test_nothing_is_written_if_a_clear_came_meanwhile(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(

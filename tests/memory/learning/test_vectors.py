@@ -123,7 +123,7 @@ async def test_texts_stored_before_a_failure_are_not_embedded_again(
     assert await vectors(memory) == all_of(LONG)
 
 
-async def test_racing_learners_store_a_vector_once(memory: Memory, embedder: WordsEmbedder) -> None:
+async def test_racing_learners_store_vectors_once(memory: Memory, embedder: WordsEmbedder) -> None:
     await say_much(memory)
     other = WordsEmbedder()
 
@@ -175,7 +175,7 @@ async def test_vectors_of_dated_texts_are_replaced(memory: Memory, store: RedisC
     assert await store.call("HGET", meta, "vector_fingerprint") == b"words | speaker words"
 
 
-async def test_a_late_batch_of_an_old_model_fails(memory: Memory, embedder: WordsEmbedder) -> None:
+async def test_an_old_models_batch_is_refused(memory: Memory, embedder: WordsEmbedder) -> None:
     await say_much(memory)
     larger = WordsEmbedder("larger", dimensions=256)
 

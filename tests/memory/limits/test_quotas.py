@@ -55,7 +55,7 @@ async def test_only_tokens_of_answers_count_for_the_quota(memory: Memory) -> Non
     assert [await memory.quotas.spent_today(person) for person in (ANN, BOB)] == [90, 10]
 
 
-async def test_a_person_without_tokens_is_told_once_and_ends_a_begun_turn(memory: Memory) -> None:
+async def test_a_person_without_tokens_is_told_once_but_a_begun_turn_ends(memory: Memory) -> None:
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, "a") == [Verdict.ADMITTED]
     await spend(memory, ANN, 120)
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, *"abbc") == [

@@ -199,7 +199,7 @@ async def test_a_conversation_keeps_only_its_newest_letters(memory: Memory) -> N
     assert str(MAX_LETTERS + 2) in found
 
 
-async def test_a_letter_has_a_time_and_counts_in_no_conversation(memory: Memory) -> None:
+async def test_a_letter_has_a_time_and_changes_no_count_of_its_conversation(memory: Memory) -> None:
     await set_aside(memory, 1)
     [letter] = await memory.dead_letters.listed()
     seconds, _ = await memory.client.call("TIME")

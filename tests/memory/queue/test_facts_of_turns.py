@@ -57,7 +57,7 @@ async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
     assert known == ["has a cat", "has a boat"]
 
 
-async def test_a_commits_turn_finds_facts_learned_meanwhile(
+async def test_a_turn_that_a_commit_begins_finds_facts_learned_meanwhile(
     memory: Memory, elsewhere: Memory
 ) -> None:
     await put(memory, 1)

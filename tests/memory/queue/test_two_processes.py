@@ -197,7 +197,9 @@ async def test_every_process_drops_what_one_process_has_erased(
     assert [held(memory) for memory in two] == [Cursor()] * 2
 
 
-async def test_an_erasure_drops_the_cache_once_reads_stay(two: tuple[Memory, Memory]) -> None:
+async def test_an_erasure_drops_the_cache_once_and_later_reads_stay(
+    two: tuple[Memory, Memory],
+) -> None:
     one, other = two
     told: list[object] = []
     other.scopes.on_erased.append(told.append)

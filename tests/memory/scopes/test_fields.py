@@ -172,7 +172,7 @@ async def test_a_revision_starts_again_if_a_field_was_written_since(memory: Memo
 
 
 @pytest.mark.parametrize("missing", ["PREFIX", "without"])
-def test_a_field_or_an_entry_without_a_rule_cannot_be_defined(missing: str) -> None:
+def test_what_is_stored_cannot_be_defined_without_its_rules(missing: str) -> None:
     """So a new one cannot survive an erasure unnoticed."""
     body = {name: value for name, value in vars(Kept).items() if name in _REQUIRED}
     with pytest.raises(TypeError, match="Pinned has the prefix of Kept"):

@@ -55,7 +55,7 @@ async def test_what_is_unchanged_is_not_sent_again_and_own_writes_are_known(memo
     assert others == []
 
 
-async def test_an_answer_without_the_unchanged_is_not_all_of_a_scope(memory: Memory) -> None:
+async def test_an_answer_without_what_is_unchanged_is_not_all_of_a_scope(memory: Memory) -> None:
     """The scope may leave the cache while the answer is on its way."""
     scopes = memory.scopes
     for number in range(2):
@@ -66,7 +66,7 @@ async def test_an_answer_without_the_unchanged_is_not_all_of_a_scope(memory: Mem
     assert len((await scopes.current(HERE)).facts) == 2
 
 
-async def test_two_writing_processes_have_what_is_stored(
+async def test_two_processes_that_write_in_turn_have_what_is_stored(
     store: RedisClient, tokens: TokenCounter
 ) -> None:
     chance, embedder = Random(21), WordsEmbedder()

@@ -1,6 +1,6 @@
 """The parameters of a call, read from the wire forms that bots use.
 
-They come from the query, a form or multipart, all as text; nothing here posts JSON. Structured
+They come from the query, a form or multipart, all as text; another body is refused. Structured
 parameters are JSON within that text; one of a wrong type is refused by its name.
 """
 
@@ -133,6 +133,8 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
                 values[name] = _decoded(content)
             else:
                 files[name] = Upload(content, file_name, part.get_content_type())
+    elif body and content_type != "application/x-www-form-urlencoded":
+        raise BadRequestError(f"this server reads no body of type '{content_type}'")
     else:
         values |= _form(_decoded(body))
     return Parameters(values, files)

@@ -22,7 +22,10 @@ def parsed(body: bytes) -> dict[str, object]:
 
 
 def first_wrong(errors: list[ErrorDetails]) -> ApiError:
-    """Return the refusal for the first thing that pydantic found wrong."""
+    """Return the refusal for the first thing that pydantic found wrong.
+
+    Of a union, such as an entry of `input` over `/responses`, it names the whole.
+    """
     param = spelled(errors[0]["loc"])
     if errors[0]["type"] == "extra_forbidden":
         return unknown(param)

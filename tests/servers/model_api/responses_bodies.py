@@ -70,6 +70,8 @@ def _check_types(raw: Json) -> None:
     for name in ("model", "input"):
         if raw.get(name) in (None, ""):
             raise bad_request(f"Missing required parameter: '{name}'.", name)
+    if raw.get("stream") not in (None, True, False):
+        raise bad_request("Invalid type for 'stream': expected a boolean.", "stream")
     try:
         meant = {**raw, "input": _typed(raw["input"]), "stream": True}
         read = _adapter().validate_python(meant, strict=True, extra="forbid")
@@ -112,6 +114,11 @@ def _check_values(raw: Json) -> None:
     if bound is not None and bound < MIN_OUTPUT_TOKENS:
         message = f"Invalid 'max_output_tokens': at least {MIN_OUTPUT_TOKENS} is needed."
         raise bad_request(message, "max_output_tokens", "integer_below_min_value")
+    for name, maximum in (("temperature", 2), ("top_p", 1)):
+        if not 0 <= (raw.get(name) or 0) <= maximum:
+            raise bad_request(f"Invalid '{name}': expected a value from 0 to {maximum}.", name)
+    if raw.get("previous_response_id"):
+        raise bad_request("That previous response was not found.", "previous_response_id")
     form = raw.get("text", {}).get("format", {})
     if form.get("type") == "json_schema" and form.get("strict"):
         complaint = schema_complaint(form["schema"], strict=True)
@@ -123,6 +130,8 @@ def _check_values(raw: Json) -> None:
 def _messages(raw: Json) -> list[PromptMessage]:
     """Return the prompt in the form of chat completions; reasoning entries are only in `raw`."""
     messages: list[PromptMessage] = []
+    if raw.get("instructions"):
+        messages.append(PromptMessage("system", raw["instructions"]))
     for at, entry in enumerate(input_entries(raw)):
         match entry.get("type", "message"):
             case "message":
@@ -152,6 +161,8 @@ def _text(entry: Json, path: str, name: str = "content") -> str:
 
 
 def _tool(at: int, tool: Json) -> ToolDefinition:
+    if tool["type"] != "function":
+        raise bad_request(f"We have no tool '{tool['type']}'.", f"tools[{at}].type")
     parameters = tool["parameters"] or {"type": "object", "properties": {}}
     complaint = schema_complaint(parameters, strict=bool(tool["strict"]))
     if complaint:

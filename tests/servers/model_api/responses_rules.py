@@ -1,4 +1,4 @@
-"""How the entries of a Responses request must fit together, with api.openai.com's texts."""
+"""How the entries of a Responses request must fit together."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -176,6 +176,15 @@ def _check_texts(texts: Sequence[str], dialect: Dialect) -> int:
 
 
 def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
+    try:
+        return _checked_chat(chat, dialect)
+    except ApiError as error:
+        if chat.api == "responses" and error.param.startswith("messages"):
+            error.param = "input"  # the entries are read into messages, which it has not
+        raise
+
+
+def _checked_chat(chat: ChatRequest, dialect: Dialect) -> int:
     if chat.response_format not in {"text", *dialect.response_formats}:
         # The text of DeepSeek, which supports JSON mode only
         raise bad_request("This response_format type is unavailable now")
@@ -207,7 +216,7 @@ def _check_parameters(chat: ChatRequest) -> None:
     for name in ("tool_choice", "parallel_tool_calls"):
         if not names and chat.api == "chat" and chat.raw.get(name) is not None:
             raise bad_request(f"'{name}' is only allowed with tools.", name)
-    if chat.tool_choice not in ("auto", "none", "required", *names):
+    if chat.tool_choice not in ("auto", "none", *names, *(("required",) if names else ())):
         raise bad_request(f"Tool choice '{chat.tool_choice}' not found in tools.", "tool_choice")
     if not chat.stream and chat.raw.get("stream_options") is not None:
         raise bad_request("'stream_options' is only allowed with 'stream'.", "stream_options")

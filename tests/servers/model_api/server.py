@@ -1,7 +1,7 @@
 """A local server that speaks the OpenAI dialect over real HTTP.
 
-A `Responder` gives the answers. The server refuses what api.openai.com refuses, breaks as `faults`
-say, and logs every request.
+A `Responder` gives the answers. The server refuses what api.openai.com refuses, with texts of its
+own that name the parameter at fault, breaks as `faults` say, and logs every request.
 """
 
 import asyncio

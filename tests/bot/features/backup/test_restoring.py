@@ -169,7 +169,7 @@ async def test_a_restore_into_the_same_store_brings_nothing_erased_back(
     assert await exported(memory, HERE, GROUP) == expected
 
 
-async def test_a_chat_with_messages_is_left_alone(
+async def test_a_conversation_with_messages_is_left_alone(
     memory: Memory, empty: Memory, file: Path
 ) -> None:
     await remember_much(memory)

@@ -205,7 +205,7 @@ async def test_a_chat_that_waits_comes_at_the_end_and_when_its_time_comes(memory
     assert await heir.next_chat(0, "unknown") == first
 
 
-async def test_the_ban_of_one_chat_is_short_for_others_two_are_for_all(memory: Memory) -> None:
+async def test_one_chats_ban_stops_the_others_shortly_and_two_bans_stop_all(memory: Memory) -> None:
     run, banned = await began(memory, ANNA, BEN, CLEO), 0
 
     async def pause_of_all() -> float:

@@ -194,7 +194,7 @@ async def test_a_lost_message_ends_the_announcement_a_refused_chat_does_not(memo
     assert chat.edited[-1][2].text == receipt("source_gone", refused=1, left=1)
 
 
-async def test_who_mutes_meanwhile_gets_nothing_and_a_stop_shows_what_was_done(
+async def test_a_person_who_mutes_meanwhile_gets_nothing_and_a_stop_shows_what_was_done(
     memory: Memory,
 ) -> None:
     chat = Page()

@@ -94,7 +94,7 @@ async def test_odd_json_is_no_result(
         await searched(SearchService(server.url, None), context)
 
 
-async def test_other_results_are_left_out(server: SearchServer, context: AgentContext) -> None:
+async def test_odd_results_are_left_out(server: SearchServer, context: AgentContext) -> None:
     server.trouble = '{"results": [1, {"url": 2}, {"url": "http://a.example", "content": 3}]}'
     found = await searched(SearchService(server.url, None), context)
     assert found == "1. http://a.example\nhttp://a.example"

@@ -106,7 +106,7 @@ async def test_a_session_that_is_over_takes_no_words_and_gets_one_command(memory
     assert await memory.client.call("ZCARD", memory.keys.off_record) == 0
 
 
-async def test_a_clear_erases_the_words_of_a_session_also_in_letters(memory: Memory) -> None:
+async def test_a_clear_erases_the_words_of_a_session_and_of_its_letters(memory: Memory) -> None:
     await begin(memory, 60)
     await talk(memory, 10)
     await (await ChatHistory.read(memory.histories, HERE)).clear()

@@ -142,7 +142,7 @@ async def test_without_a_speech_model_answers_come_as_text(settings_of: Settings
     assert (row.verdict, row.seen) == ("ok", "off: answers to voice messages come as text")
 
 
-async def test_a_silent_second_is_sent(settings_of: SettingsOf, model_api: ModelApiServer) -> None:
+async def test_silence_is_sent(settings_of: SettingsOf, model_api: ModelApiServer) -> None:
     settings = settings_of(openai_base_url=model_api.base_url, transcription_model="ears")
     [row] = (await rows_of(check_transcription(settings))).values()
     assert (row.verdict, row.seen) == ("ok", "ears listens")
