@@ -10,7 +10,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import InterruptedClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import HERE, begin, exchange, put
+from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, exchange, put
 
 
 async def test_wake_ups_sent_before_the_first_worker_are_read(memory: Memory) -> None:
@@ -174,3 +174,31 @@ async def test_only_recently_active_consumers_are_counted(memory: Memory) -> Non
         await ready_queue.read(1, 100)
     assert await queues[0].count_consumers(60_000) == 3
     assert await queues[0].count_consumers(-1) == 0
+
+
+async def test_an_expired_conversation_leaves_the_index_of_its_people(memory: Memory) -> None:
+    wrote = ((HERE, ANN), (GROUP, ANN), (GROUP, BOB))
+    for number, (conversation, sender) in enumerate(wrote, start=1):
+        await exchange(memory, number, conversation, sender=sender)
+    await memory.client.call("HSET", memory.keys.person(ANN), "c:99:0", "written without an update")
+    assert await memory.sweep.prune_people() == 1
+    assert await tags(memory, ANN) == {HERE.tag, GROUP.tag}
+
+    # Redis drops the keys, and the sweep the index. One of both is not enough.
+    for key in memory.keys.scope(HERE):
+        await memory.client.call("DEL", key)
+    assert await memory.sweep.prune_people() == 0
+    await memory.client.call("ZREM", memory.keys.index_of(HERE), HERE.tag)
+    assert await memory.sweep.prune_people() == 1
+    assert (await tags(memory, ANN), await tags(memory, BOB)) == ({GROUP.tag}, {GROUP.tag})
+
+    for key in memory.keys.scope(GROUP):
+        await memory.client.call("DEL", key)
+    await memory.client.call("ZREM", memory.keys.index_of(GROUP), GROUP.tag)
+    assert await memory.sweep.prune_people() == 2
+    assert await memory.client.call("EXISTS", memory.keys.person(ANN)) == 0
+    assert await memory.client.call("EXISTS", memory.keys.person(BOB)) == 0
+
+
+async def tags(memory: Memory, person: int) -> set[str]:
+    return {tag.decode() for tag in await memory.client.call("HKEYS", memory.keys.person(person))}

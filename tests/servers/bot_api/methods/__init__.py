@@ -6,15 +6,7 @@ A method reads its parameters, changes the world, and returns its result as JSON
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from tests.servers.bot_api.methods import (
-    chats,
-    files,
-    messages,
-    profile,
-    reactions,
-    topics,
-    updates,
-)
+from tests.servers.bot_api.methods import chats, files, messages, profile, updates
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.world import World
 
@@ -38,10 +30,10 @@ METHODS: Mapping[str, Method] = {
     "copyMessage": messages.copy_message,
     "editMessageText": messages.edit_message_text,
     "deleteMessage": messages.delete_message,
-    "setMessageReaction": reactions.set_message_reaction,
+    "setMessageReaction": chats.set_message_reaction,
     "answerCallbackQuery": messages.answer_callback_query,
     "getFile": files.get_file,
     "getChatMember": chats.get_chat_member,
     "leaveChat": chats.leave_chat,
-    "editForumTopic": topics.edit_forum_topic,
+    "editForumTopic": chats.edit_forum_topic,
 }

@@ -1,0 +1,124 @@
+"""A message on its whole way through a worker: few frames down to the SDK, files if they fit."""
+
+import asyncio
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+
+import bot
+from bot.assistant import assistant_of, behaviors_of, turn_worker
+from bot.model.models import open_models
+from bot.reply.parts import Part
+from bot.runtime.process import memory_options
+from bot.telegram.chat import Destination
+from bot.telegram.updates import to_bytes
+from memory.limits.capacity import FillLevel
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.bot.features.services import services_of
+from tests.bot.telegram import raw
+from tests.memory.turns import ANN, HERE
+from tests.quiet_chat import QuietChat, no_command
+from tests.servers.model_api import ModelApiServer, Reply, Scripted, tool_call
+from tests.settings import Settings
+
+
+class SignallingChat(QuietChat):
+    """Sets an event when a part is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered = asyncio.Event()
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
+        self.answered.set()
+        return await super().send(to, part, timeout_s)
+
+
+async def answer_hello(settings: Settings, memory: Memory, tokens: TokenCounter) -> list[Part]:
+    """Return what is sent when Ann says hello."""
+    async with open_models(settings) as models:
+        behaviors = behaviors_of(settings, memory, models.internal)
+        assistant = assistant_of(settings, tokens, models.chats, behaviors)
+        chat = SignallingChat()
+        services = services_of(memory, settings, chat, models=models)
+        worker = turn_worker(services, assistant, no_command, lambda _: None)
+        working = asyncio.create_task(worker.run())
+        said = to_bytes(raw.inbound(raw.message("hello")))
+        await memory.mailbox.put(HERE, Entry(1, ANN, is_alone=False, body=said))
+        async with asyncio.timeout(60):
+            await chat.answered.wait()
+        await worker.stop(grace_s=5)
+        working.cancel()
+    return [part for _, part in chat.sent]
+
+
+MAX_FRAMES = 12
+ROOT = Path(bot.__file__).parents[1]
+OURS = (str(ROOT / "bot"), str(ROOT / "memory"))
+
+
+def our_frames() -> list[str]:
+    """Return the names of our own functions on the stack, outermost first."""
+    names: list[str] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(OURS):
+            names.append(frame.f_code.co_qualname)
+        frame = frame.f_back
+    return names[::-1]
+
+
+async def test_from_the_worker_to_the_sdk_there_are_at_most_twelve_frames(
+    store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stacks: list[list[str]] = []
+    post = AsyncOpenAI.post
+
+    async def watched_post(self: AsyncOpenAI, *arguments: Any, **options: Any) -> Any:
+        stacks.append(our_frames())
+        return await post(self, *arguments, **options)
+
+    monkeypatch.setattr(AsyncOpenAI, "post", watched_post)
+    async with ModelApiServer(Scripted("Hello!")) as server:
+        settings = Settings(
+            openai_base_url=server.base_url, openai_api_key="k", openai_embedding_model=None
+        )
+        memory = Memory(store, 42, tokens, None, memory_options(settings))
+        await answer_hello(settings, memory, tokens)
+    assert stacks[0][0] == "TurnWorker._serve"
+    assert len(stacks[0]) <= MAX_FRAMES, stacks[0]
+
+
+TEXTS = [
+    "„berths.csv“ konnte ich hier nicht senden.",
+    "Here they are.\n\n„berths.png“ konnte ich hier nicht senden.",
+]
+
+
+@pytest.mark.parametrize(("used", "texts"), [(24, TEXTS), (10, ["", "Here they are."])])
+async def test_files_need_room_in_redis(
+    store: RedisClient, tokens: TokenCounter, used: int, texts: list[str]
+) -> None:
+    """Of 25 MB so many are used; the second plan has room."""
+    script = Scripted()
+    script.then(Reply(tool_calls=(tool_call("draw_berths"),)), "Here they are.")
+    async with ModelApiServer(script) as server:
+        settings = Settings(
+            openai_base_url=server.base_url,
+            openai_api_key="k",
+            openai_embedding_model=None,
+            behaviors="tests.acceptance.operator_parts:Painter",
+        )
+        memory = Memory(store, 42, tokens, None, memory_options(settings))
+        memory.capacity.samples.append((0, FillLevel(used * 2**20, 25 * 2**20)))
+        parts = await answer_hello(settings, memory, tokens)
+    assert [part.text for part in parts] == texts
+    has_room = texts is not TEXTS
+    assert [part.file is not None for part in parts] == [has_room] * 2
