@@ -172,6 +172,12 @@ def memory(store: RedisClient, tokens: TokenCounter, embedder: Embedder | None) 
 
 
 @pytest.fixture
+def other(store: RedisClient, tokens: TokenCounter, embedder: Embedder | None) -> Memory:
+    """Give the memory of another process of the same bot."""
+    return Memory(store, 42, tokens, embedder, OPTIONS)
+
+
+@pytest.fixture
 async def dying(valkey: str) -> AsyncIterator[DyingClient]:
     """Give a client of the same database whose process dies."""
     client = await DyingClient.open(valkey)

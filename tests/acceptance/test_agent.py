@@ -50,7 +50,6 @@ async def test_a13_the_text_of_the_model_is_shown_word_for_word(rig: Rig) -> Non
     for text in ("About AI: x", "...", "?!", f"See {UUID}.", f"(Block {UUID})", call):
         rig.script.then(text)
         assert (await rig.ask(anna, chat, "Say it")).text == text
-
     beside = Reply("Let me see.", (tool_call("calculate", expression="6 * 7"),))
     rig.script.then(beside, "It is 42.")
     assert (await rig.ask(anna, chat, "Six times seven?")).text == "It is 42."

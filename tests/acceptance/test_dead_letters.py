@@ -53,7 +53,6 @@ async def test_a_message_that_cannot_be_read_does_not_block_its_chat(rig: Rig) -
     assert apology.text == sentence("error.apology", reference=7)
     await rig.ask(anna, annas, "Hello")
     assert [m.content for m in rig.requests[-1].messages[1:]] == ["Hello"]
-
     async with httpx2.AsyncClient(base_url=page(rig, ""), trust_env=False) as web:
         seen = await web.get("/inspect", headers={"Authorization": f"Bearer {TOKEN}"})
     assert '<td class="failed">JSONDecodeError</td><td><code>7</code></td>' in seen.text

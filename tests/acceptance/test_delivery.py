@@ -123,7 +123,6 @@ async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_co
     gate.set()
     assert (await closed(rig, 1))["outcome"] == "undeliverable"
     assert len(rig.telegram.calls_to(SEND)) == 1
-
     assert (await rig.ask(anna, chat, "I am back")).text == "All right."
     assert said(rig.requests[-1])[1:] == [("user", "Hello\n\nI am back")]
     assert len(chat.replies) == 1

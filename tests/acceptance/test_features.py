@@ -23,7 +23,6 @@ async def test_a_feature_of_the_operator_adds_a_command_a_text_and_a_tool(rig: R
     await rig.start(features=f"{HERE}:feature")
     (anna, chat), script = rig.anna(), rig.script
     script.on("Greet", Reply(tool_calls=(tool_call("bow", to="Ben"),)), "I bowed.")
-
     assert (await rig.ask(anna, chat, "/hello")).text == "Hello, Anna!"
     assert (await rig.ask(anna, chat, "Greet Ben, please.")).text == "I bowed."
     first, last = rig.requests[-2:]
@@ -47,7 +46,6 @@ async def test_a_mistake_in_a_feature_ends_the_start_with_what_to_do(
 ) -> None:
     bot = rig.another_bot(features=f"{HERE}:{name}")
     await bot.start(until="cannot start")
-
     refused = await bot.wait_for_log("cannot start")
     assert refused["detail"].startswith(why)
     assert "secret words" not in str(bot.raw)
@@ -60,7 +58,6 @@ def test_the_example_of_the_documentation_is_a_feature() -> None:
     )
     module: dict[str, Any] = {}
     exec(compile(code, "docs/features.md", "exec"), module)  # noqa: S102 - our own page
-
     made = module["feature"](SimpleNamespace(sentences=Sentences(Catalogue())))
     assert [command.name for command in made.commands] == ["hello"]
     assert made.sentences["en"].keys() == made.sentences["de"].keys()

@@ -77,6 +77,5 @@ SHORT = [attack for attack in ATTACKS if not attack.name.startswith("F3")]
 @pytest.mark.parametrize("attack", SHORT, ids=[attack.name for attack in SHORT])
 async def test_an_attack_does_no_harm_and_does_not_delay_others(attack: Attack, rig: Rig) -> None:
     waits = await waits_during(attack, rig, rig.bot.cpu_s)
-
     assert waits.usual <= 2 * waits.quiet + MAX_S
     assert [line for line in waits.held if line["cpu_ms"] >= MAX_BLOCKED_MS] == []

@@ -8,10 +8,8 @@ from memory.memory import Memory
 from memory.queue.mailbox import MAX_UPDATES, Entry, Mailbox, MailboxFull, Outcome
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP
 from tests.servers.bot_api import Chat, Person
 
@@ -30,9 +28,9 @@ async def flooded(store: RedisClient, keys: Keys, group: Scope, sender: int) -> 
 
 
 @pytest.fixture
-def mailbox(store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+def mailbox(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
     monkeypatch.setattr("memory.queue.mailbox.MAX_UPDATES", 3)
-    return Memory(store, 42, tokens, None, OPTIONS).mailbox
+    return memory.mailbox
 
 
 async def put(mailbox: Mailbox, update_id: int, sender: int, *, is_alone: bool = False) -> Outcome:

@@ -19,7 +19,6 @@ def test_no_pattern_is_slow_on_a_long_run() -> None:
         for repeated in dict.fromkeys(runs(pattern))
         if (growth := slow(pattern, repeated))
     }
-
     assert found == {}
 
 

@@ -9,6 +9,5 @@ async def test_time_and_size_of_a_rendered_reply_grow_no_faster_than_the_reply()
         sys.executable, "-m", "tests.hostile.growth", "3000", stdout=asyncio.subprocess.PIPE
     )
     found, _ = await growth.communicate()
-
     assert found.decode() == ""
     assert growth.returncode == 0

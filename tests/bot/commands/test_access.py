@@ -16,11 +16,8 @@ from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from bot.turn.outbox import Outbox
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
-from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
 from tests.memory.turns import put, take
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
@@ -58,8 +55,7 @@ class Acted:
 
 
 @pytest.fixture
-def access(store: RedisClient, tokens: TokenCounter) -> Access:
-    memory = Memory(store, 42, tokens, None, OPTIONS)
+def access(memory: Memory) -> Access:
     operators = Operators(memory.store, Settings(admin_user_ids=frozenset({OPERATOR})))
     return Access(Group(), SENTENCES, operators, memory.store)
 
@@ -83,14 +79,12 @@ async def test_an_operators_command_and_its_buttons_work_only_in_private_for_ope
 ) -> None:
     acted = Acted()
     command = access.guarded(BotCommand("stats", acted.answer, "operators", {"b": acted.press}))
-
     assert (await said(command, ANNA, in_group=False)).startswith("This command is for this bot's")
     assert (await said(command, OPERATOR, in_group=True)).startswith("I answer this command only")
     for person, in_group in ((ANNA, False), (ANNA, True), (OPERATOR, True)):
         with pytest.raises(NotConfirmed, match="not_yours"):
             await press(command, person, in_group=in_group)
     assert (acted.times, acted.buttons) == (0, [])
-
     assert await said(command, OPERATOR, in_group=False) == DONE.text
     await press(command, OPERATOR, in_group=False)
     assert (acted.times, acted.buttons) == (1, ["x"])
@@ -102,12 +96,10 @@ async def test_a_command_for_group_admins_works_in_private_for_everybody(access:
     command = access.guarded(
         BotCommand("clear", acted.answer, buttons=buttons, group_admins_only=True)
     )
-
     assert (await said(command, ANNA, in_group=True)).startswith("Only this group's administrators")
     with pytest.raises(NotConfirmed, match="not_yours"):
         await press(command, ANNA, in_group=True)
     assert (acted.times, acted.buttons) == (0, [])
-
     for person, in_group in ((ANNA, False), (GROUP_ADMIN, True)):
         assert await said(command, person, in_group=in_group) == DONE.text
         await press(command, person, in_group=in_group)
@@ -145,8 +137,8 @@ class Pressing(QuietChat):
 
 
 @pytest.fixture
-def chat(store: RedisClient, tokens: TokenCounter) -> Pressing:
-    return Pressing(Memory(store, 42, tokens, None, OPTIONS))
+def chat(memory: Memory) -> Pressing:
+    return Pressing(memory)
 
 
 async def test_a_press_before_the_commit_is_answered_after_it(chat: Pressing) -> None:

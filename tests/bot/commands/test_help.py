@@ -15,12 +15,9 @@ from bot.telegram.bot_api import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
 from memory.behaviors.context import CallContext
 from memory.memory import Memory
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.acceptance.sentences import IN_GROUPS, IN_PRIVATE, OF_OPERATORS
 from tests.bot.features.services import services_of
-from tests.memory.conftest import OPTIONS
 from tests.settings import Settings
 
 CATALOGUE = Catalogue()
@@ -34,11 +31,8 @@ async def _deleting(_: CallContext) -> None:
 
 
 @pytest.fixture
-async def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
-    settings, memory = (
-        Settings(admin_user_ids=str(OPERATOR)),
-        Memory(store, 42, tokens, None, OPTIONS),
-    )
+async def commands(memory: Memory) -> CommandSet:
+    settings = Settings(admin_user_ids=str(OPERATOR))
     services = replace(services_of(memory, settings), me=lambda: ME)
     await open_features(services)
     reloading = Reloading(settings, memory, services.sentences, lambda _: False, "")
@@ -72,7 +66,6 @@ async def test_help_lists_the_commands_that_apply_in_a_place_and_to_a_person(
     commands: CommandSet, person: int, place: str, listed: set[str]
 ) -> None:
     text = await help_of(commands.listed, person, is_group=place == "group")
-
     lines = [line.partition(" – ") for line in text.splitlines() if " – " in line]
     assert {name.rpartition("/")[2] for name, _, _ in lines} == listed
     for name, _, does in lines:
@@ -85,11 +78,9 @@ def test_menus_list_the_same_commands(commands: CommandSet) -> None:
         for menu in menus(CATALOGUE, commands.listed, [OPERATOR])
         if not menu.language
     }
-
     assert english == {"private": PRIVATE, "groups": GROUP, OPERATOR: PRIVATE | OPERATORS}
 
 
 def test_help_lists_itself_last(commands: CommandSet) -> None:
     command = commands.listed[-1]
-
     assert (command.name, command.audience) == ("help", "everyone")

@@ -12,10 +12,7 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
 from memory.limits.capacity import CapacityAlert, FillLevel
-from memory.memory import Memory, MemoryOptions
-from memory.queue.turn_store import TurnTimes
-from memory.store.client import RedisClient
-from memory.text.tokens import TokenCounter
+from memory.memory import Memory
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
@@ -44,11 +41,9 @@ class Telegram(QuietChat):
 
 
 async def told(
-    store: RedisClient, failures: Mapping[int, TelegramError], *admins: int
+    memory: Memory, failures: Mapping[int, TelegramError], *admins: int
 ) -> tuple[bool, dict[int, str]]:
-    options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
-    memory = Memory(store, 42, await TokenCounter.load(), None, options)
-    await store.call("HSET", memory.keys.admins, 2, "de-AT")
+    await memory.client.call("HSET", memory.keys.admins, 2, "de-AT")
     telegram = Telegram(failures)
     sentences = Sentences(Catalogue())
     notices = OperatorNotices(
@@ -58,8 +53,8 @@ async def told(
     return is_told, {to.chat_id: part.text for to, part in telegram.sent}
 
 
-async def test_each_operator_is_told_in_their_language(store: RedisClient) -> None:
-    is_told, sent = await told(store, NOBODY, 1, 2)
+async def test_each_operator_is_told_in_their_language(memory: Memory) -> None:
+    is_told, sent = await told(memory, NOBODY, 1, 2)
     assert is_told
     for admin, lines in {
         1: ("My memory is filling up", "84 % full: 21.0 of 25.0 MB"),
@@ -80,12 +75,12 @@ async def test_each_operator_is_told_in_their_language(store: RedisClient) -> No
     ids=["one was reached", "nobody was reached", "blocked", "no operators"],
 )
 async def test_a_notice_is_done_unless_nobody_could_be_reached(
-    store: RedisClient,
+    memory: Memory,
     failures: Mapping[int, TelegramError],
     admins: tuple[int, ...],
     *,
     is_told: bool,
     reached: list[int],
 ) -> None:
-    done, sent = await told(store, failures, *admins)
+    done, sent = await told(memory, failures, *admins)
     assert (done, list(sent)) == (is_told, reached)

@@ -76,7 +76,6 @@ def buttons(part: Part) -> list[list[tuple[str, str]]]:
 
 async def test_a_short_list_is_one_page_with_four_buttons_a_row() -> None:
     part = await show(Letters("abcde"))
-
     assert part.text.startswith("Above.\n\nWhat I know.")
     assert "• 1 a (today)\n• 2 b (today)\n" in part.text
     assert part.text.endswith("Below.")
@@ -96,7 +95,6 @@ async def test_entries_with_two_actions_have_a_row_each() -> None:
 async def test_a_long_list_has_pages_and_numbers_go_on() -> None:
     source = Letters("abcdefghijklmnopq")
     second, last = await press(source, "p.1.0"), await press(source, "p.9.0")
-
     assert "Above." not in second.text
     assert "• 9 i (today)" in second.text
     assert buttons(second)[-1] == [("‹ 1", "abc:p.0.0"), ("› 3", "abc:p.2.0")]
@@ -106,7 +104,6 @@ async def test_a_long_list_has_pages_and_numbers_go_on() -> None:
 
 async def test_an_empty_list_shows_only_what_stands_above_it() -> None:
     part = await show(Letters(""))
-
     assert (part.text, part.buttons) == ("Above.", ())
 
 
@@ -116,7 +113,6 @@ async def test_deleting_asks_first_and_then_shows_the_list_as_it_is() -> None:
     assert question.text == "Delete this?\n\n• 2 b (today)"
     assert buttons(question) == [[("Delete", "abc:xb.0.0"), ("Keep it", "abc:p.0.0")]]
     assert source.letters == "ab"
-
     shown = await press(source, "xb.0.0")
     assert shown.text.startswith("Deleted.\n\nAbove.")
     assert source.letters == "a"
@@ -149,7 +145,6 @@ async def test_an_entry_has_no_button_for_an_action_that_it_lacks() -> None:
             return replace(content, entries=[replace(first, without="r"), *others])
 
     part = await show(Partly("ab", "r", "d"))
-
     assert [[button.text for button in row] for row in part.buttons] == [
         ["Delete 1"],
         ["Pin 2", "Delete 2"],

@@ -52,7 +52,6 @@ def test_the_bot_speaks_eleven_languages() -> None:
 def test_every_language_has_the_same_sentences(language: str) -> None:
     tables = tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
     keys = {f"{table}.{name}" for table, sentences in tables.items() for name in sentences}
-
     assert keys == ENGLISH.keys()
     said = [each for sentences in tables.values() for each in sentences.values()]
     assert [each for each in said if each != each.strip(" ")] == [], "these spaces would be lost"
@@ -87,9 +86,7 @@ def test_a_sentence_missing_in_a_language_is_said_in_english(
     (tmp_path / "it.toml").write_text('[commands]\nhelp = "Aiuto"\n')
     (tmp_path / "xx.toml").write_text("not read, because nobody has spoken it")
     monkeypatch.setattr(catalogue, "_FOLDER", tmp_path)
-
     lacking = Catalogue()
-
     assert lacking.text("it", "commands.help") == "Aiuto"
     assert lacking.text("it", "commands.who") == "Who you are"
 
@@ -126,7 +123,6 @@ def test_a_sentence_has_the_same_placeholders_in_every_language(language: str) -
 def test_every_sentence_fits_one_message_that_telegram_accepts(language: str) -> None:
     for key in ENGLISH:
         (part,) = render(filled(language, key))
-
         assert faults(part) == []
         assert not {*"*`"} & {*part.text.replace(VALUE, "")}
 
@@ -135,7 +131,6 @@ def test_every_sentence_fits_one_message_that_telegram_accepts(language: str) ->
 def test_every_value_is_shown_literally(language: str) -> None:
     for key, sentence in CATALOGUE._sentences[language].items():
         (part,) = render(filled(language, key))
-
         assert part.text.count(VALUE) == sentence.count("{")
 
 
@@ -164,7 +159,6 @@ def test_the_welcome_fits_one_phone_screen(language: str) -> None:
     ways = ", ".join(CATALOGUE.text(language, f"start.{way}") for way in WAYS)
     how = CATALOGUE.text(language, "start.ways", ways=ways)
     welcome = f"{hello} {how} {CATALOGUE.text(language, 'start.try')}"
-
     assert len(welcome) <= 480
     assert commands(welcome) == {"/forget", "/privacy"}
 
@@ -192,7 +186,6 @@ def test_a_regional_code_finds_its_language_and_an_unknown_one_english() -> None
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1).filter(str.strip))
 def test_a_name_is_never_markup(name: str) -> None:
     (part,) = render(CATALOGUE.text("en", "start.private", name=name, bot="Ricordo"))
-
     assert part.text.startswith(f"Hi {' '.join(name.split())}! I'm Ricordo: ")
     assert [one.type for one in part.entities] == ["bold"]
 

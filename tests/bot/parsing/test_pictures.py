@@ -66,7 +66,6 @@ async def test_a_big_picture_is_made_smaller_upright_and_on_white() -> None:
     with Image.open(BytesIO(small.content)) as shown:
         assert shown.size == (1_154, 1_731)
         assert not shown.getexif()
-
     file = BytesIO()
     Image.new("RGBA", (3_000, 1_000), (255, 0, 0, 0)).save(file, "PNG")
     with Image.open(BytesIO((await read_picture(file.getvalue())).content)) as shown:
@@ -78,7 +77,6 @@ async def test_a_picture_of_many_bytes_becomes_one_of_few_whatever_its_size() ->
     picture = await read_picture(heavy)
     assert (picture.mime_type, picture.width, picture.height) == ("image/jpeg", 100, 100)
     assert len(picture.content) < 2_000
-
     noisy = noise(1_200, 1_000)
     assert len(noisy) > MAX_SHOWN_BYTES
     picture = await read_picture(noisy, 50_000)

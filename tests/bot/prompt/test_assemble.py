@@ -545,7 +545,6 @@ def test_prompts_keep_budget_and_form(tokens: TokenCounter, parts: AgentContext,
     prompt = assembler.assemble(parts)
     assert recount(tokens, prompt.messages) <= prompt.tokens.total <= room
     assert prompt.tokens.memory <= 0.5 * room
-
     talk = [message.role for message in prompt.messages if message.role in ("user", "assistant")]
     before_steps = talk[: talk.count("user") * 2 - 1]
     assert prompt.messages[0].role == "system"

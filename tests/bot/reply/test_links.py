@@ -44,7 +44,6 @@ def test_an_address_that_opens_nothing_or_deceives_is_not_a_link(url: str) -> No
 )  # fmt: skip
 def test_a_link_whose_text_names_another_host_shows_its_own_host(text: str) -> None:
     part = only(f"So: [{text}](https://evil.example/x) **now**")
-
     shown = f"{text} (evil.example)"
     assert part.text == f"So: {shown} now"
     assert part.entities == (
@@ -62,7 +61,6 @@ def test_a_link_whose_text_names_another_host_shows_its_own_host(text: str) -> N
 )  # fmt: skip
 def test_an_honest_link_is_not_changed(markdown: str) -> None:
     part = only(markdown)
-
     assert "(" not in part.text
     assert "text_link" in [one.type for one in part.entities]
 

@@ -82,7 +82,6 @@ async def test_many_entities_count_as_length() -> None:
 
 async def test_text_beyond_the_bound_is_not_read() -> None:
     parts, is_whole = await reply_parts("x" * MAX_CHARS + "*y*" * 1_000_000, SAY)
-
     assert not is_whole
     assert files_of(parts) == {"answer.txt": "x" * MAX_CHARS}
 
@@ -98,7 +97,6 @@ async def test_a_reply_too_slow_to_render_is_plain_text(monkeypatch: pytest.Monk
     markdown = f"{PARAGRAPH}\n\n" * 6
     with capture_logs() as log:
         parts = await parts_of(markdown)
-
     assert parts == plain(markdown)
     assert len(parts) <= MAX_PARTS
     (warning,) = log

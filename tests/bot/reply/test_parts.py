@@ -44,9 +44,7 @@ PARTS = st.lists(
 @given(PARTS)
 def test_parts_are_read_as_they_were_stored(parts: list[Part]) -> None:
     stored = to_json(parts)
-
     contents = contents_of(parts)
-
     assert from_json(stored, contents) == tuple(parts)
     assert from_json(stored.encode(), contents) == tuple(parts)
     outbox = Outbox(Destination(7), tuple(parts), said="hello")
@@ -55,19 +53,16 @@ def test_parts_are_read_as_they_were_stored(parts: list[Part]) -> None:
 
 def test_stored_parts_are_compact() -> None:
     part = Part("hello", (Entity("bold", 0, 5),), ((Button("Keep", "keep:1"),),))
-
     assert to_json([part]) == '[["hello",[["bold",0,5,"",""]],[[["Keep","keep:1"]]]]]'
 
 
 def test_parts_of_an_older_version_are_read() -> None:
     stored = '[["hello",[],[]],["take it",[],[],"c:7:0"]]'
-
     assert from_json(stored) == (Part("hello"), Part("take it", export_of="c:7:0"))
 
 
 def test_what_stands_instead_of_a_file_is_stored() -> None:
     parts = (Part("", file=OutgoingFile("a.png", b"\n\x00\n", kind="photo"), instead="Not sent."),)
-
     assert from_json(to_json(parts), contents_of(parts)) == parts
 
 
@@ -94,13 +89,11 @@ def test_overlapping_entities_become_valid(found: list[Entity]) -> None:
 @given(ENTITIES)
 def test_valid_entities_stay_as_they_are(found: list[Entity]) -> None:
     once = valid_entities(found)
-
     assert {*valid_entities(once)} == {*once}
 
 
 def test_bold_around_code_is_split_into_two() -> None:
     bold, code = Entity("bold", 0, 10), Entity("code", 4, 2)
-
     assert valid_entities([code, bold]) == (Entity("bold", 0, 4), code, Entity("bold", 6, 4))
 
 
@@ -110,13 +103,11 @@ def test_bold_code_is_code() -> None:
 
 def test_code_in_a_link_is_only_a_link() -> None:
     link = Entity("text_link", 0, 3, url="https://a.example")
-
     assert valid_entities([Entity("code", 0, 3), link]) == (link,)
 
 
 def test_crossing_styles_are_cut_to_nest() -> None:
     crossing = [Entity("spoiler", 0, 5), Entity("bold", 3, 5)]
-
     assert valid_entities(crossing) == (Entity("spoiler", 0, 5), Entity("bold", 3, 2))
 
 

@@ -44,7 +44,6 @@ def in_order(words: list[str], text: str) -> bool:
 @given(NASTY)
 def test_telegram_accepts_every_part(markdown: str) -> None:
     parts = render(markdown) + plain(markdown)
-
     assert [fault for part in parts for fault in faults(part)] == []
 
 
@@ -56,14 +55,12 @@ def test_plain_text_is_shown_exactly(text: str) -> None:
 @given(st.lists(st.tuples(SIGNS.filter(lambda sign: not {*sign} & {*"&(:$`~\\"}), LATIN)))
 def test_no_word_is_lost_in_markup(pieces: list[tuple[str, str]]) -> None:
     markdown = "".join(sign + word for sign, word in pieces)
-
     assert in_order([word for _, word in pieces], shown(markdown))
 
 
 @given(st.text("ab<>|$[]():\\_^{}*#- \n", min_size=1, max_size=80).filter(str.strip))
 def test_code_in_a_fence_is_shown_as_written(code: str) -> None:
     part = only(f"Look:\n\n```py\n{code}\n```\n\nDone.")
-
     units = part.text.encode("utf-16-le")
     (pre,) = (one for one in part.entities if one.type == "pre")
     assert units[2 * pre.offset : 2 * pre.end].decode("utf-16-le") == code
@@ -73,7 +70,6 @@ def test_code_in_a_fence_is_shown_as_written(code: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs", "Co", "Cn"]), max_size=300))
 def test_plain_does_not_interpret_markdown(text: str) -> None:
     expected = "".join(text.replace("\ufdd0", "").split())
-
     if parts := plain(text):
         assert "".join("".join(part.text for part in parts).split()) == expected
     assert [part.entities for part in parts if part.entities] == []
@@ -120,13 +116,11 @@ def test_signs_become_entities(markdown: str, text: str, entity: Entity) -> None
 
 def test_lists_have_plain_bullets() -> None:
     markdown = "- a\n  - b\n- [ ] open\n- [x] done\n\n1. one\n2. two"
-
     assert shown(markdown) == "• a\n  • b\n☐ open\n☑ done\n\n1. one\n2. two"
 
 
 def test_only_web_and_mail_links_are_links() -> None:
     part = only("[a](javascript:x) [b](/y) [c](https://c.example) <https://d.example>")
-
     assert part.text == "a b c https://d.example"
     assert part.entities == (
         Entity("text_link", 4, 1, url="https://c.example"),
@@ -136,14 +130,12 @@ def test_only_web_and_mail_links_are_links() -> None:
 
 def test_placeholders_are_restored_in_links_and_languages() -> None:
     part = only("[a](https://a.example/?q=$x||y)\n\n```c++,x $\n1\n```")
-
     assert part.entities[0].url == "https://a.example/?q=$x||y"
     assert part.entities[1].language == "c++"
 
 
 def test_formulas_are_written_in_unicode() -> None:
     part = only(r"So \(\frac{a}{b}\), $x^2$ and \[ \sum_{i=1}^n x_i < \infty \]")
-
     assert part.text == "So a/b, x² and ∑ᵢ₌₁ⁿ xᵢ < ∞"
     assert [one.type for one in part.entities] == ["code", "code", "pre"]
 
@@ -176,7 +168,6 @@ def test_a_formula_that_is_nested_too_deep_is_shown_as_written(latex: str) -> No
 def test_a_wide_table_loses_its_padding_and_later_entities_move_along() -> None:
     long = " ".join(["long"] * 30)
     part = only(f"| a | b |\n|---|---|\n| x | y |\n| {long} | 😀 |\n\n**after**")
-
     assert part.text == f"a | b\n---+---\nx | y\n{long} | 😀\n\nafter"
     assert part.entities == (
         Entity("pre", 0, 21 + len(long) + 5 - 1),
@@ -190,13 +181,11 @@ def test_a_narrow_table_is_aligned() -> None:
 
 def test_a_code_block_that_looks_like_a_table_is_not_changed() -> None:
     table = "a" + " " * 80 + "| b\n" + "-" * 81 + "+--"
-
     assert shown(f"```\n{table}\n```") == table
 
 
 def test_a_reply_of_many_bold_words_needs_several_parts() -> None:
     parts = render(" ".join(["**bold**"] * 300))
-
     assert [len(part.entities) for part in parts] == [100, 100, 100]
     assert " ".join(part.text for part in parts) == " ".join(["bold"] * 300)
 
@@ -204,7 +193,6 @@ def test_a_reply_of_many_bold_words_needs_several_parts() -> None:
 def test_a_long_fence_with_emoji_is_a_code_block_in_every_part() -> None:
     code = "\n".join(f"    print('😀 {number}')" for number in range(400))
     parts = render(f"Look 👨\u200d👩\u200d👧:\n\n```python\n{code}\n```\n\n**Done.**")
-
     assert [fault for part in parts for fault in faults(part)] == []
     assert "\n".join(part.text for part in parts) == f"Look 👨\u200d👩\u200d👧:\n\n{code}\n\nDone."
     assert [one.language for part in parts for one in part.entities if one.type == "pre"] == [
@@ -232,7 +220,6 @@ def test_a_long_fence_with_emoji_is_a_code_block_in_every_part() -> None:
 def test_hostile_replies_become_few_parts(markdown: str) -> None:
     """`tests/hostile/test_rendering.py` shows that none of them takes quadratic time."""
     parts = render(markdown)
-
     assert [fault for part in parts for fault in faults(part)] == []
     assert 1 <= len(parts) <= 25
 
@@ -241,5 +228,4 @@ def test_a_usual_reply_takes_at_most_twenty_calls_a_character() -> None:
     prose = "## Head\n\nSome **bold** prose with `code`, a [link](https://a.example) and $5.\n\n"
     markdown = (prose + "- one\n- two\n```py\nprint(1)\n```\n") * 50
     render(markdown)
-
     assert calls(lambda: render(markdown)) < 20 * len(markdown)

@@ -29,7 +29,6 @@ def visible(text: str) -> str:
 @given(NASTY)
 def test_parts_fit_and_keep_every_visible_character(text: str) -> None:
     parts = split(text)
-
     assert [fault for part in parts for fault in faults(part)] == []
     assert visible("".join(part.text for part in parts)) == visible(text)
 
@@ -37,9 +36,7 @@ def test_parts_fit_and_keep_every_visible_character(text: str) -> None:
 @given(st.sampled_from(CLUSTERS), st.integers(4000, 9000), st.text("ab", max_size=3))
 def test_a_cut_never_falls_inside_a_character(cluster: str, times: int, before: str) -> None:
     text = before + cluster * (times // len(cluster))
-
     parts = split(text)
-
     assert "".join(part.text for part in parts) == text
     for part in parts:
         assert part.text.removeprefix(before).replace(cluster, "") == ""
@@ -47,13 +44,11 @@ def test_a_cut_never_falls_inside_a_character(cluster: str, times: int, before: 
 
 def test_a_character_of_endless_marks_is_cut() -> None:
     text = "e" + "\u0301" * 9000
-
     assert "".join(part.text for part in split(text)) == text
 
 
 def test_a_short_text_is_one_part() -> None:
     entities = (Entity("bold", 0, 2),)
-
     assert split("hi there", entities) == (Part("hi there", entities),)
 
 
@@ -66,7 +61,6 @@ def test_cuts_prefer_paragraphs_then_lines_then_sentences_then_words() -> None:
     lines = "\n".join(["One. Two." + "x" * 900] * 6)
     sentences = " ".join(["One word" + "x" * 900 + "."] * 6)
     words = " ".join(["word" + "x" * 900] * 6)
-
     assert [part.text.count("\n\n") for part in split(paragraphs)] == [3, 1]
     assert [part.text.count("\n") for part in split(lines)] == [3, 1]
     assert [part.text.count(".") for part in split(sentences)] == [4, 2]
@@ -75,15 +69,12 @@ def test_cuts_prefer_paragraphs_then_lines_then_sentences_then_words() -> None:
 
 def test_a_sentence_may_end_with_a_quote_and_does_not_end_at_an_abbreviation() -> None:
     text = "word " * 700 + "He said “go.” Then e.g. this" + " word" * 400
-
     assert split(text)[0].text.endswith("“go.”")
 
 
 def test_an_entity_continues_in_the_next_part() -> None:
     text = "a" * 4000 + " " + "b" * 4000
-
     parts = split(text, (Entity("bold", 3990, 20),))
-
     assert [part.entities for part in parts] == [
         (Entity("bold", 3990, 10),),
         (Entity("bold", 0, 9),),
@@ -94,18 +85,14 @@ def test_a_code_block_that_fits_one_part_is_not_cut() -> None:
     code = "\n".join(f"line {number}" for number in range(300))
     text = f"{'before ' * 400}\n{code}\n{'after ' * 400}"
     pre = Entity("pre", text.index(code), len(code), language="py")
-
     parts = split(text, (pre,))
-
     assert parts[1].text.startswith(code)
     assert parts[1].entities == (Entity("pre", 0, len(code), language="py"),)
 
 
 def test_a_code_block_too_long_for_one_part_keeps_its_indentation() -> None:
     code = "\n".join(f"    line {number}" for number in range(1000))
-
     parts = split(code, (Entity("pre", 0, len(code), language="py"),))
-
     assert "\n".join(part.text for part in parts) == code
     assert {part.entities for part in parts} == {
         (Entity("pre", 0, len(part.text), language="py"),) for part in parts
@@ -114,9 +101,7 @@ def test_a_code_block_too_long_for_one_part_keeps_its_indentation() -> None:
 
 def test_more_than_a_hundred_entities_need_another_part() -> None:
     text = "bold " * 300
-
     parts = split(text, tuple(Entity("bold", 5 * at, 4) for at in range(300)))
-
     assert [fault for part in parts for fault in faults(part)] == []
     assert sum(len(part.entities) for part in parts) == 300
     assert squeezed("".join(part.text for part in parts)) == squeezed(text)

@@ -84,7 +84,6 @@ async def test_the_blocking_code_is_named_without_its_variables() -> None:
     with capture_logs() as logs:
         block_the_loop("the text of a person")
         await asyncio.sleep(MAX_BLOCKED_S)  # the next beat
-
     line = next(line for line in logs if "block_the_loop" in line.get("frames", ""))
     assert (line["event"], line["log_level"]) == ("event loop blocked", "warning")
     assert line["cpu_ms"] >= 400
@@ -95,5 +94,4 @@ async def test_the_blocking_code_is_named_without_its_variables() -> None:
 async def test_the_watchdog_thread_ends_with_its_task(watchdog: asyncio.Task[None]) -> None:
     watchdog.cancel()
     await asyncio.gather(watchdog, return_exceptions=True)
-
     assert "loop watchdog" not in {thread.name for thread in threading.enumerate()}

@@ -59,9 +59,7 @@ async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
     await memory.learn(HERE)
     before = await memory.scopes.read(HERE)
     embedded = list(embedder.texts)
-
     assert await put(memory, library, "pets.pdf", CATS) == (False, 0)
-
     await memory.learn(HERE)
     after = await memory.scopes.read(HERE)
     assert (after.version, after.chunks) == (before.version, before.chunks)
@@ -71,16 +69,13 @@ async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
 
 async def test_new_content_of_the_same_name_replaces_it(memory: Memory, library: Library) -> None:
     await put(memory, library, "pets.pdf", CATS)
-
     assert await put(memory, library, "pets.pdf", DOGS) == (True, 2)
-
     assert await texts(memory) == ["Dogs bark."]
     assert [each.passages for each in await library.listed(HERE)] == [1]
 
 
 async def test_a_new_link_replaces_the_document_too(memory: Memory, library: Library) -> None:
     await put(memory, library, "pets.pdf", CATS)
-
     assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 2)
 
 
@@ -89,7 +84,6 @@ async def test_the_next_put_erases_what_a_crash_left(memory: Memory, library: Li
     old = [Chunk(0, key_of("pets.pdf"), 0, "Cats sleep.", "pets.pdf", added_at=1.0)]
     scope_memory = await memory.scopes.read(HERE)
     await memory.scopes.write(scope_memory, Write(old))
-
     assert await put(memory, library, "pets.pdf", DOGS) == (False, 1)
     assert await texts(memory) == ["Dogs bark."]
 
@@ -98,7 +92,6 @@ async def test_two_documents_do_not_affect_each_other(memory: Memory, library: L
     await put(memory, library, "cats.pdf", CATS)
     await put(memory, library, "dogs.pdf", DOGS)
     await library.remove(HERE, key_of("cats.pdf"))
-
     assert await texts(memory) == ["Dogs bark."]
     assert [each.title for each in await library.listed(HERE)] == ["dogs.pdf"]
 
@@ -108,9 +101,7 @@ async def test_a_removed_document_leaves_no_bytes(
 ) -> None:
     await put(memory, library, "canary.pdf", [Section("The canary sings.")])
     await memory.learn(HERE)
-
     removed = await library.remove(HERE, key_of("canary.pdf"))
-
     stored = await everything_stored(valkey)
     assert removed
     assert b"canary" not in stored.lower()
@@ -120,7 +111,6 @@ async def test_a_removed_document_leaves_no_bytes(
 async def test_a_put_is_refused_after_an_erasure(memory: Memory, library: Library) -> None:
     scope_memory = await memory.scopes.read(HERE)
     await memory.scopes.erase(HERE, Revision(records=[99]))
-
     with pytest.raises(NotWritten):
         await library.put(scope_memory, Origin("late.pdf"), CATS)
     assert documents(await memory.scopes.read(HERE)) == {}
@@ -128,7 +118,6 @@ async def test_a_put_is_refused_after_an_erasure(memory: Memory, library: Librar
 
 async def test_a_new_document_is_scheduled_for_embedding(memory: Memory, library: Library) -> None:
     await put(memory, library, "pets.pdf", CATS)
-
     assert await memory.client.call("ZRANGE", memory.keys.learning, 0, -1) == [HERE.tag.encode()]
 
 

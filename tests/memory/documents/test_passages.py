@@ -56,37 +56,30 @@ def test_passages_hold_a_whole_text_in_order_and_each_fits(tokens: TokenCounter,
         sign for sign in text if sign.isspace() or sign.isprintable() or sign == "\u200d"
     )
     found = cut(tokens, seen)
-
     assert without_blanks("".join(found)) == without_blanks(seen)
     assert all(0 < tokens.count(passage) <= MOST for passage in found)
 
 
 def test_a_passage_holds_as_many_whole_sentences_as_fit(tokens: TokenCounter) -> None:
     text = "The cat sat on the mat. " * 6
-
     assert cut(tokens, text, 15) == ["The cat sat on the mat. The cat sat on the mat."] * 3
 
 
 def test_a_script_without_blanks_is_cut_at_its_sentences(tokens: TokenCounter) -> None:
     found = cut(tokens, "今日は朝から雨が降っていました。" * 5, 24)
-
     assert len(found) > 1
     assert {passage[-1] for passage in found} == {"。"}
 
 
 def test_text_without_sentences_is_cut_at_blanks(tokens: TokenCounter) -> None:
     words = " ".join(f"word{number}" for number in range(100))
-
     found = cut(tokens, words)
-
     assert " ".join(found) == words
 
 
 def test_an_emoji_and_an_accent_stay_whole(tokens: TokenCounter) -> None:
     family = "👩\u200d👩\u200d👧e\u0301"
-
     found = cut(tokens, family * 40)
-
     assert not any(passage[0] in "\u200d\u0301" or passage[-1] == "\u200d" for passage in found)
 
 
@@ -96,7 +89,6 @@ def test_a_passage_belongs_to_one_section_and_names_its_place(tokens: TokenCount
         Section(" \n ", "page 2"),
         Section("Third.", "page 3"),
     ]
-
     assert passages(pages, tokens) == [
         Section("First page.", "page 1"),
         Section("Third.", "page 3"),

@@ -168,7 +168,6 @@ async def test_what_replaces_a_pinned_fact_is_pinned_even_if_the_pin_comes_meanw
     await memory.learn(HERE)
     facts = (await memory.scopes.read(ANNS)).facts
     assert [(fact.text, fact.is_pinned) for fact in facts if fact.is_current] == [(NEW, True)]
-
     asked = to_json([Remember("has a dog", replaces=facts[-1].id, sender_id=ANN)])
     await talk_and_learn(memory, "it is a dog", closing=Closing(writes=asked))
     newest = (await memory.scopes.read(ANNS)).facts[-1]

@@ -30,7 +30,6 @@ async def test_without_a_known_limit_nothing_is_done(
     admins = Admins()
     assert await monitor.check(admins.tell) is Level.NORMAL
     assert (admins.told, await memory.client.call("DBSIZE")) == ([], 1)
-
     told = CapacityMonitor(memory.store, REDIS_BYTES)
     assert await told.check(admins.tell) is Level.FULL_SOON
     assert admins.told == ["filling"]

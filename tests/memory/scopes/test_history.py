@@ -49,12 +49,6 @@ def embedder() -> WordsEmbedder:
     return WordsEmbedder()
 
 
-@pytest.fixture
-def elsewhere(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
-    """Another process on the same Redis."""
-    return Memory(store, 42, tokens, embedder, OPTIONS)
-
-
 async def history_of(memory: Memory, **keys: object) -> ChatHistory:
     context = await AgentContext.get_or_create(keys or KEYS, memory.histories, now=0)
     return context.chat_history
@@ -157,7 +151,7 @@ async def test_an_appended_message_is_read_back_as_it_was(memory: Memory) -> Non
 
 
 async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their_origins(
-    memory: Memory, elsewhere: Memory
+    memory: Memory, other: Memory
 ) -> None:
     turn = await begin(memory, 1)
     comment = Message(
@@ -172,7 +166,7 @@ async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their
     answer = Message(3, 1, "assistant", "yes", 1_001.0, tokens=1, is_first_party=False)
     await memory.turns.write_outbox(turn, b"[]")
     await memory.turns.commit(turn, [comment, forwarded, answer], Cursor())
-    stored = await ChatHistory.read(elsewhere.histories, HERE)
+    stored = await ChatHistory.read(other.histories, HERE)
     assert list(stored.messages) == [comment, forwarded, answer]
     assert await memory.forgetting.find_exchange(HERE, 1) == [comment, answer]
     assert await memory.forgetting.find_exchange(HERE, 2) == [forwarded, answer]
@@ -206,10 +200,10 @@ async def test_a_selector_sees_no_more_than_the_tail(memory: Memory) -> None:
 
 
 async def test_what_another_process_said_between_two_appends_is_not_passed_over(
-    memory: Memory, elsewhere: Memory
+    memory: Memory, other: Memory
 ) -> None:
     mine = await remembering(memory, *varied(OPTIONS.tail))
-    await talk(await history_of(elsewhere), (BOAT, "Nice"))
+    await talk(await history_of(other), (BOAT, "Nice"))
     await mine.append_user_message("Mine", 2000.0)
     assert (await mine.search("boat", 8))[0].messages[0].text == BOAT
     history = await turned(memory)
@@ -329,11 +323,11 @@ async def test_a_message_is_found_by_its_day_in_the_operator_s_time_zone(
 
 
 async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
-    memory: Memory, elsewhere: Memory
+    memory: Memory, other: Memory
 ) -> None:
     fillers = [(f"question {number}", "yes") for number in range(OPTIONS.tail)]
     await remembering(memory, (BOAT, "Nice"), *fillers)
-    history = await turned(elsewhere)
+    history = await turned(other)
     assert len(history.messages) == OPTIONS.tail
     found, *_ = await history.search("What is my boat called?", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
@@ -341,17 +335,17 @@ async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
 
 
 @ON_A_SERVER
-async def test_a_cold_history_fills_in_one_round_trip(memory: Memory, elsewhere: Memory) -> None:
+async def test_a_cold_history_fills_in_one_round_trip(memory: Memory, other: Memory) -> None:
     await remembering(memory, *[(f"boat {number}", "yes") for number in range(OPTIONS.tail)])
-    history = await turned(elsewhere)
-    trips = elsewhere.client.round_trips
+    history = await turned(other)
+    trips = other.client.round_trips
     assert await history.search("boat", 8)
-    assert elsewhere.client.round_trips == trips + 1
+    assert other.client.round_trips == trips + 1
 
 
-async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere: Memory) -> None:
+async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, other: Memory) -> None:
     await remembering(memory, *varied(OPTIONS.tail))
-    await remembering(elsewhere, ("The oven is broken", "Oh"))
+    await remembering(other, ("The oven is broken", "Oh"))
     turn = await turn_of(memory)
     loaded = turn.loaded.messages
     assert loaded
@@ -388,9 +382,9 @@ async def test_the_second_turn_does_not_read_the_first_one_again(memory: Memory)
     assert memory.client.round_trips == trips
 
 
-async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere: Memory) -> None:
+async def test_what_another_process_said_is_joined_on(memory: Memory, other: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"))
-    await talk(await history_of(elsewhere), ("The oven is broken", "Oh"))
+    await talk(await history_of(other), ("The oven is broken", "Oh"))
     turn = await turn_of(memory)
     assert turn.loaded.messages
     assert len(turn.loaded.messages.entries) == 2
@@ -408,11 +402,9 @@ async def test_a_history_that_left_the_cache_meanwhile_is_read_again(memory: Mem
     assert texts(found.messages) == [BOAT, "Nice"]
 
 
-async def test_a_history_read_meanwhile_holds_nothing_twice(
-    memory: Memory, elsewhere: Memory
-) -> None:
+async def test_a_history_read_meanwhile_holds_nothing_twice(memory: Memory, other: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"))
-    await talk(await history_of(elsewhere), ("Hello", "Hi"))
+    await talk(await history_of(other), ("Hello", "Hi"))
     turn = await turn_of(memory)
     await history_of(memory)
     history = await read_by(memory, turn)
@@ -422,36 +414,34 @@ async def test_a_history_read_meanwhile_holds_nothing_twice(
 # --- erasure
 
 
-async def test_after_anothers_erasure_nothing_warm_counts(
-    memory: Memory, elsewhere: Memory
-) -> None:
+async def test_after_anothers_erasure_nothing_warm_counts(memory: Memory, other: Memory) -> None:
     held = await remembering(memory, (BOAT, "Nice"))
-    await (await history_of(elsewhere)).clear()
+    await (await history_of(other)).clear()
     with pytest.raises(LeaseLost):
         await held.append_user_message("late", 0.0)
     history = await turned(memory)
     assert (list(history.messages), await history.search("boat", 8)) == ([], [])
-    assert texts((await history_of(elsewhere)).messages) == []
+    assert texts((await history_of(other)).messages) == []
 
 
 @pytest.mark.parametrize("exchanges", [1, 3])
 @pytest.mark.parametrize("by", ["nobody", "another process"])
 async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins_anew(
-    memory: Memory, elsewhere: Memory, exchanges: int, by: str
+    memory: Memory, other: Memory, exchanges: int, by: str
 ) -> None:
     await talk(await history_of(memory), *varied(exchanges))
     await memory.client.call("DEL", *memory.keys.scope(HERE))
     said = []
     if by == "another process":
-        said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]
+        said = [await (await history_of(other)).append_user_message("new", 9000.0)]
     history = await turned(memory)
     assert texts(history.messages) == texts(said)
     assert await history.search("0a", 8) == []
 
 
-async def test_no_turn_reads_more_after_an_erasure(memory: Memory, elsewhere: Memory) -> None:
+async def test_no_turn_reads_more_after_an_erasure(memory: Memory, other: Memory) -> None:
     await remembering(memory, *[(f"question {n}", "yes") for n in range(OPTIONS.tail)])
-    history = await turned(elsewhere)
+    history = await turned(other)
     await (await history_of(memory)).clear()
     with pytest.raises(LeaseLost):
         await history.search("question", 8)

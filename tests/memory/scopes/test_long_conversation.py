@@ -106,7 +106,7 @@ async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -
     long, turn = [Scope.of_chat(8), Scope.of_chat(9)], Queue()
     for scope in (HERE, *long):
         history = await ChatHistory.read(memory.histories, scope)
-        for number in range(2 if scope == HERE else 250):
+        for number in range(2 if scope == HERE else 210):
             await history.append_user_message(f"number {number} " + "of a boat " * 1_500, 1.7e9)
         memory.scopes.drop(scope)
     memory.scopes.reading_long = turn
@@ -116,7 +116,7 @@ async def test_long_conversations_are_read_one_after_the_other(memory: Memory) -
         await turn.is_full.wait()
         assert not any(each.done() for each in reading)
     for history in await asyncio.gather(*reading):
-        assert len(await found_alone(history, "number 249", 1)) == 1
+        assert len(await found_alone(history, "number 209", 1)) == 1
 
 
 DIMENSIONS = 512

@@ -19,12 +19,12 @@ from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
 from config.values import Price
 from memory.limits.usage import BilledCall, BillingSource, Tokens
-from memory.memory import Memory, MemoryOptions
-from memory.queue.turn_store import TurnTimes
+from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
+from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings
 
@@ -37,19 +37,16 @@ ONE_MESSAGE = ModelRefused("refused", 400)
 class Scene(QuietChat):
     """Two processes of one bot, and the messages to its admin."""
 
-    def __init__(self, store: RedisClient, tokens: TokenCounter) -> None:
+    def __init__(self, memory: Memory) -> None:
         super().__init__()
         self.now = 1_000.0
-        self.tokens = tokens
         self.error: TelegramError | None = None
         self.conditions = [
             ModelCondition("answers", "OPENAI_MODEL", lambda: self.now) for _ in range(2)
         ]
-        self.watches = [self.watch(store, each) for each in self.conditions]
+        self.watches = [self.watch(memory, each) for each in self.conditions]
 
-    def watch(self, store: RedisClient, condition: ModelCondition) -> ModelWatch:
-        options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
-        memory = Memory(store, 42, self.tokens, None, options)
+    def watch(self, memory: Memory, condition: ModelCondition) -> ModelWatch:
         operators = Operators(memory.store, Settings(admin_user_ids=frozenset({1})))
         notices = OperatorNotices(operators, self, Sentences(Catalogue()))
         return ModelWatch(memory, notices, [condition], lambda: self.now)
@@ -73,8 +70,8 @@ class Scene(QuietChat):
 
 
 @pytest.fixture
-def scene(store: RedisClient, tokens: TokenCounter) -> Scene:
-    return Scene(store, tokens)
+def scene(memory: Memory) -> Scene:
+    return Scene(memory)
 
 
 async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(scene: Scene) -> None:
@@ -92,7 +89,7 @@ async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(scene: Sc
 
 
 async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
-    scene: Scene, store: RedisClient, dying: DyingClient
+    scene: Scene, store: RedisClient, dying: DyingClient, tokens: TokenCounter
 ) -> None:
     """Only the one notice in doubt may come twice."""
     one, other = scene.conditions
@@ -104,7 +101,7 @@ async def test_wherever_a_process_dies_admins_hear_of_the_outage_and_of_its_end(
         one.failed(WRONG_KEY)
         scene.now += 60
         one.failed(WRONG_KEY)
-        doomed = scene.watch(dying, one)
+        doomed = scene.watch(Memory(dying, 42, tokens, None, OPTIONS), one)
         dying.calls_left = steps
         with suppress(StoreUnavailable):
             await doomed.check()
@@ -166,8 +163,7 @@ async def test_a_fault_of_the_account_is_reported_at_once_with_what_to_do(
     assert advice in scene.texts[0]
 
 
-async def test_without_models_nothing_is_checked(store: RedisClient, tokens: TokenCounter) -> None:
-    scene = Scene(store, tokens)
+async def test_without_models_nothing_is_checked(scene: Scene) -> None:
     scene.watches[0]._conditions = ()
     assert await scene.watches[0].check() is None
 

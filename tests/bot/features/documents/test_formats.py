@@ -86,7 +86,6 @@ async def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
 
 async def test_a_section_of_markdown_is_a_heading_with_the_text_below_it() -> None:
     text = "Before.\n# One ##\nA\n```\n# no heading\n```\n## Two\nB"
-
     assert await read(text.encode(), "markdown") == [
         Section("Before.\n"),
         Section("# One ##\nA\n```\n# no heading\n```\n", "One"),
@@ -104,7 +103,6 @@ async def test_a_section_of_a_pdf_is_a_page() -> None:
 
 async def test_line_breaks_inside_a_sentence_are_removed() -> None:
     (page,) = await read(pdf("The remark-\nable cat\nsat there.\nIt slept."), "pdf")
-
     assert page.text == "The remarkable cat sat there.\nIt slept."
 
 
@@ -124,7 +122,6 @@ async def test_a_decompression_bomb_is_refused_before_it_is_unpacked() -> None:
 
 async def test_reading_a_slow_pdf_is_given_up_at_the_time_limit() -> None:
     limits = Limits(pages=3, chars=1_000, parser_s=0.01, parser_mb=512)
-
     assert await reason(pdf("slow"), "pdf", limits) == "damaged"
 
 
@@ -139,7 +136,6 @@ async def test_cancelled_reading_leaves_no_process(after_s: float) -> None:
     reading = asyncio.create_task(read(pdf("slow"), "pdf"))
     await asyncio.sleep(after_s)
     reading.cancel()
-
     with pytest.raises(asyncio.CancelledError):
         await reading
     async with asyncio.timeout(60):
@@ -149,5 +145,4 @@ async def test_cancelled_reading_leaves_no_process(after_s: float) -> None:
 
 def test_every_reason_has_a_sentence() -> None:
     catalogue = Catalogue()
-
     assert all(f"documents.refused_{each}" in catalogue for each in REASONS)

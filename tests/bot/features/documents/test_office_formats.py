@@ -61,7 +61,6 @@ async def test_a_sheet_is_a_section_and_an_empty_one_is_left_out() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 async def test_csv_is_read_with_its_own_delimiter_and_quotes(encoding: str) -> None:
     content = 'Tier;Größe\n"Wal; blau";"30\nm"\n;;\n'.encode(encoding)
-
     assert await read(content, "csv", LIMITS) == [Section("Tier | Größe\nWal; blau | 30 m")]
 
 
@@ -79,7 +78,6 @@ async def test_html_is_read_without_scripts_and_with_rows_of_tables_as_lines() -
 
 async def test_html_in_a_declared_legacy_encoding_is_read() -> None:
     page = '<meta charset="windows-1251"><p>Привет'.encode("cp1251")
-
     assert await read(page, "html", LIMITS) == [Section("Привет")]
 
 
@@ -98,7 +96,6 @@ async def test_chapters_of_a_book_are_read_in_the_order_of_its_spine() -> None:
 async def test_an_encrypted_book_and_an_office_file_with_a_password_are_refused() -> None:
     rights = {"META-INF/encryption.xml": '<CipherReference URI="book/text/0 c.xhtml"/>'}
     package = b"\xd0\xcf\x11\xe0" + "EncryptedPackage".encode("utf-16-le")
-
     assert await reason(book("<p>secret", **rights), "epub", LIMITS) == "encrypted"
     assert await reason(package, "docx", LIMITS) == "encrypted"
 
@@ -123,7 +120,6 @@ async def test_a_cut_file_or_another_format_is_refused(content: bytes, format_: 
 async def test_a_decompression_bomb_is_refused_before_a_library_reads_it() -> None:
     flat = zipped({"word/media/image1.bmp": bytes(100 * MB)}, word())
     lying = flat.replace((100 * MB).to_bytes(4, "little"), (100).to_bytes(4, "little"))
-
     assert await reason(flat, "docx", LIMITS) == "too_long"
     assert await reason(lying, "docx", LIMITS) == "damaged"
     assert await reason(zipped({str(at): b"" for at in range(5_001)}), "epub") == "too_long"
@@ -131,13 +127,11 @@ async def test_a_decompression_bomb_is_refused_before_a_library_reads_it() -> No
 
 async def test_a_zip_inside_a_file_is_not_opened() -> None:
     inner = zipped({"bomb": bytes(30 * MB)})
-
     assert len(await read(zipped({"word/embeddings/a.zip": inner}, word()), "docx", LIMITS)) == 2
 
 
 async def test_a_sheet_that_announces_all_cells_is_read_as_far_as_it_has_any() -> None:
     one = SHEET_XML.format('<row r="2"><c r="B2"><v>7</v></c></row>')
-
     assert await read(zipped({SHEET: one}, sheets()), "xlsx", LIMITS) == [
         Section("| 7", "sheet Animals")
     ]
@@ -149,7 +143,6 @@ async def test_gaps_between_cells_count_as_cells(rows: int) -> None:
     if rows == 50:
         cells = [f'<row r="{at}"><c r="XFD{at}"><v>7</v></c></row>' for at in range(1, 51)]
     content = zipped({SHEET: SHEET_XML.format("".join(cells))}, sheets())
-
     assert await reason(content, "xlsx", LIMITS) == "too_long"
 
 
@@ -157,7 +150,6 @@ async def test_entities_that_a_file_declares_are_never_expanded() -> None:
     body = "<html><body><p>safe * end</p></body></html>"
     sheet = entities(SHEET_XML.format('<row r="1"><c r="A1" t="str"><v>*</v></c></row>'))
     outside = '<!DOCTYPE w [<!ENTITY e SYSTEM "file:///etc/passwd">]><w>&e;</w>'
-
     (chapter,) = await read(book(entities(body)), "epub", LIMITS)
     assert "lol" not in chapter.text
     assert "safe" in chapter.text

@@ -36,7 +36,6 @@ async def test_a_file_is_fetched_stored_confirmed_and_learned_from(
     uploads: Uploads, library: Library
 ) -> None:
     said = await uploads.upload()
-
     assert said
     assert said.startswith("I've read sea.txt.")
     assert uploads.files.requested == [("f1", MAX_BYTES)]
@@ -46,7 +45,6 @@ async def test_a_file_is_fetched_stored_confirmed_and_learned_from(
 
 async def test_a_file_that_is_too_big_or_of_another_type_is_not_fetched(uploads: Uploads) -> None:
     too_big, other = await uploads.upload(nbytes=MAX_BYTES + 1), await uploads.upload("a.png")
-
     assert (too_big or "").startswith("sea.txt is too big for me.")
     assert (other or "").startswith("I can't open a.png.")
     assert uploads.files.requested == []
@@ -59,7 +57,6 @@ async def test_a_file_that_telegram_does_not_hand_out_is_refused(
     uploads: Uploads, refusal: RefusalReason, said: str
 ) -> None:
     uploads.files.refusal = refusal
-
     assert said in (await uploads.upload() or "")
     assert uploads.learned == []
 
@@ -76,7 +73,6 @@ async def test_a_clear_while_a_file_is_fetched_wins(
 async def test_a_turn_whose_file_replaced_one_starts_again_and_says_so(uploads: Uploads) -> None:
     await uploads.upload()
     uploads.files.content = b"The whale is grey."
-
     with pytest.raises(LeaseLost):
         await uploads.upload()
     assert "I've read sea.txt" in (await uploads.upload() or "")
@@ -87,7 +83,6 @@ async def test_a_conversation_with_too_many_passages_takes_no_more_files(
 ) -> None:
     monkeypatch.setattr(stored, "MAX_PASSAGES", 1)
     await uploads.upload()
-
     assert "There's no room for more.txt" in (await uploads.upload("more.txt") or "")
     assert "I've read sea.txt" in (await uploads.upload() or "")
 
@@ -97,5 +92,4 @@ async def test_too_many_passages_are_refused(
 ) -> None:
     monkeypatch.setattr("bot.features.documents.feature.MAX_PASSAGES", 1)
     uploads.files.content = b"# One\nA\n# Two\nB"
-
     assert "too many pages" in (await uploads.upload("a.md") or "")

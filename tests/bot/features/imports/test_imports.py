@@ -107,7 +107,6 @@ async def test_an_export_is_recognised_by_its_content_and_asked_about(
     importer: Importer, content: object, source: str
 ) -> None:
     asked = await importer.send(content, "whatever.txt")
-
     assert asked[0].text.startswith(f"Talks from {source}\n")
     assert "Conversations: 1, messages: 2, facts: 0." in asked[0].text
     assert "All on 12 March 2024." in asked[0].text
@@ -121,7 +120,6 @@ async def test_an_export_is_recognised_by_its_content_and_asked_about(
 
 async def test_an_imported_talk_is_found_with_source_and_date_untrusted(importer: Importer) -> None:
     await importer.bring(chatgpt(LISBON, BREAD, SAILING))
-
     found = await importer.found("What is the name of my boat?")
     assert re.search(
         r"^\[ChatGPT, imported \d+ \w+ \d{4}, 2024-03-14, Sailing\] What is my boat called\?$",
@@ -140,10 +138,8 @@ async def test_an_imported_talk_is_found_with_source_and_date_untrusted(importer
 async def test_what_claude_remembers_becomes_facts(importer: Importer, name: str) -> None:
     told = "**Work context**\n\nAnn builds boats.\n\n## Life\n- Ann lives in Porto."
     kept = {"conversations_memory": told, "project_memories": {"1": "The boat is blue.", "2": 7}}
-
     content = kept if "/" in name else [kept]
     asked = await importer.send(zipped(content, name))
-
     assert asked[0].text.startswith("Talks from Claude\n")
     assert "Conversations: 0, messages: 0, facts: 3." in asked[0].text
     await importer.bring(zipped(content, name))
@@ -266,7 +262,6 @@ async def test_lines_without_bullets_are_a_list_only_behind_the_command(importer
 async def test_a_talk_is_stored_once_however_often_it_is_brought(importer: Importer) -> None:
     await importer.bring(chatgpt(LISBON, BREAD))
     assert "already in my memory" in (await importer.send(chatgpt(LISBON, BREAD)))[0].text
-
     asked = await importer.send(zipped(chatgpt(LISBON, BREAD, SAILING)))
     assert "Conversations: 1, messages: 2" in asked[0].text
     assert "not stored twice: 2." in asked[0].text
@@ -298,9 +293,7 @@ async def test_a_removed_import_leaves_no_byte(importer: Importer, valkey: str) 
     await importer.memory.learn(HERE)
     assert b"Aurora" in await everything_stored(valkey)
     (document,) = await importer.library.listed(HERE)
-
     await importer.library.remove(HERE, document.key)
-
     stored = await everything_stored(valkey)
     for word in (b"Aurora", b"Lisbon", b"rye bread", b"imported"):
         assert word not in stored
@@ -310,9 +303,7 @@ async def test_the_preview_says_what_there_is_no_room_for(
     importer: Importer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored, "MAX_PASSAGES", 2)
-
     asked = await importer.send(chatgpt(LISBON, BREAD, SAILING))
-
     assert "left out: 1." in asked[0].text
     await importer.bring(chatgpt(LISBON, BREAD, SAILING))
     assert [text.partition("?")[0] for text in await importer.texts()] == [
@@ -324,7 +315,6 @@ async def test_the_preview_says_what_there_is_no_room_for(
 
 async def test_in_a_group_an_export_is_not_even_fetched(importer: Importer) -> None:
     sent = replace(importer.sent("chatgpt.zip"), is_group=True)
-
     assert "in our private chat" in (await importer.take(sent))[0].text
     assert importer.files.requested == []
 
@@ -363,9 +353,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_file_is_refused_with_a_sentence(importer: Importer, name: str) -> None:
     make, said = HOSTILE[name]
-
     answer = await importer.send(make())
-
     assert said in answer[0].text
     assert not answer[0].buttons
     assert await importer.texts() == []
@@ -375,9 +363,7 @@ async def test_half_an_emoji_or_nonsense_in_a_talk_spoils_nothing(importer: Impo
     odd = chatgpt(("\ud83d Odd", "A \ud83d half?", "Yes\0."))[0]
     odd["create_time"] = "never"
     nonsense = [odd, {"mapping": {"a": 1, "b": {"message": {"content": {"parts": 3}}}}}, 5, None]
-
     await importer.bring(json.dumps(nonsense).encode())
-
     assert await importer.texts() == ["A ? half?\nChatGPT: Yes."]
 
 

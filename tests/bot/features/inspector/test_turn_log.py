@@ -17,10 +17,7 @@ from bot.runtime.logs import short_name
 from bot.turn.observers import AgentRan, GaveUp, NotAnswered, PartSent, StepBegan, TurnEnded
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
 
 CHAT = Scope.of_chat(1001)
 
@@ -139,12 +136,6 @@ def test_a_conversation_has_one_name_that_only_its_bot_can_compute() -> None:
     assert name(CHAT) == name(CHAT) != name(Scope.of_chat(1002))
     assert name(CHAT) != short_name("43:made_up", CHAT)
     assert "1001" not in name(CHAT)
-
-
-@pytest.fixture
-def other(store: RedisClient, tokens: TokenCounter) -> Memory:
-    """Give a second process on the same Redis."""
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 def reports_of(memory: Memory) -> ProcessReports:

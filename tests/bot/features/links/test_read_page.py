@@ -234,7 +234,6 @@ async def test_redirects_are_followed_up_to_a_bound(site: Site) -> None:
     site.redirect("/2", site.at("/3"))
     site.put("/3", b"there", "Content-Type: text/plain\r\n")
     site.redirect("/loop", "/loop")
-
     assert await FETCHER.fetch(site.at("/1#part")) == Page(site.at("/3"), "text/plain", b"there")
     assert await refusal(site.at("/loop")) == "the page redirects too often"
     assert len(site.requests) == 3 + 5
@@ -245,7 +244,6 @@ async def test_redirects_are_followed_up_to_a_bound(site: Site) -> None:
 )
 async def test_a_redirect_into_a_closed_network_is_refused(site: Site, target: str) -> None:
     site.redirect("/", target)
-
     assert "not public" in await refusal(site.at("/"))
 
 
@@ -254,7 +252,6 @@ async def test_other_schemes_and_logins_are_refused_also_in_redirects(
     site: Site, target: str
 ) -> None:
     site.redirect("/", target)
-
     assert "address" in await refusal(target)
     assert "address" in await refusal(site.at("/"))
 
@@ -274,7 +271,6 @@ async def test_a_name_server_that_changes_its_answer_changes_nothing(site: Site)
 
     site.put("/", b"page")
     page = await PageFetcher(changing, local).fetch(site.at("/", "changes.invalid"))
-
     assert (page.content, asked) == (b"page", ["changes.invalid"])
 
 
@@ -282,20 +278,17 @@ async def test_a_name_server_that_changes_its_answer_changes_nothing(site: Site)
 async def test_a_page_that_is_too_big_is_refused(site: Site, packing: str) -> None:
     big = bytes(3 * 2**20)
     site.put("/", gzip.compress(big) if packing else big, HTML + packing)
-
     assert await refusal(site.at("/")) == "the page is too big"
 
 
 async def test_a_packed_page_is_unpacked(site: Site) -> None:
     site.put("/", gzip.compress(b"page"), HTML + "Content-Encoding: gzip\r\n")
-
     assert (await FETCHER.fetch(site.at("/"))).content == b"page"
 
 
 async def test_only_pages_of_text_are_read(site: Site) -> None:
     site.put("/picture", b"", "Content-Type: image/png\r\n")
     site.put("/gone", b"", status="404 Not Found")
-
     assert await refusal(site.at("/picture")) == "this is no page of text"
     assert await refusal(site.at("/gone")) == "the server answers with status 404"
 
@@ -313,7 +306,6 @@ async def test_a_silent_server_is_left(site: Site, monkeypatch: pytest.MonkeyPat
 async def test_a_page_that_never_ends_is_left(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.put("/fast", b"x" * 2**16, repeats=True)
     assert await refusal(site.at("/fast")) == "the page is too big"
-
     monkeypatch.setattr("bot.features.links.page_fetch._TIMEOUT_S", 0.3)
     site.put("/slow", b"x", repeats=True, pause_s=0.01)
     assert await refusal(site.at("/slow")) == "the page took too long"
@@ -321,7 +313,6 @@ async def test_a_page_that_never_ends_is_left(site: Site, monkeypatch: pytest.Mo
 
 async def test_no_more_is_read_than_was_announced(site: Site) -> None:
     site.put("/", b"x" * (50 * 2**20), HTML + f"Content-Length: {2**20}\r\n")
-
     assert len((await FETCHER.fetch(site.at("/"))).content) == 2**20
     assert site.sent_bytes < 50 * 2**20
 

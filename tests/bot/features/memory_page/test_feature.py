@@ -18,12 +18,10 @@ from memory.scopes.sources import Source
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from tests.bot.commands.test_arguments import ANNA, ASKED, HERE, said
 from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 - a fixture
 from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
-from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
 
 
@@ -68,11 +66,10 @@ HOSTILE = {
 }
 
 
-async def learn(store: RedisClient, tokens: TokenCounter, *facts: Fact, here: Scope = HERE) -> None:
+async def learn(memory: Memory, *facts: Fact, here: Scope = HERE) -> None:
     async def decide(_: object) -> Write:
         return Write(entries=facts)
 
-    memory = Memory(store, 42, tokens, None, OPTIONS)
     await memory.scopes.update(here.facts_scope, decide)
 
 
@@ -104,10 +101,10 @@ async def press(commands: CommandSet, data: str) -> Part:
 
 
 async def test_a_word_is_searched_for_and_a_near_setting_named(
-    commands: CommandSet, store: RedisClient, tokens: TokenCounter
+    commands: CommandSet, memory: Memory
 ) -> None:
     boat = f"sails the Boat. “=:.{'💛' * 12}”"
-    await learn(store, tokens, *map(fact, (*[boat] * 17, "likes tea")))
+    await learn(memory, *map(fact, (*[boat] * 17, "likes tea")))
     assert "• 1 likes tea (20 March 2026, #18)" in await said(commands, "memory")
     page = await shown(commands, said=boat.removeprefix("sails the ").upper())
     for number, lines in enumerate((8, 8, 1), 1):
@@ -148,25 +145,25 @@ async def test_its_buttons_change_the_settings_in_private_only(commands: Command
 
 
 async def test_facts_are_grouped_by_what_is_stored_with_them(
-    commands: CommandSet, store: RedisClient, tokens: TokenCounter
+    commands: CommandSet, memory: Memory
 ) -> None:
     facts = [each for few in GROUPED.values() for each in few]
-    await learn(store, tokens, *facts, fact("Drives a bus", ended_at=1_775_000_000))
+    await learn(memory, *facts, fact("Drives a bus", ended_at=1_775_000_000))
     newest_first = {title: [each.text for each in few[::-1]] for title, few in GROUPED.items()}
     assert grouped(await shown(commands)) == newest_first
     club = HERE.of_chat(-5)
-    await learn(store, tokens, *facts[1:3], here=club)
+    await learn(memory, *facts[1:3], here=club)
     titles = grouped(await shown(commands, here=club))
     assert titles == {"This group": [facts[2].text, facts[1].text]}
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 async def test_the_page_is_one_message_in_every_language_whatever_the_facts_are(
-    commands: CommandSet, store: RedisClient, tokens: TokenCounter, text: str
+    commands: CommandSet, memory: Memory, text: str
 ) -> None:
     pinned = [fact(f"{text} {n}", is_pinned=True) for n in range(3)]
     facts = [fact(text, changes=n % 2 == 0) for n in range(200)]
-    await learn(store, tokens, *pinned, *facts)
+    await learn(memory, *pinned, *facts)
     for words in (f"instructions {'x' * 1_500}", "memory ask"):
         await said(commands, words)
     for language in Catalogue().languages:
@@ -178,12 +175,12 @@ async def test_the_page_is_one_message_in_every_language_whatever_the_facts_are(
 
 
 async def test_with_a_full_redis_a_press_sends_no_question(
-    store: RedisClient, tokens: TokenCounter
+    memory: Memory, store: RedisClient
 ) -> None:
     """Telegram repeats a press that fails, and each repeat would send one more."""
     if store.is_cluster:
         pytest.skip("one node is enough")
-    memory, chat = Memory(store, 42, tokens, None, OPTIONS), QuietChat()
+    chat = QuietChat()
     services = services_of(memory, chat=chat)
     edits = FactEdits(memory, services.access, chat, services.sentences)
     pressed = ButtonPress(5, "c", 7, 0, False, 9, ANNA, "misheard")  # noqa: FBT003

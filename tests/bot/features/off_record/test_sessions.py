@@ -113,7 +113,6 @@ async def test_a_clear_erases_the_words_of_a_session_and_of_its_letters(memory: 
     assert await words(memory) == 0
     assert await is_off_record(memory.store, HERE)
     assert await sessions(memory).end(HERE, 30, is_due=False) == 0
-
     await put(memory, 12)
     await memory.dead_letters.set_aside(await take(memory), "Error", b"[]", is_kept=False)
     assert await memory.dead_letters.listed() == []

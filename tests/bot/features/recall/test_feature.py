@@ -45,10 +45,7 @@ def recall_of(memory: Memory, allows: Callable[[int], Awaitable[bool]]) -> Recal
     return RecallCommand(memory, allows, Sentences(Catalogue()))
 
 
-async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
-    store: RedisClient, tokens: TokenCounter
-) -> None:
-    memory = Memory(store, 42, tokens, None, OPTIONS)
+async def test_recall_quotes_the_message_that_was_found_or_says_its_words(memory: Memory) -> None:
     turn = await begin(memory, 1)
     messages = [replace(each, tokens=9) for each in (BOAT, HARBOUR, MOORING)]
     await memory.turns.commit(turn, messages, memory.histories.cursor(HERE))
@@ -107,9 +104,8 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
 
 
 async def test_several_are_one_silent_message_with_a_way_to_each_and_without_old_questions(
-    store: RedisClient, tokens: TokenCounter
+    memory: Memory,
 ) -> None:
-    memory = Memory(store, 42, tokens, None, OPTIONS)
     question = Message(*(0, 0, "user", "Which boat is called Aurora?", AT, 7), message_ids=(11,))
     answer = Message(*(0, 0, "assistant", "Your boat Aurora.", AT), message_ids=(12,), used="m1")
     for number, said in enumerate(

@@ -23,11 +23,9 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.sources import Erased
 from memory.scopes.writes import ForgetRecord, Remember
 from memory.search.message_search import SearchFilter
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
-from tests.memory.conftest import ON_A_SERVER, OPTIONS
+from tests.memory.conftest import ON_A_SERVER
 from tests.memory.learning.scripted import talk
 from tests.memory.turns import ANN, BOB, HERE, begin, clear, exchange_of
 
@@ -35,12 +33,6 @@ SAILING, TAXES = (Scope.of_chat(ANN, topic) for topic in (3, 4))
 GROUP, BOBS = Scope.of_chat(-7), Scope.of_chat(8, 3)
 CANARY = "My boat is called Aurora"
 NOW = 100_000.0
-
-
-@pytest.fixture
-def other(store: RedisClient, tokens: TokenCounter) -> Memory:
-    """Stand for the memory of another process."""
-    return Memory(store, 42, tokens, None, OPTIONS)
 
 
 @pytest.fixture

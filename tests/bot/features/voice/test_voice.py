@@ -106,7 +106,6 @@ class SlowSpeaker(Speaker):
 async def test_an_answer_is_not_lost_if_its_sound_takes_beyond_the_deadline() -> None:
     asked, speaker = request(), SlowSpeaker()
     answer = Outbox(asked.to, (Part("I am fine."),), said="I am fine.")
-
     spoken = SpokenAnswers(speaker, QuietChat())
     asked.run.heard = ((1, "How are you?"),)
     asked.run.ends_at = asyncio.get_running_loop().time() + 0.01
