@@ -1,7 +1,5 @@
 """The built-in behaviors with the learner: one model call for all that are due."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from memory.behaviors.behavior import AIContextBehaviorManager
@@ -9,34 +7,15 @@ from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import Synopses
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
-from memory.memory import Memory, MemoryOptions
-from memory.queue.turn_store import TurnTimes
+from memory.memory import Memory
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
-from memory.text.shape import AnswerShape
 from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import ANNA, DAY, NOW, PRIVATE, call_context, said
+from tests.memory.learning.scripted import ScriptedModel
 from tests.memory.words_embedder import WordsEmbedder
 
 HERS = Scope.of_person(ANNA.id)
-OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=1_000_000, times=TurnTimes())
-
-
-class OneAnswer:
-    """Answers every call with the same parts, and logs the calls."""
-
-    def __init__(self, parts: Mapping[str, object]) -> None:
-        self.parts = parts
-        self.calls: list[str] = []
-
-    async def fill(
-        self, instructions: str, content: str, shape: AnswerShape
-    ) -> Mapping[str, object]:
-        self.calls.append(f"{instructions}\n\n{content}")
-        return shape.raw_parts(self.parts)
-
-    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
-        raise AssertionError((instructions, content, max_tokens))
 
 
 @pytest.fixture
@@ -56,18 +35,17 @@ async def talk(memory: Memory, *texts: str, days_ago: int = 90) -> None:
 async def test_facts_state_and_synopses_of_a_turn_are_known_in_the_next(
     memory: Memory, tokens: TokenCounter
 ) -> None:
-    model = OneAnswer(
-        {
-            "running_state": {"first_name": "Anna", "open_problems": ["Find a flat"], "mood": "!"},
-            "facts": {
-                "facts": [
-                    {"text": "Lives in Linz.", "message": 3, "replaces": "null"},
-                    {"text": "Is a robot.", "message": 2},
-                ]
-            },
-            "synopses": {"likely_request": "A flat in Linz", "emotions": None},
-        }
-    )
+    model = ScriptedModel()
+    model.parts = {
+        "running_state": {"first_name": "Anna", "open_problems": ["Find a flat"], "mood": "!"},
+        "facts": {
+            "facts": [
+                {"text": "Lives in Linz.", "message": 3, "replaces": "null"},
+                {"text": "Is a robot.", "message": 2},
+            ]
+        },
+        "synopses": {"likely_request": "A flat in Linz", "emotions": None},
+    }
     behaviors = (
         RunningState(memory.scopes),
         UserFacts(memory.scopes, tokens),
@@ -77,7 +55,7 @@ async def test_facts_state_and_synopses_of_a_turn_are_known_in_the_next(
     await talk(memory, "I live in Graz", "I have moved to Linz")
     await memory.learn(PRIVATE)
     await memory.learn(PRIVATE)
-    assert len(model.calls) == 2  # two sessions, and nothing is learned twice
+    assert len(model.asked) == 2  # two sessions, and nothing is learned twice
 
     await memory.scopes.read(HERS)
     everything = AIContextBehaviorManager(behaviors, time_limit_s=5)
@@ -98,4 +76,4 @@ async def test_facts_state_and_synopses_of_a_turn_are_known_in_the_next(
     await memory.learn(PRIVATE)
     old, new = (await memory.scopes.read(HERS)).facts
     assert (old.is_current, old.replaced_by, new.is_current) == (False, new.id, True)
-    assert '"id":1' in model.calls[-1]
+    assert '"id":1' in str(model.asked[-1])
