@@ -35,40 +35,33 @@ class QuietChat(SendListeners):
         return 99 + len(self.sent)
 
     async def copy(self, chat_id: int, message: CopiedMessage, timeout_s: float = 15.0) -> None:
-        """Keep nothing."""
         del chat_id, message, timeout_s
 
     def takes_rich(self, chat_id: int) -> bool:
-        """Say no."""
         del chat_id
         return False
 
     def takes_voice(self, chat_id: int) -> bool:
-        """Say yes."""
         del chat_id
         return True
 
     async def edit(
         self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
     ) -> None:
-        """Keep the new text."""
         del timeout_s
         self.edited.append((chat_id, message_id, part))
 
     async def delete(self, chat_id: int, message_id: int) -> None:
-        """Keep the id."""
         self.deleted.append((chat_id, message_id))
 
     async def show_typing(self, to: Destination) -> None:
         """Show nothing."""
 
     async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
-        """Show nothing."""
         del to, draft_id, part
         return False
 
     async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
-        """Show nothing."""
         del chat_id, message_id, emoji
         return True
 
@@ -76,21 +69,17 @@ class QuietChat(SendListeners):
         """Name nothing."""
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
-        """Keep the text."""
         del callback_id
         self.button_answers.append(text)
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        """Say no."""
         del chat_id, user_id
         return False
 
     async def leave(self, chat_id: int) -> None:
-        """Keep the id."""
         self.left.append(chat_id)
 
     async def download(self, file_id: str, max_bytes: int) -> bytes:
-        """Refuse: nobody sent a file."""
         raise NotImplementedError
 
 
