@@ -57,7 +57,6 @@ class Batch:
 
     @property
     def said(self) -> list[str]:
-        """The texts of all messages."""
         return [line.said for line in self.lines]
 
     @property
@@ -140,7 +139,6 @@ class MemoryModel:
             return found()[0]
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Play the model."""
         if not is_internal(request):
             return await self.script.respond(request)
         if not is_batch(request):

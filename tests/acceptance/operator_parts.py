@@ -79,7 +79,6 @@ class Shipwreck(AIContextBehavior):
 
 
 def chart() -> bytes:
-    """Return a picture."""
     file = BytesIO()
     Image.new("RGB", (32, 32), "teal").save(file, "PNG")
     return file.getvalue()

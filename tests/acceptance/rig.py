@@ -100,7 +100,6 @@ class BotProcess:
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a stopped bot continue."""
         self._signal(signal.SIGCONT)
 
     async def exit_status(self, within_s: float = START_S) -> int:
@@ -239,7 +238,6 @@ class Rig:
 
     @property
     def keys(self) -> Keys:
-        """The names of the bot's keys."""
         return Keys(self.telegram.bot.id)
 
     async def redis(self, *command: Arg) -> Any:

@@ -53,7 +53,6 @@ class Echo:
     """A model that answers with the markers of the request, sometimes after a tool call."""
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Play the model."""
         is_first = request.messages[-1].role == "user"
         # What was heard before and got no reply stands before it, in paragraphs of its own.
         asked = request.asked.rpartition("\n\n")[2]

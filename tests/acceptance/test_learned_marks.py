@@ -25,7 +25,6 @@ def reaction(rig: Rig, chat: Chat, text: str) -> tuple[str, ...]:
 
 
 async def marked(rig: Rig, chat: Chat, text: str, mark: tuple[str, ...] = LEARNED) -> None:
-    """Wait until a message is marked."""
     await rig.telegram.wait_for(lambda: reaction(rig, chat, text) == mark)
 
 

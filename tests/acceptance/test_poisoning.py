@@ -31,7 +31,6 @@ BREAKING_OUT = (
 
 
 async def forward(person: Person, chat: Chat, text: str) -> Message:
-    """Forward a text of another person."""
     origin = {"type": "hidden_user", "sender_user_name": "Blackbeard", "date": 1_700_000_000}
     message = replace(person._message(chat, None), service={"forward_origin": origin})
     return await person._send(replace(message, text=text))

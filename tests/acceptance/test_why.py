@@ -25,7 +25,6 @@ def lines(message: Message) -> list[str]:
 
 
 def numbered(message: Message, entry: str) -> int:
-    """Return the number of an entry."""
     (number,) = (int(line.split()[1]) for line in lines(message) if entry in line)
     return number
 

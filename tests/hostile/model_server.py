@@ -41,7 +41,6 @@ class HostileServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
         self.open.add(writer)
         with suppress(ConnectionError, asyncio.IncompleteReadError, RuntimeError):  # uvloop's own
             head = await reader.readuntil(b"\r\n\r\n")

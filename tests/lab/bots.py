@@ -36,7 +36,6 @@ class Model:
     pause_s = 0.0
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Return the answer."""
         if request.response_format == "text":
             return Reply(REPLY, chunk_delay_s=self.pause_s)
         raw: Mapping[str, Any] = request.raw
@@ -77,7 +76,6 @@ class World:
         }
 
     def people(self, first: int, count: int) -> list[tuple[Person, Chat]]:
-        """Return people with their private chats."""
         persons = [self.telegram.user(first + at, f"Person {at}") for at in range(count)]
         return [(person, self.telegram.private_chat(person)) for person in persons]
 

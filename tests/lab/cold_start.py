@@ -53,7 +53,6 @@ class Meanwhile:
             self.late.append(time.perf_counter() - began - TICK_S)
 
     async def talk(self, turn: Callable[[], Awaitable[None]]) -> None:
-        """Run one turn after another."""
         while not self.is_over:
             began = time.perf_counter()
             await turn()
@@ -81,7 +80,6 @@ async def observed(turn: Callable[[], Awaitable[None]], work: Awaitable[object])
 
 
 async def measure(size: int, redis: str) -> dict[str, object]:
-    """Return the figures of one length."""
     client, tokens = await RedisClient.open(redis), await TokenCounter.load()
     other = Conversation(client, tokens, made_up(OTHER_MESSAGES))
     other.chat = Scope.of_chat(7)

@@ -223,7 +223,6 @@ async def measure(folder: Path, redis: str) -> list[dict[str, object]]:
 
 
 def described(folder: Path, limit: int, figures: Shares, categories: Shares) -> dict[str, object]:
-    """Return one entry of the output."""
     entry: dict[str, Any] = {"dir": str(folder), "questions": len(figures["evidence"])}
     entry["tokens"] = limit
     entry |= {name: percent(figures[name]) for name in ("evidence", "complete", "answer_words")}

@@ -118,7 +118,6 @@ class Conversation:
 
 
 async def measure(size: int, redis: str) -> dict[str, object]:
-    """Return the figures of one length."""
     load = [os.getloadavg()[0]]
     labelled = made_up(size)
     client = await RedisClient.open(redis)

@@ -161,14 +161,12 @@ class Bill:
         self.sums: dict[BillingSource, Tokens] = defaultdict(Tokens)
 
     def __call__(self, report: CallReport) -> None:
-        """Count a call."""
         used = report.usage
         cached = min(used.cached_tokens, used.prompt_tokens)
         tokens = Tokens(used.prompt_tokens - cached, cached, used.completion_tokens)
         self.sums[BillingSource(report.kind, report.model)] += tokens
 
     def row(self, prices: Prices) -> dict[str, object]:
-        """Return tokens and cost."""
         total = sum(self.sums.values(), Tokens())
         read = total.fresh + total.cached
         return {"read": read, "written": total.output, "cost": shown(prices.cost(self.sums))}

@@ -111,7 +111,6 @@ _ENVELOPE = {"id": "chatcmpl-load", "created": 0, "model": "gpt-load"}
 
 
 def completion(said: str) -> bytes:
-    """Return a whole answer."""
     message = {"role": "assistant", "content": said}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return orjson.dumps(_ENVELOPE | {"choices": [choice], "usage": _USAGE})
@@ -134,7 +133,6 @@ def events(*deltas: Mapping[str, object], reason: str = "stop") -> list[bytes]:
 
 
 async def main() -> None:
-    """Serve until killed."""
     server = await serve(LeanModel().handle, int(sys.argv[1]))
     await server.serve_forever()
 

@@ -250,7 +250,6 @@ def verdicts(on: Run) -> dict[str, bool]:
 
 
 def a_turn(total: float) -> float:
-    """Return the mean over the turns."""
     return round(total / TURNS, 3 if total < 10 * TURNS else 0)
 
 
@@ -259,7 +258,6 @@ def percent(share: float) -> float:
 
 
 async def measure(folder: Path | None) -> dict[str, object]:
-    """Return the figures of all runs."""
     topics = read_topics(folder) if folder else made_up_topics()
     tokens = await TokenCounter.load()
     runs = {

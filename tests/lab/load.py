@@ -211,7 +211,6 @@ async def measure(part: str | None) -> Figures:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--part", choices=["acknowledgement", "workers"])
     options = parser.parse_args()

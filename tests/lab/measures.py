@@ -82,7 +82,6 @@ class Source:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """Every node of its syntax tree."""
         return list(ast.walk(ast.parse(self.text)))
 
     @cached_property
@@ -114,7 +113,6 @@ class Source:
 
 
 def product() -> list[Source]:
-    """Return the product's files, by path."""
     paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     return [Source(path) for path in sorted(paths)]
 
@@ -209,7 +207,6 @@ class LearningModel(Model):
     """Learns one fact from the last message of a person in each request for learning."""
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Return the answer."""
         reply = await super().respond(request)
         if request.response_format == "text":
             return reply
@@ -326,7 +323,6 @@ def doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """Print the measures."""
     sources = product()
     measures = {"budgets": budgets(sources), "paths": asyncio.run(traced_paths()), **sizes(sources)}
     json.dump(measures, sys.stdout, indent=2)

@@ -33,7 +33,6 @@ class Reading:
 
     @classmethod
     async def of(cls, fleet: Fleet) -> "Reading":
-        """Take a reading."""
         used = await fleet.redis.info("cpu")
         stats = await fleet.redis.info("stats")
         commands = await fleet.redis.info("commandstats")

@@ -102,7 +102,6 @@ def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:
 
 
 async def measure(folder: Path, redis: str) -> dict[str, object]:
-    """Return the figures of one folder."""
     client = await RedisClient.open(redis)
     tokens = await TokenCounter.load()
     recalls: dict[str, list[float]] = defaultdict(list)

@@ -55,7 +55,6 @@ class Tape:
     requests: list[Request] = field(default_factory=list)
 
     def note(self, kind: Kind, label: str, pieces: Sequence[str], answer: str) -> None:
-        """Add a request."""
         self.requests.append(Request(self.turn, self.now(), kind, label, tuple(pieces), answer))
 
 
@@ -93,7 +92,6 @@ class ScriptedInternalModel:
     async def fill(
         self, instructions: str, content: str, shape: AnswerShape
     ) -> Mapping[str, object]:
-        """Return the requested parts."""
         asked = [name for name in shape.parts if f"\n## {name}\n" in instructions]
         stored, _, said = content.partition("## What was said\n")
         lines = [json.loads(line) for line in said.splitlines()]

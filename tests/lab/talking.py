@@ -53,7 +53,6 @@ class Telegram(QuietChat):
         self.last_at = 0.0
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
-        """Accept a part."""
         del to, part, timeout_s
         self.last_at = perf_counter()
         self.last_id += 1

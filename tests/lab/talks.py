@@ -251,7 +251,6 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 async def measure(talks: Sequence[Mapping[str, Any]], redis: str) -> list[dict[str, object]]:
-    """Return all rows of a file."""
     client = await RedisClient.open(redis)
     tokens = await TokenCounter.load()
     by_category: dict[str, list[Figures]] = defaultdict(list)

@@ -27,7 +27,6 @@ to_the_sdk: dict[str, list[str]] = {CHAT_MODEL: [], INTERNAL_MODEL: []}
 
 
 def look(frame: FrameType, event: str, _: object) -> None:
-    """Note one call."""
     if event != "call":
         return
     path = frame.f_code.co_filename

@@ -189,7 +189,6 @@ async def streamed(world: World, model: Model) -> dict[str, float]:
 
 
 async def measure(world: World, answers: Model) -> dict[str, object]:
-    """Return all figures."""
     async with running(world, "tests.lab.baseline_bot", world.valkey.url) as baseline:
         without_memory = await load(world, baseline, 1_000)
     start = await starts(world)

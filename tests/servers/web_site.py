@@ -35,7 +35,6 @@ class Site:
     _handling: set[asyncio.Task[object]] = field(default_factory=set)
 
     def at(self, path: str, host: str = "site.test") -> str:
-        """Return the address of a page."""
         return f"http://{host}:{self.port}{path}"
 
     def put(

@@ -36,7 +36,6 @@ async def remember(
 
 
 async def fresh(memory: Memory) -> AgentContext:
-    """Return the context of another turn."""
     return await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=NOON)
 
 

@@ -52,7 +52,6 @@ class Scene:
         self.second = ModelApiServer(Scripted("second"))
 
     def connect(self, client: ModelClient, other: ModelClient) -> None:
-        """Build the models of both servers."""
         self.pair: Resilient[ChatModel] = Resilient(
             OpenAIChatModel(client, "first", LIMIT_S / 2),
             OpenAIChatModel(other, "second", LIMIT_S),

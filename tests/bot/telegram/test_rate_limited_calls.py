@@ -64,7 +64,6 @@ class Speaker:
                 await self.chat.show_typing(Destination(chat_id))
 
     async def say(self, *parts: Part, chat_id: int = ANNA) -> Delivery:
-        """Deliver an answer."""
         if not self.api.acts:
             self.api.script(*[SENT] * len(parts))
         outbox = Outbox(Destination(chat_id), parts, said="said")

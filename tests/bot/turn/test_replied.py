@@ -33,7 +33,6 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 
 async def say(memory: Memory, number: int, *said: Message) -> None:
-    """Store an exchange."""
     turn = await begin(memory, number)
     await memory.turns.write_outbox(turn, b"[]")
     await memory.turns.commit(turn, said, Cursor())

@@ -41,7 +41,6 @@ class _Model(Echo):
     """Sets a reminder if it is asked to, and believes every message that it learns from."""
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Play the model."""
         if is_internal(request):
             return Reply(orjson.dumps(gullible(Batch.of(request))).decode())
         _, reminds, what = request.asked.rpartition("remind me ")
@@ -116,7 +115,6 @@ class _Place:
         return Keys(self.scene.telegram.bot.id)
 
     async def say(self, text: str) -> Message:
-        """Write to the bot."""
         topic = self.chat.topics.get(self.topic)
         us = "" if self.chat.kind == "private" else f"@{self.scene.telegram.bot.username} "
         return await self.person.say(self.chat, f"{us}m{self.number} {text}", topic=topic)

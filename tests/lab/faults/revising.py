@@ -47,7 +47,6 @@ class _Talk:
 
     @property
     def shown(self) -> list[str]:
-        """The bot's messages in the chat."""
         return [reply.text for reply in self.chat.replies]
 
     async def die(self) -> bool:

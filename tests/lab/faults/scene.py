@@ -187,7 +187,6 @@ class Scene:
         await self.telegram.wait_for(is_resumed, timeout_s=_RESUMED_S)
 
     def heal(self) -> None:
-        """End all faults on the wire."""
         self.telegram.faults.clear()
         self.model.faults.clear()
 

@@ -34,7 +34,6 @@ class MonthModel(LeanModel):
         self.stats = dict.fromkeys(asked, 0)
 
     def handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
-        """Answer a request."""
         if path.endswith("/chat/completions"):
             self.stats["tokens_in"] += len(body) // _CHARS_A_TOKEN
             self._complete(orjson.loads(body), body.decode(), transport)
@@ -102,7 +101,6 @@ def _filled(schema: Mapping[str, Any], word: str) -> object:
 
 
 async def main() -> None:
-    """Serve until killed."""
     server = await serve(MonthModel().handle, int(sys.argv[1]))
     await server.serve_forever()
 

@@ -59,7 +59,6 @@ class StoreAuditor(EditAuditor):
             self._turn = Hash(self._space.get(keys[2], Hash) or ())
 
     def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
-        """Check what a step has changed."""
         self.step += 1
         tag = _tag(keys[2 if script == "close_work" else 0]) if script.islower() else ""
         if self.is_traced:
@@ -283,7 +282,6 @@ class StoreAuditor(EditAuditor):
         return woken
 
     def history(self, tag: str) -> History:
-        """Return a conversation's stored history."""
         return history_of(self._space.get(self.records.conversations[tag].log, Stream) or Stream())
 
     def unlearned(self, tag: str) -> list[int]:

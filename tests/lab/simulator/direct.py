@@ -38,7 +38,6 @@ class DirectClient(RedisClient):
         return self.carry_out(command)
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        """Execute commands in their order."""
         self.round_trips += 1
         return [self.carry_out(command) for command in commands]
 

@@ -25,7 +25,6 @@ class Handle(list[_Call]):
     cancel = list[_Call].clear
 
     def cancelled(self) -> bool:
-        """Tell whether it was cancelled."""
         return not self
 
 

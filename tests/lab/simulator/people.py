@@ -126,11 +126,9 @@ class People:
 
     @property
     def written(self) -> list[IncomingMessage]:
-        """All messages that were sent."""
         return [update for update in self._updates if isinstance(update, IncomingMessage)]
 
     async def act(self, plan: list[Action]) -> None:
-        """Perform one action after the other."""
         for action in plan:
             await asyncio.sleep(action.after_s)
             self._send(self._message(action))

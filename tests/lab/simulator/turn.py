@@ -60,7 +60,6 @@ class NamingRunner:
     chance: Chance
 
     async def run(self, opened: OpenTurn) -> Committed:
-        """Answer, deliver and commit."""
         token = _TURN.set(opened)
         if self.chance.fate("turn") == "bug":
             raise MadeUpBug

@@ -168,7 +168,6 @@ async def ask(memory: Memory, here: Scope, *wanted: ToolWrite) -> None:
 
 
 async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN) -> str:
-    """Press a button."""
     asker = Asker(sender, is_group=not here.is_private)
     return await memory.tool_writer.answer(here, "abc", asker, agrees=agrees)
 

@@ -73,7 +73,6 @@ async def fill_up(memory: Memory) -> None:
 
 
 async def empty(memory: Memory) -> None:
-    """Remove the data."""
     await memory.client.call("DEL", "ballast")
 
 

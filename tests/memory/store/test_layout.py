@@ -55,7 +55,6 @@ async def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 @pytest.fixture
 async def second(valkey: str, tokens: TokenCounter) -> AsyncIterator[Memory]:
-    """Give the memory of another process."""
     client = await RedisClient.open(valkey)
     yield Memory(client, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
     await client.close()

@@ -73,7 +73,6 @@ class Faults:
         self._rules.append(_Rule(fault, when, times))
 
     def clear(self) -> None:
-        """Drop all faults."""
         self._rules.clear()
 
     def take(self, request: ApiRequest) -> tuple[Fault, ...]:

@@ -74,7 +74,6 @@ class Scripted:
         self._queue.extend(map(_reply, replies))
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Return the reply of the script."""
         reply = self._scripted(request)
         self.log.append((request, reply))
         return reply

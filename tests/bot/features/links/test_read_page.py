@@ -109,7 +109,6 @@ async def test_an_address_that_only_a_tools_error_quotes_is_refused_after_untrus
 
 
 def forwarded(context: AgentContext, text: str) -> None:
-    """Let the person forward a text."""
     context.user_message = replace(context.user_message, text=text, is_first_party=False)
 
 

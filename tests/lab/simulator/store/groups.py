@@ -107,7 +107,6 @@ def xautoclaim(space: Keyspace, args: Args) -> Reply:
 
 
 def _ascending(group: Group) -> list[tuple[Id, Pending]]:
-    """Return pending entries in ascending order."""
     return sorted(group.pending.items(), key=lambda pair: pair[0])
 
 

@@ -87,7 +87,6 @@ class Keyspace:
         return self._values.pop(key, None) is not None
 
     def exists(self, key: bytes) -> bool:
-        """Tell whether a key exists."""
         return self.get(key, object) is not None
 
     def like(self, pattern: str) -> list[bytes]:
