@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterator
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,18 +131,23 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(tmp_path_factory.mktemp("valkey"))
-    server.start()
-    yield server
-    server.stop()
+    with ValkeyServer(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def cluster_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneNodeCluster]:
-    server = OneNodeCluster(tmp_path_factory.mktemp("cluster"))
+    with OneNodeCluster(tmp_path_factory.mktemp("cluster")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """Give a server that a test may break."""
+    server = ValkeyServer(tmp_path)
     server.start()
     yield server
-    server.stop()
+    server.kill()  # it may be writing its first append-only file and not react to a stop
 
 
 @pytest.fixture

@@ -234,7 +234,6 @@ UNRELATED = (
     "پایتخت نروژ چیست؟",
     "法国首都叫什么？",
 )
-HOUR_S = 3600
 
 
 async def test_a3_one_conversation_is_recalled_in_four_languages(rig: Rig) -> None:

@@ -36,10 +36,8 @@ def small_valkey(tmp_path: Path) -> Iterator[ValkeyServer]:
     folder = tmp_path / "small"
     folder.mkdir()
     plan = ("--maxmemory", "25mb", "--maxclients", "20", "--maxmemory-policy", "noeviction")
-    server = ValkeyServer(folder, *plan)
-    server.start()
-    yield server
-    server.stop()
+    with ValkeyServer(folder, *plan) as server:
+        yield server
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """An empty memory on a real server, local servers, and settings with their addresses."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from tests.bot.features.check.front_reader import FrontReader
 from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ModelApiServer
 from tests.settings import Settings
-from tests.valkey import ValkeyServer
 
 __all__ = ["context"]
 
@@ -25,14 +23,6 @@ def settings_of(monkeypatch: pytest.MonkeyPatch) -> SettingsOf:
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
     return Settings
-
-
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(tmp_path)
-    server.start()
-    yield server
-    server.kill()  # it may be writing its first append-only file and not react to a stop
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -86,11 +85,9 @@ async def test_a_redis_with_too_few_replicas_is_not_ready(store: RedisClient) ->
     assert (status, checks["redis"]) == (503, "0 replicas are connected, INTAKE_WAIT_REPLICAS is 1")
 
 
-async def test_a_redis_that_is_away_is_not_ready(tmp_path: Path) -> None:
-    server = ValkeyServer(tmp_path)
-    server.start()
-    store = await RedisClient.open(server.url)
-    server.kill()
+async def test_a_redis_that_is_away_is_not_ready(own_server: ValkeyServer) -> None:
+    store = await RedisClient.open(own_server.url)
+    own_server.kill()
     status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
     assert (status, checks["redis"]) == (503, "unreachable")
     await store.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -284,11 +283,9 @@ async def test_a_process_accepts_a_bounded_number_of_updates_at_once(
     assert len(await waiting(store)) == 1
 
 
-async def test_without_redis_the_update_stays_with_telegram(tmp_path: Path) -> None:
-    server = ValkeyServer(tmp_path)
-    server.start()
-    store = await RedisClient.open(server.url)
-    server.kill()
+async def test_without_redis_the_update_stays_with_telegram(own_server: ValkeyServer) -> None:
+    store = await RedisClient.open(own_server.url)
+    own_server.kill()
     with pytest.raises(NotAccepted):
         await intake_on(store).accept(raw.message("Hello"))
     await store.close()
@@ -362,22 +359,20 @@ async def test_messages_to_a_migrated_group_go_to_its_old_mailbox(store: RedisCl
 
 
 async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_buttons_are_accepted(
-    tmp_path: Path,
+    own_server: ValkeyServer,
 ) -> None:
-    server = ValkeyServer(tmp_path)
-    server.start()
-    store = await RedisClient.open(server.url)
+    store = await RedisClient.open(own_server.url)
     ballast, buttons = Ballast(store_on(store)), Buttons()
     backpressure = Backpressure(store, KEYS, MAX_PENDING)
     intake = Intake(raw.reader().read, Mailbox(store_on(store)), buttons.act, ballast, backpressure)
     await ballast.allocate(2**22)
-    server.ask("CONFIG SET maxmemory 1")
+    own_server.ask("CONFIG SET maxmemory 1")
     with pytest.raises(IntakeClosed) as refusal:
         await intake.accept(raw.message("Hello"))
     assert isinstance(refusal.value.__cause__, StoreFull)
     assert ballast.is_released
 
-    server.ask("CONFIG SET maxmemory 0")
+    own_server.ask("CONFIG SET maxmemory 0")
     with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"))
     await intake.accept(raw.message("/clear") | {"update_id": 2})
@@ -385,7 +380,6 @@ async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_but
     assert [entry.update_id for entry in await waiting(store)] == [2]
     assert len(buttons.pressed) == 1
     await store.close()
-    server.stop()
 
 
 async def wake(store: RedisClient, times: int) -> None:

@@ -1,7 +1,6 @@
 """No sequence of calls exceeds the rate limit, and typing never delays an answer."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -204,11 +203,11 @@ async def test_a_ban_that_one_worker_meets_stops_all_workers() -> None:
     assert await anext(other.waits(ANNA)) == 7
 
 
-async def test_without_redis_edits_are_made_but_no_typing_and_no_answer(tmp_path: Path) -> None:
-    server = ValkeyServer(tmp_path)
-    server.start()
-    client = await RedisClient.open(server.url)
-    server.stop()
+async def test_without_redis_edits_are_made_but_no_typing_and_no_answer(
+    own_server: ValkeyServer,
+) -> None:
+    client = await RedisClient.open(own_server.url)
+    own_server.stop()
     limiter = SendRateLimiter(1000, send_rates_on(client))
     assert await limiter.take_spare(ANNA) is False
     await limiter.take_unless_closed(ANNA)

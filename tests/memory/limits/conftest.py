@@ -23,10 +23,8 @@ def _small_server(
 ) -> Iterator[ValkeyServer]:
     full = ("--maxmemory", str(REDIS_BYTES), "--maxmemory-policy", "noeviction")
     at_once = ("--lazyfree-lazy-user-del", "no")  # what is deleted is free at once
-    server: ValkeyServer = request.param(tmp_path_factory.mktemp("small"), *full, *at_once)
-    server.start()
-    yield server
-    server.stop()
+    with request.param(tmp_path_factory.mktemp("small"), *full, *at_once) as server:
+        yield server
 
 
 @pytest.fixture

@@ -27,10 +27,8 @@ def embedder() -> WordsEmbedder:
 
 @pytest.fixture(scope="session")
 def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(tmp_path_factory.mktemp("other"))
-    server.start()
-    yield server
-    server.stop()
+    with ValkeyServer(tmp_path_factory.mktemp("other")) as server:
+        yield server
 
 
 @pytest.fixture
