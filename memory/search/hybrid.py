@@ -25,16 +25,13 @@ from memory.search.dense import DenseIndex, DenseScores, standardise
 from memory.search.lexical import TERM_BYTES, LexicalIndex, LexicalScores, Sessions
 from memory.search.message_search import Hit, IndexRecord
 from memory.search.question import (
-    QUESTION_MARKS,
     NamedDays,
     Period,
     anchored,
     asks_for_summary,
     asks_when,
     is_question,
-    last_months,
     named_days,
-    names_a_distance,
     relative_periods,
 )
 from memory.search.weights import DEFAULTS, Weights
@@ -87,7 +84,7 @@ class HybridIndex:
         texts, sessions, are_by_assistant, vectors, days = zip(*records, strict=True)
         self._dense.extend(vectors)
         said = vocabulary.read(map(words_of, texts))
-        asks = np.array([text.rstrip().endswith(QUESTION_MARKS) for text in texts])
+        asks = np.array([*map(is_question, texts)])
         by_person = ~np.array(are_by_assistant)
         self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
         self._lexical.extend(said, np.where(by_person, 1.0, weights.assistant_words), days)
@@ -159,8 +156,7 @@ class HybridIndex:
         lexical, scores = lexical[rows], scores[rows]
         dense = np.zeros_like(lexical) if near is None else self._dense_share(near)
         scores += dense
-        is_hit = lexical >= self._weights.min_lexical
-        is_hit |= dense >= self._weights.min_dense
+        is_hit = (lexical >= self._weights.min_lexical) | (dense >= self._weights.min_dense)
         if then is not None:
             is_hit |= then[rows] == 1
         if allowed is not None:
@@ -292,9 +288,9 @@ class Times:
         that have records, or without `today`. "Before the move" counts from the record that
         `lexical` finds best for "the move".
         """
-        if today is None or not names_a_distance(question):
+        if today is None:
             return None
-        periods = [*relative_periods(question, today), *last_months(question, today)]
+        periods = relative_periods(question, today)
         anchor = anchored(question)
         if anchor is not None and (found := lexical.scores(anchor.text)).known:
             day = int(self._days.view[int(found.own.argmax())]) + anchor.days

@@ -7,32 +7,43 @@ Pure. The phrases and the months of each language are in `languages.toml`, the w
 
 import re
 import tomllib
+from calendar import monthrange
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from importlib.resources import files
 
-from memory.search.words import LANGUAGES, UNKNOWN, fold, languages_of, script_of, stem, words_of
+from memory.search.words import (
+    CLAIMED_BY,
+    FUNCTION_WORDS,
+    LANGUAGES,
+    LANGUAGES_OF_SCRIPT,
+    asked_words_of,
+    fold,
+    languages_of,
+    script_of,
+    stem,
+    words_of,
+)
 
 Period = tuple[int, int]
 """The first and the last day of a period, as ordinals (see `date.toordinal`)."""
 
 QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _HAN_MONTH = re.compile("十?[一二三四五六七八九十]月|\\d{1,2}月")
-_NEAR = 2
-"""A word within so many words of another one belongs to it, as the number of a day to a month."""
+_MAX_NAMED = 60
+"""Days that are read of one question: each is compared with all that was said."""
 
-_TIMES = frozenset(fold(word) for language in LANGUAGES.values() for word in language.times)
-_HAN_TIMES = frozenset(LANGUAGES["zh"].times)
+_TIMES = frozenset().union(*(language.words("times") for language in LANGUAGES.values()))
+_HAN_TIMES = LANGUAGES["zh"].words("times")
 
 
 def _any_of(*lists: str) -> str:
     """Return a pattern of the phrases of all languages in these lists; # and * are said there."""
-    entries = [each.phrases for each in LANGUAGES.values()]
+    entries = [each.lists for each in LANGUAGES.values()]
     listed = ",".join(entry[name] for name in lists for entry in entries if name in entry)
     phrases = [" ".join(phrase.split()) for phrase in listed.split(",")]
     is_han = {phrase: "\u3400" <= phrase[0] <= "\u9fff" for phrase in phrases}
@@ -43,9 +54,6 @@ def _any_of(*lists: str) -> str:
     return "|".join((rf"\b(?:{spaced})\b", *unspaced))
 
 
-_WHEN, _FIRST = re.compile(_any_of("asks_when")), re.compile(_any_of("asks_first"))
-_ALL = re.compile(_any_of("asks_all", "asks_summary"))
-_SUMMARY = re.compile(_any_of("asks_summary"))
 _SMALL_TALK = re.compile(rf"^(?:(?:{_any_of('small_talk')}) ?)+|{_any_of('sums')}")
 
 
@@ -59,14 +67,18 @@ def as_question(query: str) -> str:
     return query if is_question(query) else f"{query}?"
 
 
-def asks_for_all(question: str) -> bool:
-    """Return whether a question asks for a list, a summary or an order rather than one thing."""
-    return _ALL.search(fold(question)) is not None
+def _finds(*lists: str) -> Callable[[str], bool]:
+    phrases = re.compile(_any_of(*lists))
+    return lambda question: phrases.search(" ".join(words_of(question))) is not None
 
 
-def asks_for_first(question: str) -> bool:
-    """Return whether a question asks for the first thing that a person has said."""
-    return _FIRST.search(" ".join(words_of(question))) is not None
+asks_for_all = _finds("asks_all", "asks_summary")
+"""Whether a question asks for a list, a summary or an order rather than one thing."""
+asks_for_first = _finds("asks_first")
+"""Whether a question asks for the first thing that a person has said."""
+asks_for_summary = _finds("asks_summary")
+asks_when = _finds("asks_when")
+"""Whether a question asks for a time or a number."""
 
 
 def without_small_talk(words: Sequence[str]) -> list[str]:
@@ -74,21 +86,10 @@ def without_small_talk(words: Sequence[str]) -> list[str]:
     return _SMALL_TALK.sub(" ", " ".join(words)).split()
 
 
-def asks_for_summary(question: str) -> bool:
-    """Return whether a question asks for a summary."""
-    return _SUMMARY.search(fold(question)) is not None
-
-
-def asks_when(question: str) -> bool:
-    """Return whether a question asks for a time or a number."""
-    return _WHEN.search(fold(question)) is not None
-
-
 def tells_time(word: str) -> bool:
     """Return whether a folded word has a digit or stands for a time."""
-    if not word.isalpha() or word in _TIMES:
-        return True
-    return not (word.isascii() or _HAN_TIMES.isdisjoint(word))
+    is_han = not (word.isascii() or _HAN_TIMES.isdisjoint(word))
+    return is_han or not word.isalpha() or word in _TIMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,44 +103,69 @@ class NamedDays:
     def periods(self, first_year: int, last_year: int) -> list[Period]:
         """Return the periods that are meant, in these years if the question names no year."""
         years = [self.year] if self.year else range(first_year, last_year + 1)
-        return [period for year in years if (period := self._in(year))]
-
-    def _in(self, year: int) -> Period | None:
-        begin = date(year, self.month or 1, 1)
-        after = date(year + self.month // 12, self.month % 12 + 1, 1)
-        last = after - timedelta(1) if self.month else date(year, 12, 31)
-        if self.day > last.day:
-            return None
-        if self.day:
-            begin = last = begin.replace(day=self.day)
-        return begin.toordinal(), last.toordinal()
+        first, last = self.month or 1, self.month or 12
+        ends = [(year, monthrange(year, last)[1]) for year in years]
+        days = [(y, self.day or 1, self.day or end) for y, end in ends if self.day <= end]
+        return [(date(y, first, a).toordinal(), date(y, last, b).toordinal()) for y, a, b in days]
 
 
 def named_days(question: str) -> list[NamedDays]:
-    """Return the days, months or years that a question names."""
-    words = words_of(question)
-    languages = languages_of(words, {})
-    years = [int(word) for word in words if _YEAR.fullmatch(word)]
-    months = {at: month for at, word in enumerate(words) if (month := _month(word, languages))}
-    if not months:
-        return [NamedDays(year=year) for year in years]
-    named = []
+    """Return the days, months or years that a question names, up to `_MAX_NAMED`."""
+    words = asked_words_of(question)
+    years = {at: int(word) for at, word in enumerate(words) if _is_year(word)}
+    days = {at: int(found[1]) for at, word in enumerate(words) if (found := _DAY.fullmatch(word))}
+    months = _months(words)
+    named = {} if months else dict.fromkeys(NamedDays(0, 0, year) for year in years.values())
     for at, month in months.items():
-        near = words[max(0, at - _NEAR) : at + _NEAR + 1]
-        days = [int(found[1]) for word in near if (found := _DAY.fullmatch(word))]
-        day = next((day for day in days if 1 <= day <= 31), 0)
-        named += [NamedDays(day, month, year) for year in years or [0]]
-    return named
+        near = (at - 1, at + 1, at - 2, at + 2)
+        day_at = next((each for each in near if 1 <= days.get(each, 0) <= 31), -1)
+        day = days.pop(day_at, 0)  # a number is the day of one month
+        own = [years[each] for each in (*near, at + 3) if each in years][:1]
+        named |= {NamedDays(day, month, year): None for year in own or years.values() or [0]}
+    return list(named)[:_MAX_NAMED]
 
 
-def _month(word: str, languages: dict[str, str]) -> int:
-    """Return the number of the month that a word names, 0 for none."""
-    if found := _HAN_MONTH.search(word):
-        return _MONTHS["zh"].get(found[0], 0)
-    script = script_of(word)
-    code = languages.get(script, UNKNOWN)
-    codes = [code] if code else [c for c in LANGUAGES if LANGUAGES[c].script == script]
-    return next((month for c in codes if (month := _month_in(word, c))), 0)
+def _is_year(word: str) -> bool:
+    return len(word) == 4 and word.isdecimal() and 1900 <= int(word) < 2100
+
+
+def _months(words: Sequence[str]) -> dict[int, int]:
+    """Return the numbers of the months that words name, by position."""
+    guessed, months = languages_of(words, {}), dict[int, int]()
+    near = ["", "", *words, "", ""]
+    for at, word in enumerate(words):
+        script, han = script_of(word), _HAN_MONTH.search(word)
+        guess = "zh" if han else guessed.get(script)
+        codes = [guess] if guess else LANGUAGES_OF_SCRIPT.get(script, ())
+        is_unclear = any(word in _UNCLEAR[code] for code in codes)
+        for code in codes:
+            month = _month_in(han[0] if han else word, code)
+            is_joined = at - 2 in months and words[at - 1] in _JOINS[code]
+            if month and (not is_unclear or is_joined or _is_time(near[at : at + 5], code)):
+                months[at] = month
+                break
+    return months
+
+
+def _is_time(near: Sequence[str], code: str) -> bool:
+    """Return whether an unclear word is a time, by the two words before it and after it.
+
+    A word alone is one: it is all that is asked about.
+    """
+    earlier, before, _, after, later = near
+    if after in _NEVER[code]:
+        return False
+    prior = earlier if before in _JOINS[code] else before
+    is_marked = {before, prior} & _BEFORE[code] or after in _AFTER[code] or _is_year(after)
+    # "March 3", but not "march 3 miles"
+    is_dated = _DAY.fullmatch(after) and (later in {"", *FUNCTION_WORDS[code]} or _is_year(later))
+    return bool(is_marked or is_dated or _DAY.fullmatch(prior) or not before + after)
+
+
+_UNCLEAR, _JOINS, _BEFORE, _AFTER, _NEVER = (
+    {code: language.words(name) for code, language in LANGUAGES.items()}
+    for name in ("unclear", "joins", "before_times", "after_times", "never_times")
+)
 
 
 def _month_in(word: str, code: str) -> int:
@@ -167,7 +193,6 @@ _MONTHS = {
     for code, language in LANGUAGES.items()
 }
 
-
 _DAYS = (1, 7, 30, 365)
 """Days of each unit: day, week, month, year."""
 
@@ -192,82 +217,71 @@ def _read() -> dict[str, dict[str, dict[str, int]]]:
         for kind, listed in lists.items():
             for number, forms in enumerate(listed.split()):
                 for form in forms.split("/"):
-                    table["".join(words_of(form))][kind] = number
+                    table["_".join(words_of(form))][kind] = number
         tables[code] = dict(table)
     return tables
 
 
 _TABLES = _read()
-_TELLING = frozenset(
-    word
-    for table in _TABLES.values()
-    for word, meanings in table.items()
-    if not meanings.keys().isdisjoint(("units", "days_ago", "weekdays", "seasons", "last"))
-)
-
-
-def names_a_distance(question: str) -> bool:
-    """Return whether a question has a word that can name days by their distance."""
-    return not _TELLING.isdisjoint(words_of(question))
+_PHRASES = {word.replace("_", " ") for table in _TABLES.values() for word in table if "_" in word}
+_PHRASE = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES))})\b")
 
 
 def relative_periods(question: str, today: date) -> list[Period]:
-    """Return the past days that a question of `today` names by their distance."""
-    for words, meanings in _readings(question):
-        read = (_period(words, meanings, at, today) for at in range(len(words)))
-        if found := [each for each in read if each]:
-            return found
-    return []
-
-
-def last_months(question: str, today: date) -> list[Period]:
-    """Return the latest past days of each month that is called the last one ("last May")."""
-    if not any("last" in each for _, meanings in _readings(question) for each in meanings):
-        return []
+    """Return the past days that a question of `today` names by their distance ("last May")."""
+    readings = list(_readings(question))
+    read = ((_period(*each, at, today) for at in range(len(each[0]))) for each in readings)
+    found = next(filter(None, ([*filter(None, each)] for each in read)), [])
+    is_last = any("last" in each for _, meanings in readings for each in meanings)
     years = (today.year, today.year - 1)
-    found = []
-    for named in named_days(question):
+    for named in named_days(question) if is_last else ():
         past = (p for year in years for p in named.periods(year, year) if p[1] < today.toordinal())
         found += [] if named.year else list(past)[:1]
-    return found
+    return list(dict.fromkeys(found))[:_MAX_NAMED]
 
 
 def anchored(question: str) -> Anchored | None:
     """Return what a question counts its days from, as in "two weeks before the move"."""
     for words, meanings in _readings(question):
+        has_of = any("of" in each for each in meanings)
         for at in range(1, len(words)):
-            sign = -1 if "before" in meanings[at] else 1
-            unit = meanings[at - 1].get("units")
-            if unit is None or meanings[at].keys().isdisjoint(("before", "after")):
-                continue
-            rest = words[at + 1 :]
-            if any("of" in each for each in meanings):
-                if not rest or "of" not in meanings[at + 1]:
-                    continue
-                rest = rest[1:]
-            count = _number(words, meanings, at - 2) or 1
-            if rest:
-                days = sign * count * _DAYS[unit]
-                return Anchored(days, _DAYS[unit] // 2, " ".join(rest))
+            unit, sides = meanings[at - 1].get("units"), meanings[at].keys() & {"before", "after"}
+            is_of = not has_of or any("of" in each for each in meanings[at + 1 : at + 2])
+            rest = " ".join(words[at + 1 + has_of :]) if sides and is_of else ""
+            if unit is not None and rest:
+                days = (_number(words, meanings, at - 2) or 1) * _DAYS[unit]
+                sign = -1 if "before" in sides else 1
+                return Anchored(sign * days, _DAYS[unit] // 2, rest)
     return None
 
 
 def _readings(question: str) -> Iterator[tuple[list[str], list[Meanings]]]:
-    """Yield the words of a question with their meanings in each language, the likeliest first."""
-    words = words_of(question)
+    """Yield the words of a question with their meanings in each language, the likeliest first.
+
+    The words of a phrase, such as "avant hier", are one.
+    """
+    joined = " ".join(asked_words_of(question))
+    words = _PHRASE.sub(lambda found: found[0].replace(" ", "_"), joined).split()
+    near = ["", "", *words, "", ""]
     spoken = _TABLES.keys() & languages_of(words, {}).values()
     telling = [code for code, table in _TABLES.items() if not table.keys().isdisjoint(words)]
     for code in sorted(telling, key=lambda each: each not in spoken):
-        yield words, [_TABLES[code].get(word, {}) for word in words]
+        table, unclear = _TABLES[code], _UNCLEAR[code]
+        are_read = (
+            w not in unclear or _is_time(near[at : at + 5], code) for at, w in enumerate(words)
+        )
+        yield (
+            words,
+            [table[w] if r and w in table else {} for w, r in zip(words, are_read, strict=True)],
+        )
 
 
 def _number(words: Sequence[str], meanings: Sequence[Meanings], at: int) -> int:
     """Return the number that stands at a position, 0 for none."""
     if at < 0:
         return 0
-    if words[at].isdecimal() and len(words[at]) < 3:
-        return int(words[at])
-    return meanings[at].get("numbers", -1) + 1
+    is_number = words[at].isdecimal() and len(words[at]) < 3
+    return int(words[at]) if is_number else meanings[at].get("numbers", -1) + 1
 
 
 def _period(
@@ -275,14 +289,16 @@ def _period(
 ) -> Period | None:
     """Return the days that the word at a position names with the words around it."""
     word, day = meanings[at], today.toordinal()
-    earlier, later = meanings[max(0, at - _NEAR) : at], meanings[at + 1 : at + 2]
+    earlier, later = meanings[max(0, at - 2) : at], meanings[at + 1 : at + 2]
+    # "¿Qué ha pasado este año?" is not about last year, nor "vor dem Tag" about yesterday.
+    if at and words[at - 1] in CLAIMED_BY and not meanings[at - 1]:
+        earlier = []
     is_last = any("last" in each for each in (*earlier, *later))
     is_ago = any("ago_first" in each for each in earlier) or any("ago_last" in e for e in later)
     if any("of" in each for each in meanings[at + 2 : at + 3]):
         return None
     if "days_ago" in word or "weekdays" in word:
-        weekday = word.get("weekdays", 0)
-        day -= word.get("days_ago", (today.weekday() - weekday - 1) % 7 + 1)
+        day -= word.get("days_ago", (today.weekday() - word.get("weekdays", 0) - 1) % 7 + 1)
         return day, day
     if "seasons" in word and is_last:
         return _last_season(word["seasons"], today)
@@ -307,8 +323,6 @@ def _last_season(season: int, today: date) -> Period:
     """Return the days of the latest season of this number that is over; 0 is spring."""
     month = 3 + 3 * season
     # In January 2026 the latest winter that is over began in 2024.
-    for year in range(today.year, today.year - 3, -1):
-        end = date(year + month // 10, (month + 2) % 12 + 1, 1) - timedelta(1)
-        if end < today:
-            break
-    return date(year, month, 1).toordinal(), end.toordinal()
+    ended = (date(y + month // 10, (month + 2) % 12 + 1, 1) for y in range(today.year, 0, -1))
+    end = next(each for each in ended if each <= today) - timedelta(1)
+    return date(end.year - month // 10, month, 1).toordinal(), end.toordinal()

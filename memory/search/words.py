@@ -22,39 +22,31 @@ from Stemmer import Stemmer
 class Language:
     """One language. `stemmer` is the name of Snowball's algorithm; "" if there is none.
 
-    `months` has the forms of each month's name, January first. `times` are words that tell a time
-    or a number, `people` those for who somebody is to a person. `phrases` has lists with commas
-    by their names in `languages.toml`, which says what they are.
+    `months` has the forms of each month's name, January first. `lists` has words, or phrases with
+    commas, by the names of the lists in `languages.toml`, which says what they are.
     """
 
     script: str
     stemmer: str
     months: tuple[tuple[str, ...], ...]
-    function_words: frozenset[str]
-    phrases: Mapping[str, str]
-    times: frozenset[str]
-    people: frozenset[str]
+    lists: Mapping[str, str]
+
+    def words(self, name: str) -> frozenset[str]:
+        """Return the folded words of a list, none if the language does not have it."""
+        return frozenset(map(fold, self.lists.get(name, "").split()))
 
 
-def _read() -> dict[str, Language]:
-    text = files("memory.search").joinpath("languages.toml").read_text(encoding="utf-8")
-    return {
-        code: Language(
-            script=entry["script"],
-            stemmer=entry["stemmer"],
-            months=tuple(tuple(month.split("/")) for month in entry["months"].split()),
-            function_words=frozenset(entry["words"].split()),
-            phrases=entry,
-            times=frozenset(entry.get("times", "").split()),
-            people=frozenset(entry.get("people", "").split()),
-        )
-        for code, entry in tomllib.loads(text).items()
-    }
-
-
-LANGUAGES = _read()
+_ENTRIES = tomllib.loads(files("memory.search").joinpath("languages.toml").read_text("utf-8"))
+LANGUAGES = {
+    code: Language(
+        each["script"],
+        each["stemmer"],
+        tuple(tuple(month.split("/")) for month in each["months"].split()),
+        each,
+    )
+    for code, each in _ENTRIES.items()
+}
 """Languages by two-letter code."""
-
 
 UNKNOWN = ""
 """The language of a word that no language claims; such words are cut to their first letters."""
@@ -116,9 +108,7 @@ def fold(text: str) -> str:
     return _HARAKAT.sub("", text.translate(_ARABIC_FORMS))
 
 
-FUNCTION_WORDS = {
-    code: frozenset(map(fold, language.function_words)) for code, language in LANGUAGES.items()
-}
+FUNCTION_WORDS = {code: language.words("words") for code, language in LANGUAGES.items()}
 CLAIMED_BY: dict[str, tuple[str, ...]] = {
     word: tuple(code for code, claimed in FUNCTION_WORDS.items() if word in claimed)
     for word in frozenset().union(*FUNCTION_WORDS.values())

@@ -82,4 +82,4 @@ def _has_relation(words: Sequence[str], codes: set[str]) -> bool:
 @cache
 def _relations(code: str) -> set[str]:
     language = LANGUAGES[code]
-    return {*terms_of(words_of(" ".join(language.people)), {language.script: code})}
+    return {*terms_of(words_of(language.lists.get("people", "")), {language.script: code})}
