@@ -2,21 +2,22 @@
 
 With it the playground shows without a key how a running state, facts and synopses form.
 
-A wish to be reminded is read in the words of the example of `/reminders` in each language: "Remind
-me tomorrow at 9 to ...", "on Monday at 18:30"; in English also "in 10 minutes", "every day at 8",
-and a task: "every day at 8 tell me ...".
+A wish to be reminded is read by the tables of `offline_reminders.toml`: "in two hours", "on Friday
+at six", "tomorrow morning", before or after what to remember, or "every day at 8".
 """
 
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import orjson
 
+from bot.playground.offline_quotes import SAID, corrects
 from memory.text.shape import AnswerShape
 
 _QUESTION = re.compile(r"[?？؟]\s*$")
@@ -48,7 +49,7 @@ class OfflineInternalModel:
         asked = set(_ASKED.findall(instructions))
         parts: dict[str, object] = {
             "running_state": _state(said_in(content, "running_state")),
-            "facts": {"facts": _facts(said_in(content, "facts"))},
+            "facts": {"facts": _facts(said_in(content, "facts"), _known_in(content))},
             "synopses": _synopsis(said_in(content, "synopses")),
         }
         return {name: part if name in asked else None for name, part in parts.items()}
@@ -57,6 +58,12 @@ class OfflineInternalModel:
         """Return the memories of the input with their dates, one a line."""
         lines = (line for line in content.splitlines() if line.startswith('{"on":'))
         return "\n".join("{on}: {memory}".format_map(orjson.loads(line)) for line in lines)
+
+
+def _known_in(content: str) -> dict[int, str]:
+    """Return the facts of an input that are known, by id."""
+    lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"id":'))
+    return {line["id"]: line["fact"] for line in lines if "fact" in line}
 
 
 def said_in(content: str, part: str) -> list[Said]:
@@ -71,17 +78,25 @@ def said_in(content: str, part: str) -> list[Said]:
     ]
 
 
-def _facts(said: list[Said]) -> list[dict[str, object]]:
-    return [
-        fact_part(each.text, each.number, changes=bool(SAID["changes"].search(each.text)))
+def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]]:
+    """Return what people said about themselves; what is corrected is replaced."""
+    told = [
+        each
         for each in said
         if each.by_person
+        and len(each.text) <= _MAX_CHARS
         and not each.is_untrusted
         and SAID["about_me"].search(each.text)
         and not _QUESTION.search(each.text)
         and not begins_with_wish(each.text)
-        and len(each.text) <= _MAX_CHARS
     ]
+    facts = []
+    for at, each in enumerate(told):
+        fact = fact_part(each.text, each.number, changes=bool(SAID["changes"].search(each.text)))
+        fact["replaces"] = next((n for n, old in known.items() if corrects(each.text, old)), None)
+        if not any(corrects(later.text, each.text) for later in told[at + 1 :]):
+            facts.append(fact)
+    return facts
 
 
 def fact_part(text: str, message: int, *, changes: bool) -> dict[str, object]:
@@ -121,71 +136,115 @@ def synopsis_part(
     return {"likely_request": wish, "actions": actions, "result": result, **unknown}
 
 
-_UNITS = {"minute": 1, "hour": 60, "day": 1440}
-_DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-_WISH = re.compile(
-    r"\A(?:⏰ |(?:please[, ]+)?remind me\b|every \w+ at \d|(?:bitte )?erinner[en]? mich\b"
-    r"|напомни(?:те)?\b|recuérda(?:me|lo)\b|(?:me )?lembr[ea]\b|ingatkan\b|rappelle[- ]moi\b"
-    r"|ricordami\b|нагадай(?:те)?\b)|یادم بینداز|\bhatırlat\b",
-    re.IGNORECASE,
+_MAX_WISH = 400
+"""Characters of a wish; a longer text is something else."""
+_MORNING, _MAX_AFTERNOON = 9, 6
+"""The hour of a day without one; a bare "at six", and what is before it, is in the afternoon."""
+
+
+def _values(listed: str, start: int = 0) -> dict[str, int]:
+    """Return the value of each form in a list: what follows "=", else its number from `start`."""
+    entries = [each.replace("_", " ").partition("=") for each in listed.split()]
+    return {
+        form: int(value or number)
+        for number, (forms, _, value) in enumerate(entries, start)
+        for form in forms.split("/")
+    }
+
+
+class _Wishes:
+    """Reads the wishes of one language by its table in `offline_reminders.toml`."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        self._days, self._numbers = _values(table["days"]), _values(table["numbers"], 1)
+        self._values = {name: _values(table[name]) for name in ("units", "parts", "past")}
+        hours = [forms.partition("/")[0] for forms in table["numbers"].split()]  # "one", not "a"
+        words = {"hours": hours, "number": self._numbers, "day": self._days, **self._values}
+        longest = {name: sorted(each, key=len, reverse=True) for name, each in words.items()}
+        listed = {name: "|".join(map(re.escape, each)) or "(?!)" for name, each in longest.items()}
+        time = _TIME.format_map({**table, **listed, "digits": r"\d{1,4}|"})
+        find = partial(re.compile, flags=re.IGNORECASE)
+        self.wish, self._verb = find(table["wish"]), find(table.get("verb", "(?!)"))
+        self._task, self._to = find(table["task"]), find(rf"[\s,]*(?:{table['to']})?")
+        self._begin, self._end = find(rf"(?:{time})(?!\w)"), find(rf"[\s,]+(?:{time})\s*\Z")
+        self._at = find(table["at"])
+
+    def read(self, text: str, now: datetime) -> dict[str, str | int]:
+        """Return the arguments of `set_reminder`, none if the text is no wish with a time."""
+        is_wish = self.wish.search(text) is not None
+        what = self._after_to(self._verb.sub(" ", self.wish.sub(" ", text)))
+        said: dict[str, str] = {}
+        while found := self._begin.match(what):
+            said |= {name: each for name, each in found.groupdict().items() if each}
+            what = self._after_to(what[found.end() :])
+        is_open = is_wish and not said.keys() & {"unit", "hour"}
+        while is_open and (found := self._end.search(what)):
+            said = {name: each for name, each in found.groupdict().items() if each} | said
+            what = what[: found.start()]
+        is_asked = is_wish or ("again" in said and self._task.search(what))
+        # "At half past six" may be said in a way that is not listed: then it is asked again.
+        if not is_asked or not what or not said or self._at.match(what):
+            return {}
+        when = self._when({name: each.lower() for name, each in said.items()}, now)
+        return {"text": what, **when, **({} if is_wish else {"is_task": True})} if when else {}
+
+    def _after_to(self, text: str) -> str:
+        found = self._to.match(text)
+        return text[found.end() if found else 0 :].strip()
+
+    def _when(self, said: Mapping[str, str], now: datetime) -> dict[str, str | int]:
+        """Return when a wish of `now` is due; nothing if there is no such time."""
+        units, parts, past = self._values.values()
+        if unit := said.get("unit"):
+            return {"in_minutes": self._number(said.get("count", "1")) * units[unit]}
+        day = self._days.get(said.get("day") or said.get("date", ""), -1)
+        part = parts.get(said.get("part", ""), 0)
+        hour = self._number(said["hour"]) if "hour" in said else part or _MORNING
+        half, minute = said.get("half", ""), int(said.get("minute", 0))
+        is_bare = not said.keys() & {"half", "minute", "part"} and hour <= _MAX_AFTERNOON
+        if half == "am" or (hour < 12 and (half == "pm" or part >= 12 or is_bare)):
+            hour = hour % 12 + 12 * (half != "am")
+        minutes = hour * 60 + minute + past.get(said.get("before") or said.get("after", ""), 0)
+        if not 0 <= minutes < 1440 or minute > 59:
+            return {}
+        hour, minute = divmod(minutes, 60)
+        if "again" in said:
+            return {"cron": f"{minute} {hour} * * {(day - 1) % 7 if day > 1 else '*'}"}
+        at = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        at += timedelta((day - 2 - now.weekday()) % 7 if day > 1 else max(0, day))
+        if at <= now:
+            at += timedelta(7 if day > 1 else 1)
+        return {} if day == 0 and at.date() != now.date() else {"at": f"{at:%Y-%m-%dT%H:%M}"}
+
+    def _number(self, said: str) -> int:
+        return self._numbers[said] if said in self._numbers else int(said)
+
+
+_TIME = (
+    r"(?:{in})(?:(?P<count>{digits}{number}) ?)?(?P<unit>{units})"
+    r"|(?P<again>{every})(?:(?:{daily})|(?P<day>{day})(?:-feira|s)?)"
+    r"|(?:{on})*(?P<date>{day})(?:-feira)?"
+    r"|(?:{at}|(?=\d\d?(?:[:.h]\d\d| ?(?:[ap]m|{oclock})\b)))(?:(?P<before>{past}) )?"
+    r"(?P<hour>{digits}{hours})(?:[:.h](?P<minute>\d\d))?"
+    r"(?: ?(?P<half>[ap]m|{oclock})(?!\w))?(?: (?P<after>{past}))?"
+    r"|(?P<part>{parts})"
 )
-_CLOCK = r"(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?"
-_ONCE = re.compile(
-    r"remind me in (\d{1,4}) (minute|hour|day)s? (?:to |of |about )?(.{1,300})", re.IGNORECASE
-)
-_AGAIN = re.compile(
-    rf"(remind me )?every (day|{'|'.join(_DAYS)}) at (\d{{1,2}})(?::(\d\d))? "
-    r"(?:to |of |about )?(.{1,300})",
-    re.IGNORECASE,
-)
-_LISTED = tomllib.loads(Path(__file__).with_name("offline_model.toml").read_text("utf-8"))
-SAID = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _LISTED.items()}
-_WISHES = tomllib.loads(
-    Path(__file__).with_name("offline_reminders.toml").read_text("utf-8")
-).values()
 _LANGUAGES = tuple(
-    (
-        days,
-        re.compile(
-            form.format(day=f"(?P<day>{'|'.join(days)})", clock=_CLOCK, what=r"(?P<what>.{1,300})"),
-            re.IGNORECASE,
-        ),
-    )
-    for days, form in ((each["days"].split(), each["form"]) for each in _WISHES)
+    _Wishes(table)
+    for table in tomllib.loads(
+        Path(__file__).with_name("offline_reminders.toml").read_text("utf-8")
+    ).values()
 )
 
 
 def begins_with_wish(text: str) -> bool:
     """Return whether a text asks to be reminded, also at a time that `reminder_in` cannot read."""
-    return _WISH.search(text.strip()) is not None
+    wished = any(each.wish.search(text.strip()) for each in _LANGUAGES)
+    return wished or text.startswith("⏰") or bool(reminder_in(text, datetime.now(UTC)))
 
 
-def reminder_in(text: str) -> dict[str, str | int]:
-    """Return the arguments of `set_reminder`, none if the text is no such wish."""
-    text = text.strip().rstrip(".!")
-    if once := _ONCE.fullmatch(text):
-        count, unit, what = once.groups()
-        return {"text": what, "in_minutes": int(count) * _UNITS[unit.lower()]}
-    if again := _AGAIN.fullmatch(text):
-        reminds, day, hour, minute, what = again.groups()
-        weekday = "*" if day.lower() == "day" else str(_DAYS.index(day.lower()))
-        cron = f"{int(minute or 0)} {int(hour)} * * {weekday}"
-        return {"text": what, "cron": cron, **({} if reminds else {"is_task": True})}
-    for days, pattern in _LANGUAGES:
-        if (found := pattern.fullmatch(text)) and (at := _time(days, found.groupdict())):
-            return {"text": found["what"], "at": at}
-    return {}
-
-
-def _time(days: Sequence[str], said: dict[str, str | None]) -> str:
-    """Return the next such time by this machine's clock; "" if there is no such hour."""
-    now = datetime.now().astimezone()
-    hour, minute = int(said["hour"] or 0), int(said["minute"] or 0)
-    if half := (said.get("half") or "").lower():
-        hour = hour % 12 + 12 * (half == "pm")
-    if hour > 23 or minute > 59:
-        return ""
-    number = days.index((said["day"] or "").lower())
-    ahead = number if number < 2 else (number - 2 - now.weekday()) % 7
-    at = now.replace(hour=hour, minute=minute, second=0, microsecond=0) + timedelta(ahead)
-    return f"{at + timedelta(7) if number >= 2 and at <= now else at:%Y-%m-%dT%H:%M}"
+def reminder_in(text: str, now: datetime) -> dict[str, str | int]:
+    """Return the arguments of `set_reminder` for a wish of `now`, none if the text is no such."""
+    text = " ".join(text.rstrip(" .!?").split())
+    read = (each.read(text, now) for each in _LANGUAGES if len(text) <= _MAX_WISH)
+    return next(filter(None, read), {})

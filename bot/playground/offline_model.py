@@ -8,7 +8,7 @@ and size. A sound has the words that were typed with it.
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -26,49 +26,48 @@ from bot.model.call import (
     WhichModel,
     live_observer,
 )
-from bot.playground.offline_memory import SAID, begins_with_wish, reminder_in
+from bot.playground.offline_memory import begins_with_wish, reminder_in
 from bot.playground.offline_quotes import (
     NUMBER,
+    SAID,
+    SAYS,
     Quotes,
     Remembered,
     alike,
     content_words,
-    language_of,
     meanings,
+    outdated,
     quoted,
     readable,
     remembered,
     short,
+    spoken_in,
 )
 from bot.telegram.edits import PHOTO_MARK
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
-from memory.search.question import named_days
-from memory.search.words import words_of
+from memory.search.question import named_days, relative_periods, tells_time
+from memory.search.words import asked_words_of, words_of
 
-INTRODUCTION = (
-    "I am not a language model. I am a small offline model: a few rules that let you try "
-    "Ricordo's memory without a key. Tell me things and ask me about them later; I also know the "
-    "time. Set `OPENAI_API_KEY` to talk with a real model."
-)
+INTRODUCTION = SAYS["en"]["intro"]
 PICTURE_QUESTION, PAGE_QUESTION = "What does it show?", "What does the page say?"
 """What features ask about pictures."""
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _WORD_WITH_SPACE = re.compile(r"\s*\S+\s*")
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
 _LINK = re.compile(r"https?://[^\s<>\"'()]*[^\s<>\"'().,;:!?]")
-_NO_CAPTION = (
-    "What it shows I cannot tell. Write it beside a picture, and you can ask for it later."
-)
-_UNKNOWN = "I have not heard about that yet. Tell me, and I will know it."
-_HELLO = "Hello! Tell me something worth remembering."
-_WHEN = "Tell me a day and an hour, for example: remind me tomorrow at 9 to call Anna."
 _MAX_COUNT = 500
 """Counting is the one long answer here: it shows how an answer grows and can be stopped."""
 _SEARCH = "search_memory"
+_MAX_READ, _MAX_END = 3_000, 500
+"""Characters that are read of a text, and of the end of a longer one, where it may ask."""
 _MAX_OF_A_TIME = 3
+_MAX_KNOWN = 12
+"""Statements that are told if somebody asks what is known."""
+_MAX_LOOKED_UP = 4
+"""Words that look something up without a question mark."""
 _MAX_WORDS = 3
 """Searches with words that mean the same as those of the person."""
 _MAX_QUERY = 500
@@ -84,12 +83,16 @@ class OfflineQuestion:
         calls = {call.id: call for message in messages for call in message.tool_calls}
         start = max(at for at, each in enumerate(messages) if each.role == "user")
         results = [each for each in messages[start:] if each.role == "tool"]
-        self.text = _MEMORY.sub("", asked.content, count=1).replace(PHOTO_MARK, "").strip()
+        content = asked.content[memory.end() :] if memory else asked.content
+        text = content.replace(PHOTO_MARK, "").strip()
+        self.text = text if len(text) <= _MAX_READ else f"{text[:_MAX_READ]} {text[-_MAX_END:]}"
         self.memory = memory[1] if memory else ""
         self.earlier = [message.content for message in earlier]
         self.results = [(calls[each.tool_call_id], each.content) for each in results]
         self.is_first = all(each.role != "assistant" or each.tool_calls for each in messages)
         self.pictures = asked.pictures
+        self.language = spoken_in([self.text, *reversed(self.earlier)])
+        self.says = SAYS[self.language]
 
     @property
     def asks(self) -> bool:
@@ -100,7 +103,7 @@ class OfflineQuestion:
         """Return what the memory section, the results `found` and the window remember."""
         section = [*remembered(self.memory), *remembered(found)]
         unique = {each.text: each for each in section}
-        return [*unique.values(), *(Remembered("A little earlier", each) for each in self.earlier)]
+        return [*unique.values(), *(Remembered("earlier", "", each) for each in self.earlier)]
 
 
 class OfflineChatModel:
@@ -139,13 +142,13 @@ class OfflineChatModel:
         if calls:
             return ModelReply("", calls, "tool_calls")
         asks_who = bool(SAID["who"].search(question.text))
-        paragraphs = [INTRODUCTION] if asks_who or question.is_first else []
-        seen = [description_of(picture) for picture in question.pictures]
-        paragraphs += [f"I see this: {words}." for words in seen]
+        says = question.says
+        paragraphs = [says["intro"]] if asks_who or question.is_first else []
+        paragraphs += [says["seen"].format(description_of(each)) for each in question.pictures]
         if question.pictures and not question.text:
-            paragraphs.append(_NO_CAPTION)
+            paragraphs.append(says["caption"])
         elif not asks_who:
-            paragraphs.append(_answer(question))
+            paragraphs.append(next(filter(None, _answers(question)), ""))
         reply = ModelReply("\n\n".join(paragraphs), (), "stop")
         await self._write(reply)
         return reply
@@ -165,7 +168,7 @@ class OfflineChatModel:
             await asyncio.sleep(self._word_s)
 
     def _calls(self, text: str, names: set[str]) -> Iterator[ToolCall]:
-        reminder = reminder_in(text)
+        reminder = reminder_in(text, datetime.now().astimezone())
         if "set_reminder" in names and reminder:
             yield _call("set_reminder", **reminder)
             return
@@ -181,41 +184,75 @@ def _call(name: str, **arguments: str | int) -> ToolCall:
     return ToolCall(f"call_{uuid4().hex}", name, orjson.dumps(arguments).decode())
 
 
-def _answer(question: OfflineQuestion) -> str:
+def _answers(question: OfflineQuestion) -> Iterator[str]:
+    """Yield what may be answered, best first; "" is no answer."""
+    text, says = question.text.strip(), question.says
     if question.results:
-        return _from_tools(question)
-    text = question.text.strip()
+        yield _from_tools(question)
     if count := SAID["count"].fullmatch(text):
-        return " ".join(map(str, range(1, min(int(count[1]), _MAX_COUNT) + 1)))
-    if SAID["greeting"].fullmatch(text) or SAID["thanks"].fullmatch(text):
-        return _HELLO if SAID["greeting"].fullmatch(text) else "You are welcome."
+        yield " ".join(map(str, range(1, min(int(count[1]), _MAX_COUNT) + 1)))
+    yield from (
+        says[sentence] for name, sentence in _SMALL_TALK.items() if SAID[name].fullmatch(text)
+    )
+    if SAID["know"].fullmatch(text):
+        yield _all_known(question) or says["unknown"]
     if begins_with_wish(text) and not text.startswith("⏰"):
-        return _WHEN
+        yield says["when"]
     if question.asks:
-        return _quotes(question) or (QUESTION_ALONE if text.startswith("⏰") else _UNKNOWN)
-    return f"Noted: “{short(text, 120)}” Ask me about it whenever you like."
+        yield _quotes(question) or (QUESTION_ALONE if text.startswith("⏰") else says["unknown"])
+    yield _looked_up(question) or says["noted"].format(short(text, 120))
+
+
+_SMALL_TALK = {"greeting": "hello", "thanks": "welcome", "fine": "fine", "bye": "bye", "nod": "nod"}
+"""What is answered to small talk: the sentence for each pattern."""
+
+
+def _all_known(question: OfflineQuestion) -> str:
+    """Return the latest facts and statements that the prompt has, oldest first."""
+    memories = question.memories()
+    old = outdated(memories)
+    told = {
+        each.text: replace(each, group=[])
+        for each in reversed(memories)
+        if each.is_answer and (each.kind == "fact" or SAID["about_me"].search(each.text))
+    }
+    latest = [each for text, each in told.items() if text not in old][:_MAX_KNOWN]
+    lines = quoted(latest[::-1], question.language)
+    return "\n".join([question.says["know"], *lines]) if latest else ""
+
+
+def _looked_up(question: OfflineQuestion) -> str:
+    """Return what a few words look up: a longer statement that has them all ("walnut cake")."""
+    words, length = set(meanings(question.text)), len(question.text)
+    found = [
+        each
+        for each in question.memories()
+        if each.is_answer and len(each.text) > length and words <= set(meanings(each.text))
+    ]
+    is_asked = 0 < len(words) <= _MAX_LOOKED_UP
+    return "\n".join(quoted(found[-1:], question.language)) if is_asked else ""
 
 
 def _from_tools(question: OfflineQuestion) -> str:
     found = "\n".join(each for call, each in question.results if call.name == _SEARCH)
-    lines = [_from_tool(call, result) for call, result in question.results]
+    lines = [_from_tool(call, result, question.says) for call, result in question.results]
     if found:
-        lines.append(_quotes(question, found) or "I looked, and found nothing about that.")
+        lines.append(_quotes(question, found) or question.says["nothing"])
     return "\n".join(filter(None, lines))
 
 
-def _from_tool(call: ToolCall, result: str) -> str:
+def _from_tool(call: ToolCall, result: str, says: Mapping[str, str]) -> str:
     """Say what a tool did; of a failed tool, only that it failed, and nothing of a search."""
     if call.name == _SEARCH:
         return ""
     if call.name == "read_page" and not result.startswith("Error:"):
         _, *lines = filter(None, result.splitlines())
-        return f"I read the page. It begins: “{short(' – '.join(lines))}”"
+        return says["page"].format(short(" – ".join(lines)))
     if result.startswith("Error:"):
-        return "That did not work out, sorry."
+        return says["failed"]
     if call.name == "set_reminder":
-        return "All right." if result.startswith("Set") else QUESTION_ALONE
-    return "My clock says: " + _CLOCK.sub(r", \1", result)
+        return says["done"] if result.startswith("Set") else QUESTION_ALONE
+    return says["clock"].format(_CLOCK.sub(r", \1", result))
 
 
 def _quotes(question: OfflineQuestion, found: str = "") -> str:
@@ -225,14 +262,20 @@ def _quotes(question: OfflineQuestion, found: str = "") -> str:
     """
     asked = SAID["remember"].sub(" ", question.text)
     memories = question.memories(found)
-    wanted = [each for each in meanings(asked) if not named_days(each)]
-    if found and named_days(asked) and not wanted:
+    times = _period(asked)
+    wanted = meanings(_without_times(asked) if times else asked)
+    if found and times and not wanted.keys() - {NUMBER}:
         said_then = [each for each in remembered(found) if each.is_answer]
-        return "\n".join(quoted(said_then[:_MAX_OF_A_TIME]))
+        return "\n".join(quoted(said_then[:_MAX_OF_A_TIME], question.language))
     if wanted:
-        return str(Quotes(asked, memories))
+        return "\n".join(Quotes(asked, memories).lines(question.language))
     answers = [each for each in memories if each.is_answer and asked != question.text]
-    return "\n".join(quoted(answers[-1:]))
+    return "\n".join(quoted(answers[-1:], question.language))
+
+
+def _without_times(asked: str) -> str:
+    words = asked_words_of(asked)
+    return " ".join(word for word in words if not (tells_time(word) or named_days(word)))
 
 
 def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
@@ -241,7 +284,12 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
     The first has the person's words. The others have words that mean the same, in the language of
     the talk; each search has few words, because a text must have a good part of them.
     """
-    if SAID["who"].search(question.text) or not question.asks:
+    text = question.text.strip()
+    if (
+        SAID["who"].search(text)
+        or not question.asks
+        or any(SAID[e].fullmatch(text) for e in (*_SMALL_TALK, "know"))
+    ):
         return
     asked = SAID["remember"].sub(" ", question.text)
     memories = question.memories()
@@ -252,7 +300,7 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
     is_sure = not time and Quotes(asked, memories).is_sure
     if asked == question.text and (not wanted or is_sure):
         return
-    language = language_of(said)
+    language = spoken_in([" ".join(said)])
     queries = [" ".join(dict.fromkeys(content_words(asked))) or question.text]
     words = [alike(meaning, language) for meaning in wanted]
     queries += [" ".join(each[turn % len(each)] for each in words) for turn in range(_MAX_WORDS)]
@@ -263,12 +311,11 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
 def _period(asked: str) -> dict[str, str]:
     """Return the last time of the month or the days that a question names, as a search takes it."""
     today = datetime.now(UTC).date()
-    for named in named_days(asked):
-        periods = named.periods(today.year - 1, today.year)
-        past = [each for each in periods if date.fromordinal(each[0]) <= today]
-        if past:
-            first, last = (date.fromordinal(day) for day in max(past))
-            return {"since": first.isoformat(), "until": last.isoformat()}
+    named = [each.periods(today.year - 1, today.year) for each in named_days(asked)]
+    periods = relative_periods(asked, today) or [p for each in named for p in each]
+    if past := [each for each in periods if date.fromordinal(each[0]) <= today]:
+        first, last = (date.fromordinal(day) for day in max(past))
+        return {"since": first.isoformat(), "until": last.isoformat()}
     return {}
 
 

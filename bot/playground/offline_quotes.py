@@ -9,13 +9,16 @@ word is its own stem. `offline_words.txt` has the list.
 
 import math
 import re
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from typing import Literal
 
 from memory.search.question import asks_when, tells_time
 from memory.search.words import (
+    CLAIMED_BY,
     FUNCTION_WORDS,
     LANGUAGES,
     fold,
@@ -26,12 +29,17 @@ from memory.search.words import (
     words_of,
 )
 
+_LISTED = tomllib.loads(files("bot.playground").joinpath("offline_model.toml").read_text("utf-8"))
+SAYS: dict[str, dict[str, str]] = _LISTED.pop("says")
+"""The sentences of the offline model by language."""
+SAID = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _LISTED.items()}
 _MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?([^:\n]{1,80}): (.*)")
 """A date, or a dash for that of the line above; a number; a speaker."""
 _FACT = re.compile(r"\A#\d+ \[([^\]\n]+)\] (.*)")
 _PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8}), [^\]\n]*\] (.*)")
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
 _ASSISTANT = "You (assistant)"
+_ENDED = re.compile(r"\[until [^\]]*\]\Z")
 _ASKS = re.compile(r"\A[^.!。！]*[?？؟]\s*")
 _WORDS = re.compile(r"[\w']+")
 _MIN_WORDS = 5
@@ -50,12 +58,15 @@ _BONUS = 0.1
 
 @dataclass(eq=False, slots=True)
 class Remembered:
-    """Something remembered; `group` has the messages that stand beside it, itself included."""
+    """Something remembered; `group` has the messages that stand beside it, itself included.
 
+    `kind` is the sentence of `offline_model.toml` that tells where it is from, and `when` its date
+    or its file.
+    """
+
+    kind: Literal["fact", "said", "passage", "earlier"]
     when: str
     text: str
-    is_fact: bool = False
-    is_passage: bool = False
     by_person: bool = True
     group: list["Remembered"] = field(default_factory=list)
 
@@ -66,8 +77,8 @@ class Remembered:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it can be quoted: somebody said it, and it does not only ask."""
-        return self.by_person and not self.is_question
+        """Whether it can be quoted: somebody said it, it holds, and it does not only ask."""
+        return self.by_person and not self.is_question and not _ENDED.search(self.text)
 
     def beside(self, tells: "Callable[[Remembered], bool]") -> "Remembered | None":
         """Return what the person said next, else before, rather what `tells`; None if alone."""
@@ -88,13 +99,13 @@ def remembered(section: str) -> list[Remembered]:
             continue
         latest = None
         if fact := _FACT.match(line):
-            latest = Remembered(f"What I learned, {fact[1]}", fact[2], is_fact=True)
+            latest = Remembered("fact", fact[1], fact[2])
         elif passage := _PASSAGE.match(line):
-            latest = Remembered(f"From {passage[1]}", passage[2].lstrip("# "), is_passage=True)
+            latest = Remembered("passage", passage[1], passage[2].lstrip("# "))
         elif (said := _MESSAGE.match(line)) and said[2] not in _SYNOPSIS_LABELS:
-            when = f"From {said[1]}" if said[1] else group[-1].when if group else "Earlier"
+            when = said[1] or (group[-1].when if group else "")
             group = group if not said[1] else []
-            latest = Remembered(when, said[3], by_person=said[2] != _ASSISTANT, group=group)
+            latest = Remembered("said", when, said[3], said[2] != _ASSISTANT, group)
             group.append(latest)
         if latest:
             found.append(latest)
@@ -115,20 +126,26 @@ class Quotes:
             word: math.log(2 + len(memories) / (1 + counts[meaning]))
             for word, meaning in self._wanted.items()
         }
-        scores = {each: self._score(each) for each in memories if each.is_answer}
+        old = outdated(memories)
+        answers = (each for each in memories if each.is_answer and each.text not in old)
+        scores = {each: self._score(each) for each in answers}
         ranked = sorted(scores, key=lambda each: -scores[each])
         best = scores[ranked[0]] if ranked else 0
         known = self._known[ranked[0]] if ranked else {}
         self.is_sure = best >= _SURE and any(w in known for w in self._wanted if w != NUMBER)
-        self._found = [each for each in ranked if scores[each] >= max(_MIN_SHARE, _CLOSE * best)][
-            :_MAX_QUOTES
-        ]
+        least = max(_MIN_SHARE, _CLOSE * best)
+        found: dict[str, Remembered] = {}
+        for each in ranked:
+            if scores[each] >= least:
+                found.setdefault(each.text, each)
+        self._found = [*found.values()][:_MAX_QUOTES]
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
-    def __str__(self) -> str:
-        return "\n".join(quoted(self._found, self._tells))
+    def lines(self, language: str) -> Iterator[str]:
+        """Yield the quotes (see `quoted`)."""
+        return quoted(self._found, language, self._tells, is_whole=self.is_sure)
 
     def _score(self, memory: Remembered) -> float:
         """Return the share of the question that a memory has, with what speaks for it besides."""
@@ -136,21 +153,23 @@ class Quotes:
         own = self._share(self._known[memory])
         if not own:
             return 0
-        near = dict[str, str]()
+        near = dict(self._known[memory])
         for each in memory.group:
             near |= self._known.get(each, {})
-        lent = self._share(near | self._known[memory]) - own
-        bonus = _BONUS * memory.is_fact + _BONUS * self._names(memory)
+        if not self._share(near, beyond=NUMBER):  # a number alone says nothing of what is asked
+            return 0
+        lent = self._share(near) - own
+        bonus = _BONUS * (memory.kind == "fact") + _BONUS * self._names(memory)
         share = (own + _OF_NEIGHBOR * lent) / total + bonus
-        return share * _OF_PASSAGE if memory.is_passage else share
+        return share * _OF_PASSAGE if memory.kind == "passage" else share
 
-    def _share(self, known: dict[str, str]) -> float:
+    def _share(self, known: dict[str, str], beyond: str = "") -> float:
         """Return the weight of what is known; an equal word counts more than an equal meaning."""
         meant = set(known.values())
         return sum(
             weight if word in known else _OF_MEANING * weight
             for word, weight in self._weights.items()
-            if word in known or self._wanted[word] in meant
+            if word != beyond and (word in known or self._wanted[word] in meant)
         )
 
     def _tells(self, memory: Remembered) -> bool:
@@ -175,9 +194,13 @@ class Quotes:
 
 
 def quoted(
-    memories: Sequence[Remembered], tells: Callable[[Remembered], bool] = lambda _: False
+    memories: Sequence[Remembered],
+    language: str,
+    tells: Callable[[Remembered], bool] = lambda _: False,
+    *,
+    is_whole: bool = False,
 ) -> Iterator[str]:
-    """Yield each memory whole, with what stands beside it, and when it was said."""
+    """Yield each memory whole, with what stands beside it unless it says all, and its date."""
     shown: set[int] = set()
     for each in memories:
         if id(each) in shown:
@@ -185,12 +208,39 @@ def quoted(
         texts = [each.text]
         beside = each.beside(tells)
         is_short = len(words_of(each.text)) < _MIN_WORDS
-        if beside and (len(memories) == 1 or is_short or not shown):
+        if beside and (is_short or (not is_whole and (len(memories) == 1 or not shown))):
             at = each.group.index
             texts = [m.text for m in sorted((each, beside), key=at)]
             shown.add(id(beside))
         shown.add(id(each))
-        yield f"{each.when}: " + " ".join(f"“{short(text)}”" for text in texts)
+        where = SAYS[language][each.kind].format(_translated(each.when, language))
+        yield f"{where}: " + " ".join(f"“{short(text)}”" for text in texts)
+
+
+def _translated(when: str, language: str) -> str:
+    """Return a date of the prompt, without how long ago it is if that cannot be translated."""
+    day, *more = when.split(", ")
+    own, english = (SAYS[code]["dates"].split() for code in (language, "en"))
+    names = dict(zip(english, own, strict=True))
+    named = " ".join(names.get(word, word) for word in day.split())
+    return ", ".join([named.replace("_", " "), *(m for m in more if ":" in m or language == "en")])
+
+
+def outdated(memories: Sequence[Remembered]) -> set[str]:
+    """Return the texts of statements that a later one corrects.
+
+    What is learned stands first, so a text counts from the last place where it stands.
+    """
+    texts = [*dict.fromkeys(each.text for each in reversed(memories) if each.is_answer)]
+    right = [(at, text) for at, text in enumerate(texts) if SAID["corrects"].search(text)]
+    pairs = ((new, old) for at, new in right for old in texts[at + 1 :])
+    return {old for new, old in pairs if corrects(new, old)}
+
+
+def corrects(new: str, old: str) -> bool:
+    """Return whether a text corrects another: it says so, and has half of the other's words."""
+    has, had = (set(meanings(each).values()) - {NUMBER} for each in (new, old))
+    return bool(SAID["corrects"].search(new)) and 2 * len(has & had) >= max(1, len(had))
 
 
 def short(text: str, max_chars: int = 300) -> str:
@@ -198,7 +248,7 @@ def short(text: str, max_chars: int = 300) -> str:
     return text if len(text) <= max_chars else f"{text[:max_chars].rstrip()} …"
 
 
-_CODES = ("en", "de", "ru", "es", "fa")
+_CODES = ("en", "de", "ru", "es", "fa", "fr")
 _NAME = "~"
 NUMBER = "?"
 """What a question for a number asks for, and what a text with a number has."""
@@ -215,7 +265,7 @@ class _Meanings:
         self.of_stem: dict[tuple[str, str], str] = {}
         self.words: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
         self.phrases: dict[str, str] = {}
-        self.empty = frozenset().union(*(FUNCTION_WORDS[code] for code in _CODES))
+        self.empty = frozenset[str]()
         text = files("bot.playground").joinpath("offline_words.txt").read_text("utf-8")
         for line in text.splitlines():
             if line and not line.startswith("#"):
@@ -229,18 +279,22 @@ class _Meanings:
         if mark == _NONE:
             self.empty |= {fold(word) for part in parts for word in part.split()}
             return
-        for code, part in zip(_CODES, parts, strict=True):
+        for code, part in zip(_CODES, parts, strict=False):
             for word in map(fold, part.split()):
                 if "_" in word:
                     self.phrases[word.replace("_", " ")] = meaning
                     continue
                 self.of_stem.setdefault((code, stem(word, code)), meaning)
+                self.of_stem.setdefault((code, f"={word}"), meaning)
                 self.words[meaning, code].setdefault(stem(word, code), word)
 
     def of(self, word: str, code: str) -> dict[str, str]:
         """Return the meaning of a word by its stem; of a German compound, those of its parts."""
         stemmed = stem(word, code)
         ends = [word.removesuffix(end) for end in _PERSIAN_ENDINGS if code == "fa"]
+        exact = self.of_stem.get((code, f"={word}"))
+        if exact and exact != self.of_stem[code, stemmed]:
+            return {word: exact}  # "hermano" has the stem of "hermana"
         for each in (stemmed, *ends):
             if (code, each) in self.of_stem:
                 return {each: self.of_stem[code, each]}
@@ -262,7 +316,10 @@ _PHRASES = re.compile(rf"\b(?:{'|'.join(map(re.escape, _MEANINGS.phrases))})\b")
 
 def content_words(text: str) -> list[str]:
     """Return the folded words of `text` in order, without words that carry no meaning."""
-    return [word for word in words_of(text) if word not in _MEANINGS.empty]
+    words = words_of(text)
+    spoken = {*languages_of(words, {}).values()} & SAYS.keys() or {*_CODES}
+    empty = _MEANINGS.empty.union(*(FUNCTION_WORDS[code] for code in spoken))
+    return [word for word in words if word not in empty]
 
 
 def asks_for_name(text: str) -> bool:
@@ -301,10 +358,18 @@ def alike(meaning: str, language: str) -> list[str]:
     return list(_MEANINGS.words[meaning, language].values()) or [meaning.removeprefix("=")]
 
 
-def language_of(texts: Sequence[str]) -> str:
-    """Return the language of most words among the five of the bot; "en" if it is not clear."""
-    spoken = languages_of([word for text in texts for word in words_of(text)], {})
-    return next((code for code in spoken.values() if code in _CODES), "en")
+def spoken_in(texts: Sequence[str]) -> str:
+    """Return the language of `SAYS` that the first text is in, or the next one that tells it."""
+    votes = [
+        Counter(c for word in words_of(t) for c in CLAIMED_BY.get(word, ()) if c in SAYS)
+        for t in texts
+    ]
+    for each in filter(None, votes):
+        if [*each.values()].count(max(each.values())) == 1:
+            return max(each, key=lambda code: each[code])
+    scripts = {script_of(word) for text in texts[:1] for word in words_of(text)}
+    fitting = [code for code in SAYS if LANGUAGES[code].script in scripts]
+    return min(votes[0], key=[*SAYS].index, default="") or next(iter(fitting), "en")
 
 
 def _both(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -319,5 +384,5 @@ def _both(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         of_script = [code for code in _CODES if LANGUAGES[code].script == script]
         codes = [clear] if clear in _CODES else of_script
         found = next(filter(None, (_MEANINGS.of(word, code) for code in codes)), {})
-        stemmed = stem(word, codes[0]) if codes else word
+        stemmed = stem(word, clear or codes[0]) if codes else word
         yield from (found or {stemmed: stemmed}).items()

@@ -1,8 +1,12 @@
 """The offline model says what it is, uses the tools and quotes; it invents nothing."""
 
 import asyncio
-from datetime import datetime
+import re
+import sys
+import tomllib
+from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 import orjson
@@ -13,8 +17,9 @@ from bot.features.pictures.describing import PICTURE_QUESTION
 from bot.features.voice.servers import Transcriber
 from bot.language.catalogue import Catalogue
 from bot.model.call import PromptMessage, watching
-from bot.playground.offline_memory import OfflineInternalModel
+from bot.playground.offline_memory import OfflineInternalModel, begins_with_wish, reminder_in
 from bot.playground.offline_model import INTRODUCTION, OfflineChatModel, OfflineServer
+from bot.playground.offline_quotes import SAYS
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -22,6 +27,9 @@ from memory.message import Picture
 from memory.text.shape import AnswerShape
 from tests.acceptance.test_pictures import jpeg
 
+INTRODUCTIONS = [says["intro"] for says in SAYS.values()]
+NEWCOMER = tomllib.loads(Path(__file__).with_name("newcomer.toml").read_text("utf-8"))
+WEDNESDAY = datetime(2026, 11, 25, 10, tzinfo=UTC)
 TOOLS = tuple(
     ToolDefinition(name, "", {"type": "object"})
     for name in ("current_time", "read_page", "search_memory")
@@ -86,13 +94,10 @@ async def test_the_first_answer_says_that_it_is_not_a_language_model() -> None:
     assert INTRODUCTION not in await answer(prompt("My cat is called Tom."))
 
 
-@pytest.mark.parametrize(
-    "asked",
-    ["Who are you?", "are you a bot", "Are you the real ChatGPT?", "Was bist du?", "Ты бот?"],
-)
+@pytest.mark.parametrize("asked", NEWCOMER["who"].split("|"))
 async def test_asked_what_it_is_it_says_so(asked: str) -> None:
-    assert await answer(prompt(asked)) == INTRODUCTION
-    assert await answer(prompt(asked, earlier=())) == INTRODUCTION
+    for earlier in (EARLIER, ()):
+        assert await answer(prompt(asked, earlier=earlier)) in INTRODUCTIONS
 
 
 async def test_the_first_answer_after_a_tool_says_it_too() -> None:
@@ -101,21 +106,9 @@ async def test_the_first_answer_after_a_tool_says_it_too() -> None:
     assert said == f"{INTRODUCTION}\n\nMy clock says: Monday"
 
 
-@pytest.mark.parametrize(
-    ("asked", "arguments"),
-    [
-        ("What time is it?", "{}"),
-        ("Please tell me the date", "{}"),
-        ("what's today's date?", "{}"),
-        ("What time is it in New York?", '{"timezone":"America/New_York"}'),
-        ("What is the current time in Tokyo", '{"timezone":"Asia/Tokyo"}'),
-        ("Wie spät ist es?", "{}"),
-        ("Который час?", "{}"),
-        ("¿Qué hora es?", "{}"),
-        ("ساعت چند است؟", "{}"),
-    ],
-)
-async def test_the_time_is_asked_of_the_clock(asked: str, arguments: str) -> None:
+@pytest.mark.parametrize("line", NEWCOMER["clock"].strip().splitlines())
+async def test_the_time_is_asked_of_the_clock(line: str) -> None:
+    asked, arguments = re.split(" {2,}", line)
     assert await calls(prompt(asked)) == [("current_time", arguments)]
 
 
@@ -128,22 +121,12 @@ async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> N
     assert ("current_time", "{}") not in await called(prompt(asked))
 
 
-@pytest.mark.parametrize(
-    ("asked", "queries"),
-    [
-        ("Do you remember my sister's boat?", ["sister boat", "sibling ship", "sister sail"]),
-        ("What did I say about the boat?", ["boat", "ship", "sail"]),
-        ("Have I ever mentioned Oslo", ["oslo"]),
-        (
-            "Wie schwer ist meine Katze?",
-            ["schwer katze", "weigh cat", "weight kitten", "heavy cat"],
-        ),
-    ],
-)
+@pytest.mark.parametrize("line", NEWCOMER["searches"].strip().splitlines())
 async def test_a_question_about_the_past_searches_by_its_words_and_by_words_that_mean_the_same(
-    asked: str, queries: list[str]
+    line: str,
 ) -> None:
-    wanted = [("search_memory", f'{{"query":"{query}"}}') for query in queries]
+    asked, queries = re.split(" {2,}", line)
+    wanted = [("search_memory", f'{{"query":"{query}"}}') for query in queries.split(", ")]
     assert await calls(prompt(asked)) == wanted
 
 
@@ -180,10 +163,7 @@ async def test_a_search_result_is_quoted_with_its_date() -> None:
     found += "[today] #7 Ann: Bye."
     run = ran("search_memory", '{"query":"dentist"}', found)
     asked = prompt("Do you remember my dentist?", *run)
-    assert (
-        await answer(asked)
-        == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.” “And hers too.”"
-    )
+    assert await answer(asked) == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.”"
     nothing = ran("search_memory", '{"query":"dentist"}', "nothing found")
     asked = prompt("Do you remember my dentist?", *nothing)
     assert await answer(asked) == "I looked, and found nothing about that."
@@ -207,9 +187,7 @@ async def test_a_question_is_answered_with_a_persons_whole_message(asked: str, s
     assert await answer(prompt(MEMORY + asked), "none") == said
 
 
-@pytest.mark.parametrize(
-    "asked", ["Where does Peter live?", "How are you?", "What is my sister's boat good for?"]
-)
+@pytest.mark.parametrize("asked", ["Where does Peter live?", "What is my sister's boat good for?"])
 async def test_without_a_match_it_says_that_it_does_not_know(asked: str) -> None:
     earlier = EARLIER[:2] + EARLIER[4:]
     said = await answer(prompt(asked, earlier=earlier), "none")
@@ -226,8 +204,6 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
 @pytest.mark.parametrize(
     ("said", "heard"),
     [
-        ("Hi there!", "Hello! Tell me something worth remembering."),
-        ("Thank you.", "You are welcome."),
         ("Я живу в Риге.", "Noted: “Я живу в Риге.” Ask me about it whenever you like."),
         ("One.\nTwo.", "Noted: “One.\nTwo.” Ask me about it whenever you like."),
         ("w" * 200, f"Noted: “{'w' * 120} …” Ask me about it whenever you like."),
@@ -274,17 +250,62 @@ INPUT = """## facts: learns from messages 1 to 4
 SHAPE = AnswerShape({}, {})
 
 
-async def test_it_sets_reminders_that_people_ask_for_in_plain_words() -> None:
-    tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
-    for said, wanted in (
-        ("Remind me in 2 hours to eat.", '{"text":"eat","in_minutes":120}'),
-        ("remind me every friday at 18:30 to row", '{"text":"row","cron":"30 18 * * 5"}'),
-        ("Remind me every day at 8 of my pills", '{"text":"my pills","cron":"0 8 * * *"}'),
-    ):
-        assert await calls(prompt(said), tools) == [("set_reminder", wanted)]
-    asked = prompt("Do you remind me in 2 hours to eat?")
-    assert "not heard" in await answer(asked, "none")
-    assert "Tell me a day and an hour" in await answer(prompt("Remind me of the boat"))
+@pytest.mark.parametrize("line", NEWCOMER["reminders"].strip().splitlines())
+def test_a_wish_in_plain_words_is_read(line: str) -> None:
+    said, wanted = re.split(" {2,}", line)
+    found = reminder_in(said, WEDNESDAY)
+    minutes = f"+{found['in_minutes']}" if "in_minutes" in found else ""
+    due = minutes or found.get("at") or found.get("cron") or ""
+    assert f"{due} {found.get('text', '')}".strip() == wanted.replace("?", "").replace(
+        "nothing", ""
+    )
+    assert begins_with_wish(said) == (wanted != "nothing")
+
+
+@pytest.mark.parametrize("language", NEWCOMER["talks"])
+async def test_what_a_newcomer_tries_is_answered_in_their_language(language: str) -> None:
+    earlier: tuple[PromptMessage, ...] = ()
+    for line in NEWCOMER["talks"][language].strip().splitlines():
+        said, *marked = re.split(r" +([>!]) (?=\S)", line)
+        reply = await answer(prompt(said, earlier=earlier), "none")
+        for mark, part in zip(marked[::2], marked[1::2], strict=True):
+            assert (part.strip() in reply) == (mark == ">"), (said, reply)
+        earlier += (PromptMessage("user", said), PromptMessage("assistant", reply))
+
+
+async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it() -> None:
+    said = ("I live in Riga", "I live in Oslo", "No, I live in Bergen now")
+    lines = [orjson.dumps({"n": n, "who": "Ann", "said": each}) for n, each in enumerate(said)]
+    known = b'{"id":7,"since":"today","fact":"I live in Rome"}'
+    content = b"\n".join((b"## facts", known, *lines)).decode()
+    parts = await OfflineInternalModel().fill("## facts", content, SHAPE)
+    found = parts["facts"]["facts"]  # type: ignore[index]
+    assert [(each["text"], each["replaces"]) for each in found] == [(said[-1], 7)]
+
+
+LONGEST = """\
+a |may |No, my sister |remind me |every day at 8 |habe ich dir |<memory>|"“‘«|e\u0301|٣|五月|!?|
+1 May 2020 |not x |31 February |in two hours |what do you know """
+
+
+@pytest.mark.parametrize("part", LONGEST.replace("\n", "").split("|"))
+async def test_the_longest_message_costs_no_more_than_its_beginning_and_its_end(part: str) -> None:
+    async def calls(text: str) -> int:
+        count = 0
+
+        def one_more(*_: object) -> None:
+            nonlocal count
+            count += 1
+
+        messages = prompt(text, earlier=EARLIER[:2])
+        await OfflineChatModel(0).complete(messages, TOOLS)
+        sys.setprofile(one_more)
+        await OfflineChatModel(0).complete(messages, TOOLS)
+        sys.setprofile(None)
+        return count
+
+    once = await calls(part * (4_000 // len(part)))
+    assert await calls(part * (100_000 // len(part))) <= 1.1 * once
 
 
 @pytest.mark.parametrize("language", Catalogue().languages)
@@ -303,32 +324,16 @@ async def test_the_example_of_reminders_and_help_sets_one_and_teaches_nothing(
     assert parts["facts"] == {"facts": []}
 
 
-async def test_the_example_of_a_task_sets_one_that_is_silent_if_nothing_is_known() -> None:
-    example = Catalogue().text("en", "reminders.task_example").rpartition(": ")[2]
+@pytest.mark.parametrize("language", Catalogue().languages)
+async def test_the_example_of_a_task_sets_one_that_is_silent_if_nothing_is_known(
+    language: str,
+) -> None:
+    shown = Catalogue().text(language, "reminders.task_example")
     tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
-    [(name, arguments)] = await calls(prompt(example), tools)
+    [(name, arguments)] = await calls(prompt(re.split(": |، ?مثلاً: ", shown)[-1]), tools)
     wanted = orjson.loads(arguments)
     assert (name, wanted["cron"], wanted["is_task"]) == ("set_reminder", "0 8 * * 1", True)
     assert await answer(prompt(f"⏰ {wanted['text']}"), "none") == QUESTION_ALONE
-
-
-@pytest.mark.parametrize(
-    ("said", "asked"),
-    [
-        ("My sister's boat is called Aurora.", "What is the name of my sister's boat?"),
-        ("Das Boot meiner Schwester heißt Aurora.", "Wie heißt das Boot meiner Schwester?"),
-        ("Яхта моей сестры называется Аврора.", "Как называется яхта моей сестры?"),
-        ("El barco de mi hermana se llama Aurora.", "¿Cómo se llama el barco de mi hermana?"),
-        ("اسم قایق خواهرم آرورا است.", "اسم قایق خواهر من چیست؟"),
-    ],
-)
-async def test_in_each_language_a_quote_is_a_whole_message_of_at_least_five_words(
-    said: str, asked: str
-) -> None:
-    earlier = (PromptMessage("user", said), PromptMessage("assistant", "Noted."))
-    quote = await answer(prompt(asked, earlier=earlier), "none")
-    assert quote == f"A little earlier: “{said}”"
-    assert len(said.split()) >= 5
 
 
 async def test_a_short_message_is_quoted_with_what_stands_beside_it() -> None:
