@@ -2,9 +2,6 @@
 
 It observes turns and erases as an operator may. It never takes part in a turn. It shows what people
 said, so only the playground may have it.
-
-One log of turns for this and `/inspect` was built. It took 5 lines more, and put 142 into the core:
-they share five numbers of a run; the rest is words here, and steps, errors and reports there.
 """
 
 import asyncio
@@ -20,8 +17,9 @@ from markupsafe import Markup, escape
 
 from bot.playground.offline_quotes import NUMBER, content_words, meanings
 from bot.playground.page_telegram import PageTelegram
-from bot.playground.scene import BOT, PageChat, PageMessage, PagePerson, Scene
+from bot.playground.scene import BOT, PageChat, PageMessage, PagePerson, Scene, find_entities
 from bot.prompt.assemble import Prompt
+from bot.reply.render import parsed
 from bot.turn.observers import AgentRan, BotServing, Event
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep
@@ -35,8 +33,7 @@ from memory.store.commands import Reply
 from memory.store.keys import Keys, Scope
 from memory.work.item import WorkItem
 
-_MAX_RECEIPTS = 20
-_MAX_FACTS = 60
+_MAX_RECEIPTS, _MAX_FACTS, _MAX_ENTITIES = 20, 60, 100  # Telegram formats as much of one message
 _MAX_TURNS = 20
 """Turns kept of each conversation."""
 _MAX_RESTORED = 400
@@ -63,6 +60,7 @@ class TurnTrace:
     reply: str
     failure: str
     seconds: float
+    erasure: int  # the latest one that it saw
 
     @cached_property
     def section(self) -> str:
@@ -186,6 +184,8 @@ class Inspector:
             case BotServing():
                 self.memory, self._prompt = event.memory, event.prompt
                 self.serving.set()
+            case AgentRan(context) if context.is_off_record:
+                pass
             case AgentRan(context, reply, failure, seconds) if self._prompt:
                 turns = self._turns[context.conversation]
                 number = turns[-1].number + 1 if turns else 1
@@ -194,16 +194,20 @@ class Inspector:
                 prompt = self._prompt(context)
                 texts = tuple(replace(each, pictures=()) for each in prompt.messages)
                 prompt = replace(prompt, messages=texts)
-                turns.append(TurnTrace(number, *shown, prompt, reply, failure, seconds))
+                erasure = int(context.chat_history.version[1])
+                turns.append(TurnTrace(number, *shown, prompt, reply, failure, seconds, erasure))
 
-    def turns(self, place: PageChat) -> list[TurnTrace]:
-        """Return the turns of a place, newest first."""
-        return list(reversed(self._turns[place.conversation]))
+    async def turns(self, place: PageChat) -> list[TurnTrace]:
+        """Return the turns of a place, newest first; raise `StoreError`.
 
-    def turn_of(self, place: PageChat, message_id: int) -> TurnTrace | None:
-        """Return the turn that answered a message."""
-        turns = self.turns(place)
-        return next((turn for turn in turns if message_id in turn.asked.message_ids), None)
+        Those from before an erasure go: their prompts have erased words.
+        """
+        here = place.conversation
+        if self.memory is not None:
+            _, erasure = (await ChatHistory.read(self.memory.histories, here)).version
+            kept = [each for each in self._turns[here] if each.erasure >= int(erasure)]
+            self._turns[here] = deque(kept, maxlen=_MAX_TURNS)
+        return list(reversed(self._turns[here]))
 
     async def restore(self) -> None:
         """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""
@@ -218,19 +222,22 @@ class Inspector:
         if self.memory is not None:
             history = await ChatHistory.read(self.memory.histories, place.conversation)
             for message in history.messages[-_MAX_RESTORED:]:
-                self._show(place, message)
+                await self._show(place, message)
 
-    def _show(self, place: PageChat, message: Message) -> None:
+    async def _show(self, place: PageChat, message: Message) -> None:
         """Put a message from before this start into its chat, under its id in Telegram."""
         if message.sent_at >= self._began_at:
             return
-        sender = BOT
         if message.role == "user":
             person = self.scene.person(str(message.sender_id))
             sender = person or PagePerson(message.sender_id, message.sender_name)
+            text, entities = message.text, find_entities(message.text)
+        else:  # in a thread, because a chat may have hundreds of long answers
+            sender, (text, entities) = BOT, await asyncio.to_thread(parsed, message.text)
+            text, entities = text or message.text, entities[:_MAX_ENTITIES]
         number = telegram_id_of(message)
         place.remembered_id = max(place.remembered_id, number)
-        place.put(PageMessage(number, sender, message.text, int(message.sent_at)))
+        place.put(PageMessage(number, sender, text, int(message.sent_at), entities))
 
     async def kept(self, place: PageChat) -> MemoryView | None:
         """Return what is remembered here, as people know it; raise `StoreError`."""

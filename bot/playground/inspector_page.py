@@ -131,7 +131,7 @@ class InspectorPage:
         await self._inspector.restore()
         query = request.query_params
         here = self._scene.place(query.get("at", ""))
-        turns = self._inspector.turns(here)
+        turns = await self._inspector.turns(here)
         newest = str(turns[0].number) if turns else ""
         messages = here.messages
         first = 0 if query.get("all") else max(0, len(messages) - _MIN_SHOWN) // _SLIDE * _SLIDE
@@ -155,7 +155,7 @@ class InspectorPage:
                     draft=self._telegram.draft(here),
                     is_typing=self._telegram.is_typing(here),
                     tone=list(self._scene).index(here) % _TONES,
-                    turn_of=self._inspector.turn_of,
+                    turn_of={id_: turn for turn in turns[::-1] for id_ in turn.asked.message_ids},
                     turns=turns,
                     open_turn=query.get("turn", newest),
                     replied=replied,
@@ -208,9 +208,8 @@ class InspectorPage:
     async def _add_person(self, request: Request) -> Response:
         form = await read_form(request)
         name = form.text("name").strip()[:_MAX_NAME]
-        if not name:
-            return back_to(self._scene.place(""))
-        return back_to(self._scene.add_person(name, self._language(form)))
+        added = self._scene.add_person(name, self._language(form)) if name else None
+        return back_to(added or self._scene.place(""))
 
     async def _add_topic(self, request: Request) -> Response:
         name = (await read_form(request)).text("name").strip()[:_MAX_NAME]
@@ -234,9 +233,8 @@ class InspectorPage:
 
     async def _file(self, request: Request) -> Response:
         file = self._telegram.files.get(request.path_params["file_id"])
-        if file is None:
-            return Response("There is no such file.", HTTPStatus.NOT_FOUND)
-        return file_response(file)
+        missing = Response("There is no such file.", HTTPStatus.NOT_FOUND)
+        return file_response(file) if file else missing
 
     async def _base_style(self, _: Request) -> Response:
         return FileResponse(BASE_STYLE)
@@ -325,10 +323,5 @@ def _short(at: float) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., str]] = {
-    "clock": _clock,
-    "day": _day,
-    "dated": _dated,
-    "initials": _initials,
-    "local_time": _local_time,
-    "short": _short,
+    each.__name__[1:]: each for each in (_clock, _day, _dated, _initials, _local_time, _short)
 }

@@ -102,7 +102,7 @@ class OfflineQuestion:
     def memories(self, found: str = "") -> list[Remembered]:
         """Return what the memory section, the results `found` and the window remember."""
         section = [*remembered(self.memory), *remembered(found)]
-        unique = {each.text: each for each in section}
+        unique = {each.text: each for each in section if each.text not in self.earlier}
         return [*unique.values(), *(Remembered("earlier", "", each) for each in self.earlier)]
 
 

@@ -234,8 +234,7 @@ class PageTelegram(SendListeners):
 
     async def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Yield nothing: there is no rate limit."""
-        waits: tuple[float, ...] = ()
-        for wait_s in waits:
+        for wait_s in tuple[float, ...]():
             yield wait_s
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:

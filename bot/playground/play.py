@@ -70,7 +70,8 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         sounds = None if has_model else OfflineServer()
         # No Telegram knows this token. What is derived from it differs at each start.
         token = {"telegram_bot_token": SecretStr(f"{BOT.id}:{token_urlsafe(16)}")}
-        here = settings.model_copy(update=_IN_PLAYGROUND | token)
+        model = settings.openai_model if has_model else "offline model"
+        here = settings.model_copy(update=_IN_PLAYGROUND | token | {"openai_model": model})
         scene = Scene(settings.data_dir / "playground" / "scene.json")
         telegram = PageTelegram(scene)
         inspector = Inspector(telegram, scene)
@@ -94,7 +95,8 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
             outside = Outside(known, telegram.open, inspector.observe)
             await App(here, redis, outside=outside).run(page.has_key)
             page.answered_by(with_model)
-            here = here.model_copy(update={"openai_api_key": SecretStr(page.key)})
+            pasted = {"openai_api_key": SecretStr(page.key), "openai_model": settings.openai_model}
+            here = here.model_copy(update=pasted)
             models = open_models
 
 

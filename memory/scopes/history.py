@@ -57,7 +57,7 @@ class ChatHistory:
         self._parts = parts
         self._here = here
         self._stream = messages
-        self.conversation = here.scope
+        self.conversation, self.version = here.scope, here.version  # (epoch, erasure)
 
     @classmethod
     async def of_turn(

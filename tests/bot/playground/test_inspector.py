@@ -72,11 +72,8 @@ async def held(memory: Memory, conversation: Scope = HERE) -> dict[str, KeyDump]
     return {holding.kind: holding for holding in found}
 
 
-async def test_nothing_is_held_of_a_conversation_that_never_was(memory: Memory) -> None:
-    assert await held(memory) == {}
-
-
 async def test_messages_of_this_scope_are_shown_with_size_and_expiry(memory: Memory) -> None:
+    assert await held(memory) == {}
     history = await ChatHistory.read(memory.histories, HERE)
     await history.append_user_message("The boat is called Aurora", 1_762_948_800.0)
     found = await held(memory)

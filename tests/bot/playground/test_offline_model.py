@@ -34,6 +34,7 @@ TOOLS = tuple(
     ToolDefinition(name, "", {"type": "object"})
     for name in ("current_time", "read_page", "search_memory")
 )
+REMINDING = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
 EARLIER = (
     PromptMessage("user", "Hello"),
     PromptMessage("assistant", "Hello!"),
@@ -65,11 +66,6 @@ async def answer(
     reply = await OfflineChatModel(0).complete(messages, TOOLS, tool_choice=tool_choice)
     assert reply.tool_calls == ()
     return reply.text
-
-
-async def called(messages: tuple[PromptMessage, ...]) -> list[tuple[str, str]]:
-    reply = await OfflineChatModel(0).complete(messages, TOOLS)
-    return [(call.name, call.arguments) for call in reply.tool_calls]
 
 
 async def calls(
@@ -118,7 +114,8 @@ async def test_the_time_is_asked_of_the_clock(line: str) -> None:
 )
 async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> None:
     await answer(prompt(asked), "none")
-    assert ("current_time", "{}") not in await called(prompt(asked))
+    reply = await OfflineChatModel(0).complete(prompt(asked), TOOLS)
+    assert "current_time" not in [call.name for call in reply.tool_calls]
 
 
 @pytest.mark.parametrize("line", NEWCOMER["searches"].strip().splitlines())
@@ -199,6 +196,10 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
     assert recalled.endswith("From yesterday, 14:06: “私の妹は京都に住んでいます。”")
     said = await answer(prompt("What did I say?"), "none")
     assert said == "A little earlier: “My sister's boat is called Ada. She bought it in Oslo.”"
+    found = (
+        "<memory>\n[today] Anna: My sister's boat is called Ada. She bought it in Oslo.\n</memory>"
+    )
+    assert await answer(prompt(f"{found}\n\nWhat is my sister's boat called?"), "none") == said
 
 
 @pytest.mark.parametrize(
@@ -315,8 +316,7 @@ async def test_the_example_of_reminders_and_help_sets_one_and_teaches_nothing(
     shown = Catalogue().text(language, "reminders.none")
     example = shown.rpartition(": ")[2]
     assert example.rstrip(".").lower() in Catalogue().text(language, "help.ways").lower()
-    tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
-    [(name, arguments)] = await calls(prompt(example), tools)
+    [(name, arguments)] = await calls(prompt(example), REMINDING)
     at = datetime.fromisoformat(orjson.loads(arguments)["at"])
     assert (name, at.hour, at.minute) == ("set_reminder", 9, 0)
     said = orjson.dumps({"n": 1, "who": "Ann", "said": f"{example} My boat is Ada"}).decode()

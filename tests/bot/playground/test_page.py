@@ -2,11 +2,12 @@
 
 import asyncio
 import pickle
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
@@ -30,7 +31,6 @@ from memory.message import Message, Picture
 from memory.scopes.changes import Write
 from memory.scopes.entries import Checked, Ended, Fact
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import stored_fields
 from memory.scopes.sources import Source, Wording
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
@@ -86,14 +86,15 @@ def memory(site: Site, memory: Memory) -> Memory:
     return memory
 
 
-def ran(number: int) -> AgentRan:
+async def ran(memory: Memory, number: int, *, is_off_record: bool = False) -> AgentRan:
     said = Message(1, 1, "user", "The <b>boat</b> is called Aurora", 1.0, sender_name="Anna")
     call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
     context = AgentContext(
         Scope(ANNA),
-        cast("ChatHistory", ["a history"]),
+        await ChatHistory.read(memory.histories, Scope(ANNA)),
         2.0,
         Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
+        is_off_record=is_off_record,
         window=(said,),
         recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
         call_context=CallContext(Scope(ANNA), Person(), 2.0, used={"f1": "a fact"}),
@@ -137,9 +138,10 @@ async def test_an_unknown_address_shows_the_first_chat(site: Site) -> None:
     assert "<h2>What happened: Anna</h2>" in await site.text(at="c:99:0")
 
 
-@pytest.mark.usefixtures("memory")
-async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Site) -> None:
-    site.inspector.observe(ran(1))
+async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(
+    site: Site, memory: Memory
+) -> None:
+    site.inspector.observe(await ran(memory, 1))
     page = await site.text()
     assert "231 tokens" in page
     for tokens in (11, 22, 33, 44, 55, 66):
@@ -151,13 +153,12 @@ async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Sit
     assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
 
 
-@pytest.mark.usefixtures("memory")
-def test_of_a_turn_only_what_the_page_shows_is_kept(site: Site) -> None:
+async def test_of_a_turn_only_what_the_page_shows_is_kept(site: Site, memory: Memory) -> None:
     """Else erased words, files and a bot that was closed would stay in the process."""
-    site.inspector.observe(ran(1))
-    kept = pickle.dumps(site.inspector.turns(site.scene.place(ANNA)))
+    site.inspector.observe(await ran(memory, 1))
+    kept = pickle.dumps(await site.inspector.turns(site.scene.place(ANNA)))
     assert b"Question 1" in kept
-    assert not any(each in kept for each in (b"a history", b"a fact", b"a file", b"a picture"))
+    assert not any(each in kept for each in (b"a fact", b"a file", b"a picture"))
 
 
 async def test_what_the_script_has_already_is_not_sent_again(site: Site) -> None:
@@ -174,10 +175,27 @@ async def test_what_the_script_has_already_is_not_sent_again(site: Site) -> None
     assert len(changed.content) < len(first.content) / 4
 
 
-@pytest.mark.usefixtures("memory")
-async def test_twenty_turns_are_listed_and_only_the_chosen_one_is_sent_in_full(site: Site) -> None:
+async def test_turns_from_before_an_erasure_and_off_the_record_are_not_shown(
+    site: Site, memory: Memory
+) -> None:
+    here = Scope(ANNA)
+    history = await ChatHistory.read(memory.histories, here)
+    said = await history.append_user_message("A secret", 1.0, sender_id=1)
+    site.inspector.observe(await ran(memory, 1, is_off_record=True))
+    site.inspector.observe(await ran(memory, 2))
+    assert re.findall(r"Question (\d)</bdi>", await site.text()) == ["2"]
+    await memory.forgetting.erase_messages(here, [said.seq], "receipt")
+    site.inspector.observe(await ran(memory, 3))
+    assert re.findall(r"Question (\d)</bdi>", await site.text()) == ["3"]
+    await (await ChatHistory.read(memory.histories, here)).clear()
+    assert "Question" not in await site.text()
+
+
+async def test_twenty_turns_are_listed_and_only_the_chosen_one_is_sent_in_full(
+    site: Site, memory: Memory
+) -> None:
     for number in range(1, 31):
-        site.inspector.observe(ran(number))
+        site.inspector.observe(await ran(memory, number))
     page = await site.text(turn="12")
     assert (page.count('class="turn"'), page.count('<details class="turn"')) == (20, 1)
     assert '<details class="turn" id="turn-c:1:0-12" open>' in page
@@ -191,7 +209,7 @@ async def test_starting_over_erases_chats_memory_and_pending_updates(
     history = await ChatHistory.read(memory.histories, Scope(ANNA))
     await history.append_user_message("A secret", 1.0, sender_id=1)
     await site.post("/say", at=ANNA, text="Another secret")
-    site.inspector.observe(ran(1))
+    site.inspector.observe(await ran(memory, 1))
     assert "t: A secret" not in await site.text()
     assert "t: A secret" in await site.text(stored="1")
     await site.post("/start-over")
@@ -270,12 +288,6 @@ async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(
     assert site.scene.guest is None
 
 
-def test_the_chat_of_the_year_is_there_again_after_a_restart(tmp_path: Path) -> None:
-    file = tmp_path / "scene.json"
-    Scene(file).add_guest()
-    assert [place.title for place in Scene(file)][:3] == ["Anna", "Ben", "Maya"]
-
-
 async def test_people_can_be_added_until_the_page_is_full(site: Site) -> None:
     answers = [await site.post("/people", name=f"Person {n}") for n in range(7)]
     assert [answer.status_code for answer in answers] == [303] * 6 + [409]
@@ -287,12 +299,13 @@ def test_ids_are_the_same_at_every_start() -> None:
     assert found == [ANNA, "c:2:0", f"c:{GROUP_ID}:0", f"c:{GROUP_ID}:2"]
 
 
-def test_people_topics_and_languages_survive_a_restart(tmp_path: Path) -> None:
+def test_people_topics_languages_and_the_year_survive_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "scene.json"
     scene = Scene(file)
     scene.add_person("Chloé", "de")
     scene.add_topic("Repairs")
     scene.switch_language(scene.people[1], "fa")
+    scene.add_guest()
     again = Scene(file)
     assert [place.conversation for place in again] == [place.conversation for place in scene]
     assert [place.title for place in again] == [place.title for place in scene]
@@ -307,14 +320,16 @@ def test_a_scene_file_that_cannot_be_read_gives_the_first_scene(tmp_path: Path) 
 
 
 async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
-    site: Site, memory: Memory, store: RedisClient
+    site: Site, memory: Memory
 ) -> None:
-    said = Message(1, 1, "user", "My boat is called Aurora", 1.0, sender_id=1, message_ids=(7,))
-    role, text, sent_at, sender, name, ids, tokens = stored_fields(said).values()
-    log = memory.keys.scope(Scope(ANNA)).log
-    fields = ("x", 1, "r", role, "t", text, "s", sent_at, "i", sender, "n", name)
-    await store.call("XADD", log, "1-0", *fields, "m", ids, "k", tokens)
+    history = await ChatHistory.read(memory.histories, Scope(ANNA))
+    await history.append_user_message("My boat is called Aurora", 1.0, sender_id=1)
+    hostile = "[boat](javascript:alert(1)) <img src=x onerror=alert(2)> [sea](https://a.example)"
+    await history.append_assistant_message(f"**Noted.** {hostile} {'*a* ' * 200}", 2.0)
     page = await site.text()
+    assert ("<strong>Noted.</strong>" in page, page.count("<em>a</em>")) == (True, 98)
+    assert '<a href="https://a.example" rel="noreferrer">sea</a>' in page
+    assert [each for each in ("<img src=x", 'href="javascript') if each in page] == []
     assert "My boat is called Aurora" in page
     assert "remembers the messages above from before this start" in page
     assert (await site.text()).count("My boat is called Aurora</div>") == 1
