@@ -35,11 +35,17 @@ function patched(text, changes) {
 function show(fresh) {
   if (!fresh.getElementById(document.querySelector(".place").id)) return location.assign("/"); // this chat is gone
   const hadReply = document.querySelector(".reply input");
+  const pane = document.querySelector(".messages");
+  // What is read stays where it is, although the first messages may go and move all others.
+  const isRead = (each) => each.offsetTop + each.offsetHeight > pane.scrollTop && fresh.getElementById(each.id);
+  const read = [...pane.querySelectorAll("article")].find(isRead);
+  const height = read?.offsetTop - pane.scrollTop;
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
     if (now) update(old, now);
   }
-  for (const pane of atEnd.keys()) toEnd(pane);
+  if (read) pane.scrollTop = document.getElementById(read.id).offsetTop - height;
+  toEnd(pane);
   if (!hadReply && document.querySelector(".reply input")) document.querySelector(".place textarea").focus();
 }
 
@@ -86,26 +92,48 @@ document.addEventListener("submit", async (event) => {
   event.preventDefault();
   const { submitter } = event;
   if ([...form.elements.file.files].some((file) => file.size > 20 * 2 ** 20)) return tell(form, "Telegram takes files up to 20 MB.");
+  const { text, file } = form.elements;
+  if (text.value.length > 100_000) return tell(form, "This is too long for a message: attach it as a file.");
   const body = new FormData(form, submitter);
+  const written = submitter?.name ? null : [text.value, [...file.files]];
   atEnd.set(document.querySelector(".messages"), true);
-  if (!submitter?.name) form.elements.text.value = form.elements.file.value = "";
+  if (written) text.value = file.value = "";
+  const trouble = await post(submitter?.getAttribute("formaction") ?? form.action, body);
+  if (trouble && written) { // nothing that was written is lost; what was written meanwhile follows
+    text.value = [written[0], text.value].filter(Boolean).join("\n");
+    if (!file.value) choose(file, written[1]);
+  }
+  tell(form, trouble);
+  if (trouble) return;
   if (!submitter?.formAction.match(/\/(press|stop)$/)) {
     history.replaceState(null, "", `/?at=${encodeURIComponent(form.elements.at.value)}`);
   }
-  const answer = await fetch(submitter?.getAttribute("formaction") ?? form.action, { method: "POST", body, redirect: "manual" });
-  tell(form, answer.status >= 400 ? await answer.text() : ""); // what was sent redirects, which has the status 0
   refresh();
 });
+
+// Returns what to say if a form was not taken.
+async function post(address, body) {
+  try {
+    const answer = await fetch(address, { method: "POST", body, redirect: "manual" });
+    return answer.status >= 400 ? (await answer.text()) || "Not sent." : ""; // what was taken redirects, which has the status 0
+  } catch {
+    return "Not sent: the playground does not answer. Start it again where you started it, and send this once more.";
+  }
+}
 
 function tell(form, trouble) {
   form.querySelector(".trouble").textContent = trouble;
 }
 
 // Several pictures become an album.
-function attach(form, files) {
+function choose(input, files) {
   const chosen = new DataTransfer();
   for (const file of files) chosen.items.add(file);
-  form.elements.file.files = chosen.files;
+  input.files = chosen.files;
+}
+
+function attach(form, files) {
+  choose(form.elements.file, files);
   form.elements.file.focus();
 }
 

@@ -11,6 +11,8 @@ Scheme = Literal["dark", "light"]
 WIDE, PHONE = (1280, 800), (390, 844)
 
 _CONTROLS = {"button", "checkbox", "combobox", "DisclosureTriangle", "link", "textbox"}
+_OPEN = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+_OVERFLOW_PX = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 _CONTRAST = """
 () => {
   const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
@@ -93,34 +95,26 @@ class Visitor:
         await words.press("Enter")
         return await answers.nth(before).inner_text()
 
-    async def open_everything(self) -> None:
-        await self.page.evaluate(
-            "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
-        )
+    async def resize(self, size: tuple[int, int]) -> None:
+        await self.page.set_viewport_size({"width": size[0], "height": size[1]})
 
-    async def overflow_px(self) -> int:
-        """Return by how much the page is wider than its window."""
-        found: int = await self.page.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        )
-        return found
+    async def check_looks(self, *sizes: tuple[int, int]) -> None:
+        """Open everything, and fail if in a window something does not fit, is faint or nameless.
 
-    async def faint_texts(self) -> list[str]:
-        """Return elements whose text has a contrast below 4.5 (WCAG 2.2, 1.4.3)."""
-        found: list[str] = await self.page.evaluate(_CONTRAST)
-        return found
-
-    async def nameless_controls(self) -> list[str]:
-        """Return the roles of controls that assistive technology has no name for."""
-        session = await self.page.context.new_cdp_session(self.page)
-        tree = await session.send("Accessibility.getFullAXTree")
-        controls = [
-            node
-            for node in tree["nodes"]
-            if not node["ignored"] and node["role"]["value"] in _CONTROLS
-        ]
-        assert controls
-        return [node["role"]["value"] for node in controls if not node["name"]["value"]]
+        Faint texts have a contrast below 4.5 (WCAG 2.2, 1.4.3). Assistive technology has no name
+        for nameless controls.
+        """
+        for size in sizes:
+            await self.resize(size)
+            await self.page.evaluate(_OPEN)
+            assert await self.page.evaluate(_OVERFLOW_PX) <= 0
+            assert await self.page.evaluate(_CONTRAST) == []
+            session = await self.page.context.new_cdp_session(self.page)
+            nodes = (await session.send("Accessibility.getFullAXTree"))["nodes"]
+            seen = [node for node in nodes if not node["ignored"]]
+            controls = [node for node in seen if node["role"]["value"] in _CONTROLS]
+            assert controls
+            assert [node for node in controls if not node["name"]["value"]] == []
 
 
 @asynccontextmanager
@@ -143,9 +137,9 @@ async def visiting(
     context.set_default_timeout(60_000)
     expect.set_options(timeout=60_000)  # as long, and not the five seconds of the library
     page = context.pages[0] if context.pages else await context.new_page()
-    await page.set_viewport_size({"width": size[0], "height": size[1]})
     await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     visitor = Visitor(page, url)
+    await visitor.resize(size)
     await page.goto(url)
     yield visitor
     if not scripts:
