@@ -64,7 +64,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     assert len(lines(why)) == 3
     await press_now(rig, anna, why, "More (")
     await rig.telegram.wait_for(lambda: "Summary – First name: Anna" in lines(why)[-1])
-    assert sentence("memory.other") not in why.now.text
+    assert not any(sentence(key) in why.now.text for key in ("memory.other", "why.used_from"))
     await press_now(rig, anna, why, "‹ 1")
     await rig.telegram.wait_for(lambda: "Ida" in lines(why)[0])
     sources = [await source(rig, anna, chat, entry) for entry in ("Their sister is Ida.", MESSAGE)]
@@ -97,6 +97,9 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     await anna.react(told, "👎")  # it is no answer
     await anna.react(answer, "👎")
     assert "Ida" not in " ".join(lines(await next_reply(rig, chat, before)))
+    await ask_and_learn(rig, anna, chat, "Good night")
+    _, summary, *links = (await ask_to_the_end(rig, anna, chat, "/why")).text.split("\n\n")
+    assert (summary.startswith("• 1 Summary – "), links) == (True, [])
 
 
 async def test_a_dislike_finds_its_topic_and_in_groups_counts_only_from_who_was_answered(

@@ -180,8 +180,9 @@ class MemoryEntries:
 
     def _counts(self, language: str, stats: ConversationStats, *, waits: bool) -> str:
         text = self.sentences.text
-        keys = ["memory.summary"] * bool(stats.messages) + ["memory.is_on"] * (not stats.is_off)
-        keys += ["memory.fresh"] * (waits and time.time() - stats.last_at < _FRESH_S)
+        is_on = not (stats.is_off or stats.off_record_until > time.time())
+        keys = ["memory.summary"] * bool(stats.messages) + ["memory.is_on"] * is_on
+        keys += ["memory.fresh"] * (waits and is_on and time.time() - stats.last_at < _FRESH_S)
         since = self.sentences.day(language, stats.first_at)
         return " ".join(text(language, key, messages=stats.messages, since=since) for key in keys)
 

@@ -87,7 +87,9 @@ class WhyList:
             each.entry if SHOW in each.entry.without else replace(each.entry, without=ASK)
             for each in found
         ]
-        return ListContent("why.used", entries, above=above, on_first=_ON_FIRST)
+        has_sources = any(SHOW not in each.without for each in entries[:_ON_FIRST])
+        footer = (sentences.text(language, "why.used_from"),) if has_sources else ()
+        return ListContent("why.used", entries, above=above, footer=footer, on_first=_ON_FIRST)
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for an unknown code or a person who may not change this memory."""
