@@ -216,6 +216,15 @@ document.addEventListener("keydown", (event) => {
   if (text.value.trim() || file.value || forward) text.form.requestSubmit();
 });
 
+// The sheets at the top close as menus do: by Escape, and by a click beside them.
+function closeSheets(event) {
+  for (const sheet of document.querySelectorAll("#key[open], #scene[open]")) {
+    if (event.key === "Escape" || (event.type === "click" && !sheet.contains(event.target))) sheet.open = false;
+  }
+}
+document.addEventListener("keydown", closeSheets);
+document.addEventListener("click", closeSheets);
+
 const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => toEnd(target)));
 for (const pane of document.querySelectorAll(".messages")) {
   atEnd.set(pane, !pane.querySelector(":target"));

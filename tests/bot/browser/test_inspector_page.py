@@ -5,6 +5,7 @@ With `RICORDO_SCREENSHOTS=1` it also takes the pictures of the README.
 
 import os
 import struct
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -261,7 +262,13 @@ async def test_people_and_topics_can_be_added_and_their_message_box_is_wide_and_
         await expect(visitor.place(repairs).locator("article.mine .author")).to_contain_text(
             "Chloé"
         )
-        topic = visitor.place(repairs)
+        sheet, topic = page.get_by_text("Add somebody"), visitor.place(repairs)
+        heading = topic.get_by_role("heading").first
+        for close in (partial(page.keyboard.press, "Escape"), heading.click):
+            await page.get_by_text("People, topics, start over").click()
+            await expect(sheet).to_be_visible()
+            await close()
+            await expect(sheet).to_be_hidden()
         parts = (topic, topic.get_by_role("textbox"), topic.get_by_role("button", name="Send"))
         for size in (PHONE, WIDE, (1366, 768), (1440, 900), (1600, 900), (1760, 990)):
             await visitor.resize(size)
