@@ -29,10 +29,10 @@ from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
 from memory.behaviors.tool import Tool
+from memory.documents import Chunk
 from memory.erasure.export import ExportPart
 from memory.erasure.jobs import Job
 from memory.memory import Memory
-from memory.scopes.entries import Chunk
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 

@@ -12,7 +12,7 @@ import orjson
 
 from memory.behaviors.behavior_store import BehaviorState, stored_by_behaviors
 from memory.behaviors.tool_output import OutgoingFile
-from memory.documents import documents
+from memory.documents import Chunk, documents
 from memory.message import Message
 from memory.scopes.changes import former_wordings
 from memory.scopes.entries import Fact
@@ -151,7 +151,7 @@ def _documents(here: ScopeMemory) -> list[dict[str, object]]:
                     "said_at": moment(chunk.said_at) if chunk.said_at else None,
                     "text": chunk.text,
                 }
-                for chunk in here.chunks
+                for chunk in here.of_kind(Chunk)
                 if chunk.document == key
             ],
         }

@@ -14,7 +14,7 @@ import orjson
 
 from memory.message import Message
 from memory.scopes.entries import Fact, Record, ScopeEntry, written
-from memory.scopes.fields import Document, Field, read_field
+from memory.scopes.fields import Field, read_field
 from memory.scopes.log import StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
@@ -161,8 +161,8 @@ def without(scope_memory: ScopeMemory, erased: Erased) -> Revision:
             removed.append(name)
         elif left != field:
             changed.append(left)
-    documents = {each.key for each in scope_memory.all(Document) if each.name in removed}
-    entries, instead = _records_without(scope_memory, replace(erased, documents=documents))
+    erased = replace(erased, fields=frozenset(removed))
+    entries, instead = _records_without(scope_memory, erased)
     return Revision(records=entries, instead=instead, fields=changed, removed=removed)
 
 

@@ -1,4 +1,4 @@
-"""The entries of a scope besides messages: facts, synopses, passages of documents, hidden messages.
+"""The entries of a scope besides messages: facts, synopses, hidden messages.
 
 Entries are only appended or erased. A repetition or an end of a fact is an entry of its own, an
 amendment. A kind without a rule for erasures cannot be defined.
@@ -171,37 +171,6 @@ class Synopsis(Record):
     def without(self, erased: Erased) -> Self | None:
         """Erase the synopsis if any message of its session is erased."""
         return None if erased.takes_any_of(self.first_seq, self.last_seq) else self
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk(Record):
-    """A passage of a document. Times are Unix seconds."""
-
-    KIND = "chunk"
-    id: int
-    document: str  # names it within its scope: same name, same document
-    number: int  # counts the document's chunks from 0
-    text: str
-    title: str  # shows people the source, as `link` does
-    link: str = ""
-    place: str = ""  # the position in the document: "page 3"
-    added_at: float = 0
-    trust: Trust = Trust.UNTRUSTED
-    said_at: float = 0  # when an imported talk had this passage, 0 for all other documents
-
-    @property
-    def embedded_text(self) -> str:
-        """The title of the document or of the imported talk, and the text."""
-        return f"{self.place if self.said_at else self.title}: {self.text}"
-
-    @property
-    def group(self) -> int:
-        """The passages of one document are neighbors."""
-        return hash(self.document)
-
-    def without(self, erased: Erased) -> Self | None:
-        """Erase it with its document."""
-        return None if self.document in erased.documents else self
 
 
 THE_ONE_BEFORE = -1

@@ -5,10 +5,8 @@ without a rule for erasures cannot be defined, and only fields with a class can 
 field survives an erasure unnoticed.
 """
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
-
-import orjson
 
 from memory.scopes.sources import Erased, stays
 from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
@@ -285,35 +283,3 @@ class PersonsZone(Field):
     zone: str
 
     without = stays
-
-
-@dataclass(frozen=True, slots=True)
-class Document(Field):
-    """A document as the list shows it; its passages are records."""
-
-    PREFIX = "document"
-    KEY = "of_name"
-    of_name: str  # the short key of its name
-    title: str
-    digest: str  # of its content, so that the same content is not embedded twice
-    passages: int
-    added_at: float  # Unix seconds, in its passages too: those of older content have another value
-    link: str = ""
-    nbytes: int = 0
-    sender_id: int = 0  # 0 for the operator
-    imported_from: str = ""  # the assistant whose talks it holds
-
-    def without(self, erased: Erased) -> Self | None:
-        """Erase it if its sender is erased, unless they sent it later."""
-        return None if erased.takes_from(self.sender_id, self.added_at) else self
-
-    def _stored(self) -> str:
-        described = asdict(self)
-        del described["of_name"]
-        return orjson.dumps(described).decode()
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        known = {each.name for each in fields(cls)}  # another version may have added some
-        described = orjson.loads(stored)
-        return cls(key, **{name: value for name, value in described.items() if name in known})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from memory.scopes.entries import Amendment, Chunk, Fact, Hidden, Record, Synopsis, read
+from memory.scopes.entries import Amendment, Fact, Hidden, Record, Synopsis, read
 from memory.scopes.fields import (
     F,
     PersonsZone,
@@ -33,7 +33,7 @@ RECIPE = "title words"
 
 _RECORD_OVERHEAD_BYTES = 600
 
-R = TypeVar("R", Fact, Synopsis, Chunk)
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class ScopeMemory(EmbeddedStream):
 
     @property
     def records(self) -> list[Record]:
-        """All facts, synopses and passages, oldest first."""
+        """All records, oldest first."""
         return list(self._records.values())
 
     @property
@@ -122,10 +122,9 @@ class ScopeMemory(EmbeddedStream):
         """All synopses, oldest first."""
         return [record for record in self._records.values() if isinstance(record, Synopsis)]
 
-    @property
-    def chunks(self) -> list[Chunk]:
-        """All passages, in the order in which they were stored."""
-        return [record for record in self._records.values() if isinstance(record, Chunk)]
+    def of_kind(self, kind: type[R]) -> list[R]:
+        """Return all records of a kind, in the order in which they were stored."""
+        return [record for record in self._records.values() if isinstance(record, kind)]
 
     def record(self, record_id: int) -> Record | None:
         """Return one record, None if there is no record with this id."""

@@ -50,7 +50,7 @@ class Erased:
     epoch: int = 0  # what was learned in an epoch before this one goes
     sender_id: int = 0  # a person whose messages go, ...
     until: float = 0  # ... and the documents that they sent until then (Unix seconds)
-    documents: Collection[str] = ()  # keys of erased documents
+    fields: Collection[str] = ()  # names of the fields of the scope that go
     is_here: bool = True  # false for a scope that is not the conversation's own
 
     def takes_message(self, seq: int) -> bool:

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from bot.features.backup.erasures import ErasedParts, Erasures, Version
 from bot.features.backup.saving import Row, StoredScope
+from memory.documents import Document
 from memory.scopes.changes import Revision, new_values, without
 from memory.scopes.entries import written
-from memory.scopes.fields import STATE_LEARNER, Document, State, Watermark
+from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.scopes.log import Delta, StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased

@@ -16,10 +16,8 @@ from pydantic import Field
 from memory.behaviors.behavior import AIContextBehavior, Reach
 from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.tool import DOCUMENTS_HEADING, Arguments, Tool
-from memory.documents import documents
+from memory.documents import Chunk, Document, documents
 from memory.message import Message
-from memory.scopes.entries import Chunk
-from memory.scopes.fields import Document
 from memory.scopes.scope_memory import Found, ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.question import is_question
@@ -207,7 +205,7 @@ def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
     newest = max(fresh, key=lambda document: document.added_at)
     if not is_question(text) and not _may_mean(newest, scope_memory, words_of(text)):
         return []
-    chunks = (chunk for chunk in scope_memory.chunks if chunk.document == newest.key)
+    chunks = (chunk for chunk in scope_memory.of_kind(Chunk) if chunk.document == newest.key)
     return list(islice((chunk for chunk in chunks if _is_current(chunk, newest)), _MAX_OPENING))
 
 

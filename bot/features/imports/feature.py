@@ -36,7 +36,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
 from bot.turn.answer import FileFetcher
 from bot.turn.outbox import Outbox
 from bot.turn.request import Fetched, Request
-from memory.documents import Library, Origin, documents, room_of
+from memory.documents import Chunk, Library, Origin, documents, room_of
 from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
@@ -225,7 +225,7 @@ class Importing:
         room = room_of(here)
         known = {
             key
-            for chunk in here.chunks
+            for chunk in here.of_kind(Chunk)
             if (document := stored.get(chunk.document)) and document.imported_from
             for key in ((chunk.place, chunk.said_at, chunk.text), (chunk.place, 0, chunk.text))
         }

@@ -2,10 +2,9 @@
 
 import pytest
 
-from memory.documents import Library, Origin, Section, documents, key_of
+from memory.documents import Chunk, Library, Origin, Section, documents, key_of
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten, Revision, Write
-from memory.scopes.entries import Chunk
 from memory.scopes.sources import Trust
 from memory.store.keys import Scope
 from tests.memory.words_embedder import WordsEmbedder
@@ -25,7 +24,7 @@ async def put(
 
 
 async def texts(memory: Memory) -> list[str]:
-    return [chunk.text for chunk in (await memory.scopes.read(HERE)).chunks]
+    return [chunk.text for chunk in (await memory.scopes.read(HERE)).of_kind(Chunk)]
 
 
 async def test_a_document_is_stored_as_passages_with_their_source(
@@ -36,7 +35,7 @@ async def test_a_document_is_stored_as_passages_with_their_source(
     scope_memory = await memory.scopes.read(HERE)
     (document,) = await library.listed(HERE)
     assert (document.title, document.passages, document.nbytes) == ("pets.pdf", 2, 1_000)
-    assert scope_memory.chunks == [
+    assert scope_memory.of_kind(Chunk) == [
         Chunk(
             id=number + 1,
             document=key_of("pets.pdf"),
@@ -62,7 +61,7 @@ async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
     assert await put(memory, library, "pets.pdf", CATS) == (False, 0)
     await memory.learn(HERE)
     after = await memory.scopes.read(HERE)
-    assert (after.version, after.chunks) == (before.version, before.chunks)
+    assert (after.version, after.of_kind(Chunk)) == (before.version, before.of_kind(Chunk))
     assert embedder.texts == embedded
     assert len(embedded) == 2
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memory.documents import Library, Origin, Section
+from memory.documents import Chunk, Library, Origin, Section
 from memory.erasure.jobs import Job
 from memory.learning.learner import LearningConfig
 from memory.learning.vectors import VectorLearner
@@ -15,7 +15,7 @@ from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Receipt, Write
-from memory.scopes.entries import THE_ONE_BEFORE, Again, Chunk, Ended, Fact, ScopeEntry, Synopsis
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.fact_lists import listed
 from memory.scopes.fields import STATE_LEARNER, Digest, Field, State, WaitingWrite, Watermark
 from memory.scopes.history import ChatHistory
@@ -314,7 +314,7 @@ async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memor
     finished = await carry_out(memory, Job("job", "all", 0, 10, time.time(), b""))
     assert (finished.conversations, finished.receipt.records) == (1, 1)
     assert await facts_of(memory, ANNS) == []
-    assert [chunk.text for chunk in (await memory.scopes.read(manual)).chunks] == ["how to"]
+    assert [chunk.text for chunk in (await memory.scopes.read(manual)).of_kind(Chunk)] == ["how to"]
 
 
 async def test_an_operators_clear_of_a_private_chat_erases_facts(memory: Memory) -> None:

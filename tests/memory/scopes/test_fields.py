@@ -7,6 +7,7 @@ import pytest
 
 from memory.behaviors.behavior_store import BehaviorState, Kept
 from memory.behaviors.statements import LearningMode
+from memory.documents import Chunk, Document
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write, without
@@ -14,7 +15,6 @@ from memory.scopes.entries import (
     THE_ONE_BEFORE,
     Again,
     Checked,
-    Chunk,
     Ended,
     Fact,
     Hidden,
@@ -26,7 +26,6 @@ from memory.scopes.entries import (
 )
 from memory.scopes.fields import (
     Digest,
-    Document,
     Failures,
     Field,
     LearningPause,

@@ -14,7 +14,7 @@ import pytest
 from bot.reply.parts import Part
 from bot.turn.outbox import Outbox
 from memory.behaviors.behavior_store import stored_by_behaviors
-from memory.documents import documents
+from memory.documents import Chunk, documents
 from memory.memory import Memory
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.fields import Digest, Failures, Field, ToolWrites, read_field
@@ -115,7 +115,7 @@ async def is_as_it_was(memory: Memory) -> None:
     assert [each.title for each in documents(here).values()] == ["manual.txt"]
     shared = await memory.scopes.read(MANUAL)
     assert [each.title for each in documents(shared).values()] == ["shared.txt"]
-    assert [chunk.text for chunk in shared.chunks] == ["The harbor closes at 8"]
+    assert [chunk.text for chunk in shared.of_kind(Chunk)] == ["The harbor closes at 8"]
     group = await ChatHistory.read(memory.histories, Scope.of_chat(-100))
     assert (group.conversation, len(group.messages)) == (GROUP, 2)
     assert [letter.conversation for letter in await memory.dead_letters.listed()] == [OTHER]

@@ -24,7 +24,7 @@ from bot.telegram.errors import OutcomeUnknown
 from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, from_bytes
 from memory import documents as stored
 from memory.behaviors.context import CallContext, Person
-from memory.documents import Library, Section
+from memory.documents import Chunk, Library, Section
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.sources import Trust
@@ -78,7 +78,7 @@ class Importer(Filing):
 
     async def texts(self) -> list[str]:
         here = await self.memory.scopes.read(HERE)
-        return [chunk.text for chunk in here.chunks]
+        return [chunk.text for chunk in here.of_kind(Chunk)]
 
     async def found(self, question: str) -> str:
         """Return what the model sees of documents for a question."""
@@ -128,8 +128,8 @@ async def test_an_imported_talk_is_found_with_source_and_date_untrusted(importer
     )
     assert "Zephyr" in await importer.found("What did I ask on 14 March 2024?")
     here = await importer.memory.scopes.read(HERE)
-    assert {chunk.trust for chunk in here.chunks} == {Trust.UNTRUSTED}
-    assert here.chunks[0].happened_at == BEGAN
+    assert {chunk.trust for chunk in here.of_kind(Chunk)} == {Trust.UNTRUSTED}
+    assert here.of_kind(Chunk)[0].happened_at == BEGAN
     # Unlike a file that was just sent, it is not shown for a question that it does not answer.
     assert await importer.found("Hello") == ""
 
@@ -225,7 +225,10 @@ async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a
     )
     assert "I know your list now" in done[1]
     here = await importer.memory.scopes.read(HERE)
-    at = {chunk.text: datetime.fromtimestamp(chunk.said_at, UTC).date() for chunk in here.chunks}
+    at = {
+        chunk.text: datetime.fromtimestamp(chunk.said_at, UTC).date()
+        for chunk in here.of_kind(Chunk)
+    }
     today = (begun, datetime.now(UTC).date())
     dated = {text: "today" if day in today else str(day) for text, day in at.items()}
     assert dated == {
