@@ -1,6 +1,6 @@
 """Topics of a private chat: Telegram names some, the bot renames them, and facts move there."""
 
-from bot.features.topics.other_topics import HEADING
+from bot.features.topics.feature import HEADING
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ask_first, asks_to_delete, erase_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with

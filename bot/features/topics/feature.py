@@ -2,23 +2,49 @@
 
 A topic is named after the synopsis of its first session, once. A name that a person gave is never
 changed, and an error changes nothing.
+
+What was said in the other topics of a chat is searched if its people want that. In a private chat a
+person can let every topic search all the others; this is stored in the person's scope. In a group
+an administrator lets a topic take part, and the topics that take part search each other; this is
+stored in each topic, and the scope of the General topic lists them. While it is off, no other topic
+is read.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Self
 
 import structlog
 
 from bot.commands.bot_command import MemoryWords
 from bot.feature import Feature, Services
-from bot.features.topics.other_topics import OtherTopics, recalls_topics, set_recall_topics
 from bot.telegram.chat import Chat
 from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreachable
 from bot.telegram.updates import clean_name
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.context import CallContext
 from memory.memory import Memory
+from memory.message import Message
+from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
+from memory.scopes.fields import Field
+from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Trust, stays
+from memory.search.excerpt import relevant_excerpt
+from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
+from memory.search.question import QUESTION_MARKS
+from memory.store.commands import ScriptCall
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-from memory.text.untrusted_text import cut
+from memory.text.message_lines import dated, memory_line
+from memory.text.untrusted_text import cut, escaped, one_line
+
+log = structlog.get_logger(__name__)
 
 _ON, _OFF = "topics", "topics off"
 
@@ -56,7 +82,239 @@ def _said(conversation: Scope, *, is_on: bool) -> str:
     return f"topics.{where}{'on' if is_on else 'off'}"
 
 
-log = structlog.get_logger(__name__)
+HEADING = "Said in other topics of this chat:"
+
+_MAX_TOPICS = 10
+"""At most this many topics are searched: in a private chat those in which was written last."""
+
+_MAX_FILLED = 3_000
+"""A topic with more messages is searched only as far as this process has loaded it."""
+
+_PAGE = 200
+_MAX_FOUND = 4
+_MAX_TOKENS = 300
+_LINE_TOKENS = 60
+_TITLE_BYTES = 80
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTopics(Field):
+    """Whether a person's private topics recall each other, or this topic of a group the others.
+
+    Without the field they do not.
+    """
+
+    PREFIX = "recall_topics"
+    is_on: bool
+
+    without = stays
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTopic(Field):
+    """A topic of this group that takes part; a field of the General topic."""
+
+    PREFIX = "shared_topic"
+    KEY = "topic_id"
+    topic_id: int
+
+    without = stays
+
+    def _stored(self) -> str:
+        return "1"
+
+    @classmethod
+    def _read(cls, key: str, _: str) -> Self:
+        return cls(int(key))
+
+
+def recalls_topics(facts: ScopeMemory) -> bool:
+    """Return whether the topics of this person, or this topic of a group, recall the others."""
+    found = facts.get(RecallTopics)
+    is_topics = facts.scope.is_person or facts.scope.chat_id < 0
+    return found is not None and found.is_on and is_topics
+
+
+async def set_recall_topics(scopes: Scopes, conversation: Scope, *, is_on: bool) -> None:
+    """Let the topics of a private chat, or this one of a group, recall the others, or not.
+
+    A repeat changes nothing. Raise `StoreError`.
+    """
+
+    async def decide(facts: ScopeMemory) -> Write | None:
+        if recalls_topics(facts) == is_on:
+            return None
+        return Write(fields=[RecallTopics(is_on)])
+
+    if is_on and not conversation.is_private:
+        # A topic that is listed and does not take part is not searched.
+        await _list_topic(scopes, conversation)
+    await scopes.update(conversation.facts_scope, decide)
+
+
+async def _list_topic(scopes: Scopes, topic: Scope) -> None:
+    """List a topic of a group in the General topic; raise `StoreError`."""
+
+    async def listed(_: ScopeMemory) -> Write:
+        return Write(fields=[SharedTopic(topic.topic_id)])
+
+    await scopes.update(Scope.of_chat(topic.chat_id), listed)
+
+
+class OtherTopics(AIContextBehavior):
+    """Searches the messages of a chat's other topics."""
+
+    name = "other_topics"
+    search_heading = HEADING
+
+    def __init__(self, histories: HistoryParts) -> None:
+        self._histories = histories
+        self._scopes = histories.scopes
+
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
+        """Return a heading and lines about the new messages, with answers to questions, or ""."""
+        question = call_context.question(new_messages)
+        lines = await self.on_search(call_context, question, _MAX_FOUND, _MAX_TOKENS)
+        call_context.used.update(lines)
+        return "\n".join((HEADING, *lines.values())) if lines else ""
+
+    async def on_search(
+        self,
+        call_context: CallContext,
+        question: str,
+        k: int,
+        max_tokens: int,
+        search_filter: SearchFilter = EVERYTHING,
+    ) -> dict[str, str]:
+        """Return lines by their codes (`CallContext.used`), together at most `max_tokens`.
+
+        The best hit comes first. The lines show at most `k` messages and the answers to those that
+        are questions. Raise `StoreError`.
+        """
+        here = call_context.conversation
+        if not question.strip():
+            return {}
+        if not recalls_topics(await self._scopes.current(here.facts_scope)):
+            return {}
+        topics = await self._read_topics(here)
+        searches = (self._search(topic, question, k, search_filter) for topic in topics)
+        found = sorted(
+            chain.from_iterable(await asyncio.gather(*searches)), key=lambda hit: -hit[0]
+        )
+        tokens, lines = self._histories.tokens, dict[str, str]()
+        for _, topic, said in found[:k]:
+            for message in said:
+                excerpt = relevant_excerpt(
+                    escaped(message.text), question, _LINE_TOKENS, tokens.count
+                )
+                zone = self._scopes.zone
+                when = f"{dated(message.sent_at, call_context.now, zone)}, {_name(topic)}"
+                line = f"[{when}] {memory_line(message, excerpt, zone)}"
+                code = f"t{message.seq}@{topic.scope.topic_id}"
+                if code not in lines and (cost := tokens.count(f"{line}\n")) <= max_tokens:
+                    max_tokens -= cost
+                    lines[code] = line
+        return lines
+
+    async def _read_topics(self, here: Scope) -> list[ScopeMemory]:
+        """Return the other topics as they are stored now, with at least their newest messages.
+
+        This takes one round trip, one more if this process does not know all of them yet, and more
+        for topics of which it has not loaded all records.
+        """
+        store = self._scopes.store
+        if not here.is_private:
+            return await self._read_shared(here)
+        last_written = ("HGETALL", store.keys.person(here.chat_id))
+        known = [each for each in self._scopes.cached if _is_other_topic(each, here)]
+        known = known[-_MAX_TOPICS:]
+        listed, *answers = await store.client.pipeline([last_written, *map(self._reading, known)])
+        wanted = _newest_topics(listed, here)
+        unknown = [each for each in wanted if each not in known]
+        if unknown:
+            answers += await store.client.pipeline([self._reading(each) for each in unknown])
+        read = zip((*known, *unknown), answers, strict=True)
+        return await self._joined((scope, answer) for scope, answer in read if scope in wanted)
+
+    async def _read_shared(self, here: Scope) -> list[ScopeMemory]:
+        """Return the other topics of a group that take part; this takes two round trips."""
+        general = Scope.of_chat(here.chat_id)
+        listed = (await self._scopes.read(general)).all(SharedTopic)
+        if here.topic_id not in (each.topic_id for each in listed):
+            await _list_topic(self._scopes, here)  # a clear or the expiry of General took the list
+        others = [Scope.of_chat(here.chat_id, each.topic_id) for each in listed]
+        others = [each for each in others if each != here][-_MAX_TOPICS:]
+        answers = await self._scopes.store.client.pipeline([*map(self._reading, others)])
+        topics = await self._joined(zip(others, answers, strict=True))
+        return [each for each in topics if recalls_topics(each)]
+
+    async def _joined(self, read: Iterable[tuple[Scope, Any]]) -> list[ScopeMemory]:
+        """Return the topics that were read, each with all its records, where memory is on."""
+        topics = []
+        for scope, answer in read:
+            topic = self._scopes.join(scope, Delta.of(answer), _PAGE)
+            # Only all records say which messages must not be recalled.
+            topics.append(topic if topic.is_whole else await self._scopes.read(scope))
+        return [each for each in topics if not each.is_off]
+
+    def _reading(self, topic: Scope) -> ScriptCall:
+        store = self._scopes.store
+        request = {"cursor": self._scopes.cursor(topic).request, "max": _PAGE}
+        return store.scripts["read_scope"].command(store.keys.scope(topic), request)
+
+    async def _search(
+        self, topic: ScopeMemory, question: str, k: int, search_filter: SearchFilter
+    ) -> list[tuple[float, ScopeMemory, list[Message]]]:
+        """Return score, topic, and what to show: the message that was found, and its answer."""
+        history = ChatHistory(self._histories, topic, topic.messages)
+        if topic.messages.length <= _MAX_FILLED:
+            try:
+                await history.fill()
+            except LeaseLost:  # something was erased since
+                return []
+        found = await history.search_in_memory(question, k, (), search_filter, is_alone=True)
+        return [(each.score, topic, _with_answer(each, topic)) for each in found]
+
+
+def _is_other_topic(scope: Scope, here: Scope) -> bool:
+    return scope.is_private and scope.chat_id == here.chat_id and scope != here
+
+
+def _newest_topics(stored: dict[bytes, bytes], here: Scope) -> list[Scope]:
+    """Return the other topics, last written first, at most `_MAX_TOPICS`.
+
+    The values of `stored` are `<update id>|<Unix ms>`.
+    """
+    written = {Scope(tag.decode()): value.rpartition(b"|")[2] for tag, value in stored.items()}
+    at = {
+        scope: int(ms) if ms.isdigit() else 0
+        for scope, ms in written.items()
+        if _is_other_topic(scope, here)
+    }
+    return sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
+
+
+def _with_answer(found: SearchResult, topic: ScopeMemory) -> list[Message]:
+    hit, at = found.hit, found.messages.index(found.hit)
+    if not hit.text.rstrip().endswith(QUESTION_MARKS):
+        return [hit]
+    following = found.messages[at + 1 : at + 2]
+    shown = (each for each in following if each.seq not in topic.hidden and not each.is_refused)
+    return [hit, *shown]
+
+
+def _name(topic: ScopeMemory) -> str:
+    """Return a label: "main chat", the first request of the topic, or "another topic"."""
+    if not topic.scope.topic_id:
+        return "main chat"
+    first = next(iter(topic.synopses), None)
+    title = ""
+    if first and first.trust > Trust.UNTRUSTED:
+        title = cut(escaped(one_line(first.likely_request)), _TITLE_BYTES).rstrip(".,;:!")
+    return f'topic "{title}"' if title else "another topic"
+
 
 _MAX_BYTES = 96
 """Telegram takes 128 characters and shows some thirty in the list of topics."""

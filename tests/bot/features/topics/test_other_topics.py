@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from bot.features.topics.other_topics import (
+from bot.features.topics.feature import (
     HEADING,
     OtherTopics,
     RecallTopics,
