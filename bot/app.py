@@ -51,7 +51,7 @@ from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
 from bot.telegram.polling import PollingLease
-from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
+from bot.telegram.rate_limit import SendRateLimiter, SendRates, share_with_workers
 from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of, webhook_routes
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
@@ -89,7 +89,7 @@ async def open_telegram(
 ) -> AsyncIterator[Telegram]:
     """Give the Bot API, with this process's part of the rate."""
     client = TelegramClient(secret_of(settings.telegram_bot_token) or "", settings.telegram_api_url)
-    limiter = SendRateLimiter(settings.sends_per_second, memory.send_rates)
+    limiter = SendRateLimiter(settings.sends_per_second, SendRates(memory.store))
     chat = TelegramChat(client, limiter, sends_rich=settings.rich_messages == "auto")
     lease = PollingLease(partial(memory.store.lease, memory.keys.poller), settings.lease_s)
     share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
@@ -307,7 +307,7 @@ def _watches(services: Services) -> list[Coroutine[Any, Any, None]]:
 
     async def drop_removed() -> None:
         if admission.limits_groups:
-            await memory.mailbox.drop_removed(memory.members)
+            await admission.members.drop_removed(memory.mailbox)
 
     capacity = CapacityWatch(memory.capacity, services.notices)
     watches = [

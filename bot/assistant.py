@@ -11,9 +11,8 @@ from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
 from bot.commands.erasing import Deleting, ErasingCommands, Receipts
 from bot.commands.fact_edits import FactEdits
-from bot.commands.general import GeneralCommands
+from bot.commands.general import GeneralCommands, RetryCommand
 from bot.commands.immediate import stop_command
-from bot.commands.retry import RetryCommand
 from bot.feature import Feature, Services
 from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.model.models import secret_of
@@ -56,7 +55,7 @@ from memory.memory import Memory
 from memory.scopes.selectors import MessageSelector
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
-from memory.text.shape import InternalModel
+from memory.text.internal_model import InternalModel
 from memory.text.tokens import TokenCounter
 
 _BATCH_TOKENS = 3_000

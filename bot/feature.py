@@ -17,7 +17,7 @@ from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.model.models import Models
-from bot.telegram.admission import Admission
+from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
@@ -99,7 +99,7 @@ class Services:
             chat=chat,
             sentences=sentences,
             models=models,
-            admission=Admission(settings, memory.members),
+            admission=Admission(settings, Members(memory.store)),
             access=Access(chat, sentences, operators, memory.store),
             budget=Budget(settings, memory.usage),
             at_work=TypingIndicator(chat, settings.turn_timeout_s),

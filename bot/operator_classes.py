@@ -39,7 +39,7 @@ from memory.message import Message
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import BlockWindowMessageSelector, MessageSelector
 from memory.store.errors import LeaseLost, StoreError
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 
 log = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ from memory.learning.learner import ConversationLearner, LearningConfig, Learnin
 from memory.learning.tool_writes import ToolWriter
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
-from memory.limits.quotas import Members, Quotas, SendRates
+from memory.limits.quotas import Quotas
 from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
@@ -74,8 +74,6 @@ class Memory:
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.quotas = Quotas(self.store)
-        self.members = Members(self.store)
-        self.send_rates = SendRates(self.store)
         self.scopes = Scopes(
             self.store,
             QuestionVectors(embedder),

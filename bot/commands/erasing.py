@@ -21,9 +21,9 @@ from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.context import CallContext, is_first_party
 from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
 from memory.erasure.questions import NotConfirmed, Question
-from memory.limits.capacity import count_conversation
 from memory.memory import Memory
 from memory.scopes.changes import Receipt
+from memory.scopes.stats import count_conversation
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -151,7 +151,7 @@ class ErasingCommands:
 
     async def ask_to_clear(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before this conversation is erased."""
-        counted = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        counted = await count_conversation(self._memory.store, conversation)
         question, language = Question("clear", asked.sender.id), asked.sender.language
         key = "clear.ask_group" if asked.is_group else "clear.ask"
         asking = (language, key, question, "clear")

@@ -1,4 +1,4 @@
-"""Memories by their codes: those that an answer used, and what a list does to single ones.
+"""The memories that an answer used, and the running state, as entries of a list.
 
 An answer used those whose text stood in its prompt; its log entry names them (`CallContext.used`).
 A memory that was erased since is not listed, so nothing of it is kept for this.
@@ -6,22 +6,17 @@ A memory that was erased since is not listed, so nothing of it is kept for this.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from secrets import token_hex
 
 import orjson
-import structlog
 
 from bot.commands.fact_edits import EDIT
-from bot.commands.paged_list import ASK, ListChange, ListEntry
+from bot.commands.paged_list import ASK, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part, Quote, shortened
 from memory.behaviors.statements import stems
-from memory.documents import Library, documents
+from memory.documents import documents
 from memory.erasure.correcting import present_fact
-from memory.erasure.questions import NotConfirmed
-from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.changes import senders_of
 from memory.scopes.entries import Fact, Synopsis
 from memory.scopes.fact_lists import place_of, shown
 from memory.scopes.history import ChatHistory, HistoryParts
@@ -34,15 +29,6 @@ SHOW = "s"
 _LINE_UNITS, _STATE_UNITS = 160, 700
 _UNKNOWN = ("", "unknown")
 _QUOTE_CHARS = 200
-
-log = structlog.get_logger(__name__)
-
-_RECALL_AGAIN = "k"
-"""The kind of code that names messages, "k12,13", which a deleted fact rested on."""
-_MAX_SEQS = 3
-"""Messages that a button can name within Telegram's 64 bytes."""
-_MAX_ID = 2**63 - 1
-"""The largest id that Redis accepts, of a message or a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,106 +243,3 @@ def _quoted(message: Message) -> str:
         text = text[: max(0, message.lengths[0])]
     first, *_ = text.strip().splitlines() or [""]
     return first[:_QUOTE_CHARS].strip()
-
-
-class MemoryDeletion:
-    """Deletes what a list of memories shows; a code is the letter of a kind and an id.
-
-    The kind "m" is a message that an answer recalled; it is only taken out of recall.
-    """
-
-    def __init__(self, memory: Memory) -> None:
-        self._correcting = memory.correcting
-        self._forgetting = memory.forgetting
-        self._scopes = memory.scopes
-        self._library = Library(memory.store, memory.scopes)
-
-    async def senders(self, conversation: Scope, code: str) -> set[int]:
-        """Return who said what a memory rests on; empty if it rests on everybody's words.
-
-        Raise `NotConfirmed` for a code that the bot never made.
-        """
-        kind, ids = _read(code)
-        if kind == "d":
-            listed = await self._library.listed(conversation)
-            return {document.sender_id for document in listed if document.key == code[1:]}
-        if kind in (_RECALL_AGAIN, "m"):
-            return await self._correcting.senders(conversation, ids)
-        if kind != "f":
-            return set()
-        scope, stored_id = place_of(conversation, ids[0])
-        facts = await self._scopes.read(scope)
-        fact = facts.record(stored_id)
-        return senders_of(facts, fact) if isinstance(fact, Fact) else set()
-
-    async def delete(self, conversation: Scope, code: str) -> ListChange:
-        """Delete a memory and say so; raise `NotConfirmed` as `senders` does."""
-        kind, ids = _read(code)
-        change = ListChange("lists.deleted")
-        match kind:
-            case "x":
-                await self._correcting.delete_state(conversation)
-                change = ListChange("memory.state_deleted")
-            case "f":
-                if seqs := await self._correcting.delete_fact(conversation, ids[0]):
-                    again = _RECALL_AGAIN + ",".join(map(str, seqs[:_MAX_SEQS]))
-                    change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})
-            case "s":
-                await self._correcting.delete_synopsis(conversation, ids[0])
-            case "m":
-                await self._correcting.hide(conversation, ids)
-                again = _RECALL_AGAIN + str(ids[0])
-                change = ListChange("why.taken_out", {"buttons.recall_again": again})
-            case "d":
-                await self._library.remove(conversation, code[1:])
-            case "r":
-                await self._forgetting.erase_messages(conversation, ids, token_hex(8))
-            case _:
-                await self._correcting.hide(conversation, ids, hidden=False)
-                change = ListChange("memory.recalled_again")
-        log.info("memory corrected", kind=kind)
-        return change
-
-    async def pin(self, conversation: Scope, code: str, *, is_pinned: bool) -> ListChange:
-        """Pin a fact or take the pin off; raise `NotConfirmed` for the code of anything else."""
-        await self._correcting.pin_fact(conversation, fact_id(code), is_pinned=is_pinned)
-        return ListChange("memory.pinned" if is_pinned else "memory.unpinned")
-
-    async def move(self, conversation: Scope, code: str) -> ListChange:
-        """Move a fact between this topic and all; raise `NotConfirmed` as `pin` does."""
-        moved = fact_id(code)
-        if not await self._correcting.move_fact(conversation, moved):
-            return ListChange("memory.not_moved")
-        return ListChange("memory.moved_everywhere" if moved < 0 else "memory.moved_here")
-
-
-def fact_id(code: str) -> int:
-    """Return the shown id of a fact; raise `NotConfirmed` for the code of anything else."""
-    kind, ids = _read(code)
-    if kind != "f":
-        raise NotConfirmed("unknown")
-    return ids[0]
-
-
-def _read(code: str) -> tuple[str, list[int]]:
-    """Return the kind of a code and its ids, none for a state and a document.
-
-    Raise `NotConfirmed` for a code that the bot never made.
-    """
-    kind, id_ = code[:1], code[1:]
-    try:
-        match kind:
-            case "x" | "d":
-                ids = []
-            case "f" | "s" | "r" | "m":
-                ids = [int(id_)]
-            case "k":  # _RECALL_AGAIN
-                ids = [int(each) for each in id_.split(",")]
-            case _:
-                raise NotConfirmed("unknown")
-    except ValueError:
-        raise NotConfirmed("unknown") from None
-    # Only a fact of a topic has a negative id.
-    if not all(0 < (abs(each) if kind == "f" else each) <= _MAX_ID for each in ids):
-        raise NotConfirmed("unknown")
-    return kind, ids

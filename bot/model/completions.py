@@ -27,7 +27,7 @@ from bot.model.wire import (
 )
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARS = 64

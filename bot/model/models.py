@@ -18,7 +18,7 @@ from bot.model.resilience import CircuitBreaker, Guard, ModelCondition, Resilien
 from bot.model.structured import InternalCalls, StructuredModel
 from config.settings import Settings
 from memory.search.embeddings import Embedder
-from memory.text.shape import InternalModel
+from memory.text.internal_model import InternalModel
 
 _EMBEDDING_TIMEOUT_S = 10.0
 _SILENCE_S = 30.0

@@ -31,7 +31,7 @@ from bot.model.wire import (
     usage_of,
 )
 from memory.behaviors.steps import ToolCall
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _END = ("response.completed", "response.incomplete", "response.failed")

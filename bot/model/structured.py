@@ -2,10 +2,6 @@
 
 Servers differ in what they accept, so a request begins with all that helps and gets plainer with
 each refusal: a strict schema, then JSON mode with the schema in the prompt, then the prompt alone.
-
-The schema comes from `memory.text.shape` and not from the SDK's `to_strict_json_schema`: `memory`
-must not import the SDK, and that function neither makes fields nullable nor refuses what strict
-mode cannot say (free keys, tuples, recursion); api.openai.com would then refuse each call.
 """
 
 import json
@@ -33,7 +29,7 @@ from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
 from bot.model.resilience import Guard, Resilient, Resting
 from bot.model.wire import PROMPT, Dialect, Effort, Options, WrittenAnswer, less_effort, object_of
-from memory.text.shape import AnswerShape, InputRefused, InternalModelUnavailable
+from memory.text.internal_model import AnswerShape, InputRefused, InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 

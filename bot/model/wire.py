@@ -20,7 +20,7 @@ from bot.model.model_errors import AnswerIncomplete, ContentRefused, ModelError,
 from bot.reply.parts import well_formed
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 
 MAX_CALLS = 32  # tool calls of one answer; we do not read the calls beyond that
 MAX_CALL_CHARS = 200_000  # of all calls of one answer, names and ids included

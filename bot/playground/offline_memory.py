@@ -18,7 +18,7 @@ from pathlib import Path
 import orjson
 
 from bot.playground.offline_quotes import SAID, corrects
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 
 _QUESTION = re.compile(r"[?？؟]\s*$")
 _ASKED = re.compile(r"^## (\w+)$", re.MULTILINE)

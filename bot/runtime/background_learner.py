@@ -17,7 +17,7 @@ from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
-from memory.text.shape import InternalModelUnavailable
+from memory.text.internal_model import InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 

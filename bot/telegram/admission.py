@@ -4,10 +4,51 @@ from dataclasses import dataclass
 
 from bot.telegram.updates import IncomingMessage
 from config.settings import Settings
-from memory.limits.quotas import Members
+from memory.queue.mailbox import Mailbox
+from memory.store.store import Store
 
 _OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
 _OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")
+
+
+class Members:
+    """Whom operators have let in or refused, as this process has read it; ids below 0: groups."""
+
+    def __init__(self, store: Store) -> None:
+        self.admitted: frozenset[int] = frozenset()
+        self.refused: frozenset[int] = frozenset()
+        # People who were in before. Whoever drops what they have waiting also empties it.
+        self.removed: set[int] = set()
+        self._client = store.client
+        self._key = store.keys.access
+        self._version: bytes | None = None
+
+    async def refresh(self) -> None:
+        """Read the ids if they have changed; else it is one round trip. Raise `StoreError`."""
+        key = self._key
+        while (version := await self._client.call("GET", key("version"))) != self._version:
+            known = self._version
+            admitted, refused = await self._client.pipeline(
+                [("HKEYS", key("admitted")), ("HKEYS", key("refused"))]
+            )
+            if self._version != known:
+                continue  # Another call has read the list meanwhile; these ids may be older.
+            admitted = frozenset(map(int, admitted))
+            self.removed |= self.admitted - admitted
+            self.admitted, self.refused = admitted, frozenset(map(int, refused))
+            self._version = version
+            return
+
+    async def drop_removed(self, mailbox: Mailbox) -> None:
+        """Drop the waiting messages of people whom an operator removed, and end their turns.
+
+        Each process reads the ids for this, because each may have taken a message in before it
+        knew. Raise `StoreError`.
+        """
+        await self.refresh()
+        for person in tuple(self.removed):
+            await mailbox.drop_sender(person)
+            self.removed.discard(person)
 
 
 @dataclass(frozen=True, slots=True)

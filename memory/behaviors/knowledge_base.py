@@ -24,7 +24,7 @@ from pydantic import (
     model_serializer,
 )
 
-from memory.text.shape import AnswerShape, PartInvalid
+from memory.text.internal_model import AnswerShape, PartInvalid
 from memory.text.untrusted_text import cut, one_line
 
 MAX_DOMAIN_BYTES = 1_200

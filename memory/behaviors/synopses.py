@@ -37,8 +37,8 @@ from memory.scopes.sources import Trust
 from memory.search.message_search import SESSION_PAUSE_S
 from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
 from memory.store.keys import Scope
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.message_lines import dated
-from memory.text.shape import InternalModel, InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK, cut, escaped, one_line
 

@@ -36,8 +36,8 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import load_index
 from memory.search.message_search import SESSION_PAUSE_S
+from memory.text.internal_model import AnswerShape, InputRefused, InternalModel, PartInvalid
 from memory.text.message_lines import NAMELESS, speaker_name
-from memory.text.shape import AnswerShape, InputRefused, InternalModel, PartInvalid
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped
 

@@ -27,7 +27,7 @@ from memory.store.commands import Command, ScriptCall
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
-from memory.text.shape import InternalModel, ModelTrouble
+from memory.text.internal_model import InternalModel, ModelTrouble
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,6 @@ from typing import Literal
 
 import orjson
 
-from memory.limits.quotas import Members
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
 from memory.store.keys import TAG_FIELD, Scope
@@ -145,17 +144,6 @@ class Mailbox:
         tags = await self._store.client.call("HKEYS", self._store.keys.person(sender_id))
         for tag in tags:
             await self.drop(Scope(tag.decode()), lambda entry: entry.sender_id == sender_id)
-
-    async def drop_removed(self, members: Members) -> None:
-        """Drop the waiting messages of people whom an operator removed, and end their turns.
-
-        Each process reads the members for this, because each may have taken a message in before
-        it knew. Raise `StoreError`.
-        """
-        await members.refresh()
-        for person in tuple(members.removed):
-            await self.drop_sender(person)
-            members.removed.discard(person)
 
     async def _waiting(self, conversation: Scope) -> list[Entry]:
         """Return the entries that wait, newest first, and those of dead letters."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from memory.text.shape import ModelTrouble
+from memory.text.internal_model import ModelTrouble
 
 if TYPE_CHECKING:
     import numpy as np

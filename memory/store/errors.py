@@ -19,7 +19,7 @@
     ├── JobBusy               another process runs this job (erasure)
     └── LearnerBusy           another process learns from this conversation (learning)
 
-Errors of the models that memory asks are in `search.embeddings` and `text.shape`.
+Errors of the models that memory asks are in `search.embeddings` and `text.internal_model`.
 """
 
 import re

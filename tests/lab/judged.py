@@ -51,7 +51,7 @@ from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedValkey
 from memory.store.keys import Scope
-from memory.text.shape import AnswerShape, InternalModelUnavailable
+from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 from tests.lab.conversations import read_folder
 from tests.lab.recall import OPTIONS, append_all, exchanges

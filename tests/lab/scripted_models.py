@@ -16,7 +16,7 @@ from zlib import crc32
 
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 
 Kind = Literal["main", "fill", "write"]
 

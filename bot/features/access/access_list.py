@@ -15,8 +15,8 @@ from secrets import token_urlsafe
 from time import time
 from typing import Literal
 
+from bot.telegram.admission import Members
 from memory.erasure.jobs import Job
-from memory.limits.quotas import Members
 from memory.store.store import Scripts, Store
 
 LUA = Path(__file__).parent / "lua"

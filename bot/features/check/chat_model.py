@@ -26,7 +26,7 @@ from bot.prompt.sections import messages_tokens
 from config.settings import Settings
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import AnswerShape, PartInvalid
+from memory.text.internal_model import AnswerShape, PartInvalid
 from memory.text.tokens import TokenCounter
 
 _MAX_TIMEOUT_S = 60.0

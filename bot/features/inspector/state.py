@@ -17,10 +17,11 @@ from bot.features.inspector.turn_log import (
     SeenError,
 )
 from config.settings import Settings
-from memory.limits.capacity import BotStats, FillLevel, count_all
+from memory.limits.capacity import FillLevel
 from memory.limits.usage import together
 from memory.memory import Memory
 from memory.queue.dead_letters import DeadLetter
+from memory.scopes.stats import BotStats, count_all
 from memory.store.commands import Reply
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -117,7 +118,7 @@ class LiveReader:
             prompts=sorted(prompts, key=attrgetter("at"), reverse=True)[:_MAX_PROMPTS],
             queue=await _read_queue(memory.store),
             letters=await memory.dead_letters.listed(),
-            stored=await count_all(memory.client, memory.keys),
+            stored=await count_all(memory.store),
             fill_level=await memory.capacity.fill_level(),
             samples=max((report.capacity for report in reports), key=len, default=()),
             tokens=together(usage.sums).total,

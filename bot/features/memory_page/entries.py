@@ -23,7 +23,6 @@ from memory.behaviors.user_facts import UserFacts
 from memory.documents import documents
 from memory.erasure.correcting import is_movable
 from memory.learning.progress import learner_in
-from memory.limits.capacity import ConversationStats, count_conversation
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write, former_wordings
@@ -33,6 +32,7 @@ from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import stays
+from memory.scopes.stats import ConversationStats, count_conversation
 from memory.store.keys import Scope
 
 _LINE_UNITS, _FRESH_S = 220, 600
@@ -119,7 +119,7 @@ class MemoryEntries:
         portrait = _portrait([each for each in entries if each.group != _OTHER])
         shown_codes = {each.code for each in portrait}
         rest = [each for each in entries if each.code not in shown_codes]
-        stats = await self._counted(conversation)
+        stats = await count_conversation(self._memory.store, conversation)
         learner = learner_in(facts.scope, UserFacts.name, conversation, here.generation)
         newest = [] if stats.is_off else history.messages[-1:]
         waits = any(m.seq > facts.watermark(learner) for m in newest)
@@ -148,7 +148,8 @@ class MemoryEntries:
         Off the record nothing counts as seen. In a group the look of one person counts for all,
         because all see the list. Raise `StoreError`.
         """
-        if (await self._counted(conversation)).off_record_until > time.time():
+        stats = await count_conversation(self._memory.store, conversation)
+        if stats.off_record_until > time.time():
             return
 
         async def decide(scope: ScopeMemory) -> Write | None:
@@ -174,9 +175,6 @@ class MemoryEntries:
         if stats.is_off:
             found.append(text(language, "memory.is_off"))
         return found
-
-    async def _counted(self, conversation: Scope) -> ConversationStats:
-        return await count_conversation(self._memory.client, self._memory.keys, conversation)
 
     def _counts(self, language: str, stats: ConversationStats, *, waits: bool) -> str:
         text = self.sentences.text

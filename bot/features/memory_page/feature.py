@@ -11,10 +11,10 @@ import structlog
 from bot.commands.access import Access
 from bot.commands.arguments import nearest
 from bot.commands.bot_command import ANYTHING, Answer, BotCommand, MemoryWords
+from bot.commands.correcting import MemoryDeletion, fact_id
 from bot.commands.fact_edits import EDIT, FactEdits
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, SWITCH, ListChange, ListContent, PagedList
 from bot.commands.sentences import Sentences
-from bot.commands.used_memories import MemoryDeletion, fact_id
 from bot.feature import Feature, Services
 from bot.features.memory_page.entries import MOVE, PIN, UNPIN, MemoryEntries
 from bot.reply.parts import Part

@@ -22,7 +22,12 @@ from memory.scopes.fields import PersonsZone
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
-from memory.text.shape import AnswerShape, InternalModel, InternalModelUnavailable, PartInvalid
+from memory.text.internal_model import (
+    AnswerShape,
+    InternalModel,
+    InternalModelUnavailable,
+    PartInvalid,
+)
 
 log = structlog.get_logger(__name__)
 

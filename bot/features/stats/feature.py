@@ -8,10 +8,13 @@ from bot.commands.notices import figures
 from bot.feature import Feature, Services
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
-from memory.limits.capacity import busiest_conversations, count_all, count_conversation
+from memory.scopes.stats import count_all, count_conversation
 from memory.store.keys import Scope
+from memory.store.store import Store
 
 _LISTED = 10
+_COMPARED = 200
+"""Conversations among which the busiest are looked for."""
 
 
 def feature(services: Services) -> Feature:
@@ -39,7 +42,7 @@ class StatsCommands:
 
     async def stats(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say how much the bot stores, and how full Redis is if its size is known."""
-        stats = await count_all(self._memory.client, self._memory.keys)
+        stats = await count_all(self._memory.store)
         fill_level = await self._memory.capacity.fill_level()
         second, model = self._settings.fallback_model, "admin.model"
         if second:
@@ -65,7 +68,7 @@ class StatsCommands:
         if not is_number(asked.text.strip()):
             return self._say(asked, "admin.inspect_usage")
         conversation = await self._memory.mailbox.resolve(Scope.of_chat(int(asked.text)))
-        stats = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        stats = await count_conversation(self._memory.store, conversation)
         if not (stats.messages or stats.waiting or stats.epoch):
             return self._say(asked, "admin.nothing_there")
         return self._say(
@@ -83,7 +86,7 @@ class StatsCommands:
     async def _busiest(self, asked: IncomingMessage) -> Answer:
         """List chats by their messages, each with its name on the page of the inspector."""
         language, text = asked.sender.language, self._sentences.text
-        busiest = await busiest_conversations(self._memory.client, self._memory.keys, _LISTED)
+        busiest = await _busiest_conversations(self._memory.store)
         lines = [
             text(
                 language,
@@ -99,6 +102,19 @@ class StatsCommands:
 
     def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))
+
+
+async def _busiest_conversations(store: Store) -> list[tuple[int, float, Scope]]:
+    """Return messages, last activity and scope of those with most messages among the latest."""
+    client, keys = store.client, store.keys
+    replies = await client.pipeline(
+        [("ZREVRANGE", index, 0, _COMPARED - 1, "WITHSCORES") for index in keys.conversations]
+    )
+    found = [(float(at), Scope(tag.decode())) for reply in replies for tag, at in reply]
+    newest = sorted(found, key=lambda each: -each[0])[:_COMPARED]
+    sizes = await client.pipeline([("XLEN", keys.scope(scope).log) for _, scope in newest])
+    compared = [(int(size), *each) for size, each in zip(sizes, newest, strict=True)]
+    return sorted(compared, key=lambda each: each[:2], reverse=True)[:_LISTED]
 
 
 def _duration(seconds: float) -> str:

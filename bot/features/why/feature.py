@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer, BotCommand
+from bot.commands.correcting import MemoryDeletion, fact_id
 from bot.commands.fact_edits import EDIT, FactEdits
 from bot.commands.immediate import message_of, put_press
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
-from bot.commands.used_memories import SHOW, MemoryDeletion, UsedMemories, fact_id
+from bot.commands.used_memories import SHOW, UsedMemories
 from bot.feature import Feature, Services
 from bot.features.why.marks import LearnedMarks
 from bot.reply.parts import Button, Part

@@ -26,7 +26,7 @@ from memory.scopes.history import ChatHistory
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
-from memory.text.shape import AnswerShape, InternalModel, InternalModelUnavailable
+from memory.text.internal_model import AnswerShape, InternalModel, InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 

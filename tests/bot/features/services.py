@@ -9,7 +9,7 @@ from bot.model.resilience import CircuitBreaker
 from bot.playground.offline_model import OfflineChatModel, OfflineServer
 from bot.telegram.chat import Chat
 from memory.memory import Memory
-from memory.text.shape import InternalModel
+from memory.text.internal_model import InternalModel
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.quiet_chat import QuietChat
 from tests.settings import Settings

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pydantic import BaseModel
 
 from bot.model.structured import StructuredModel
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 from tests.servers.model_api import Dialect, ModelApiServer
 
 

@@ -18,7 +18,7 @@ from bot.model.model_errors import (
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import Attempt, CircuitBreaker, Guard, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
-from memory.text.shape import InternalModelUnavailable
+from memory.text.internal_model import InternalModelUnavailable
 from tests.lab.simulated_time import SimulatedClock
 from tests.lab.simulator.loop import VirtualLoop
 from tests.servers.model_api import (

@@ -24,7 +24,7 @@ from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 from tests.acceptance.test_pictures import jpeg
 
 INTRODUCTIONS = [says["intro"] for says in SAYS.values()]

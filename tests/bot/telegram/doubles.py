@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.errors import IntakeClosed
 from bot.telegram.polling import PollingLease
-from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.rate_limit import SendRateLimiter, SendRates
 from bot.telegram.telegram_chat import TelegramChat
-from memory.limits.quotas import SendRates
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
 from memory.store.store import Scripts, Store

@@ -9,12 +9,11 @@ from bot.reply.parts import Part
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
 from bot.telegram.errors import FloodWait
-from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.rate_limit import MAX_WAIT_S, SendRateLimiter
 from bot.telegram.telegram_chat import TelegramChat
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
-from memory.limits.quotas import MAX_WAIT_S
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
 from tests.lab.simulator.direct import DirectClient

@@ -6,7 +6,7 @@ import pytest
 
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import ShownOnTop
-from bot.commands.retry import RetryCommand
+from bot.commands.general import RetryCommand
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part

@@ -10,7 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.admission import Admission
+from bot.telegram.admission import Admission, Members
 from bot.telegram.chat import Destination
 from bot.telegram.updates import MessageKind
 from bot.turn.answer import Answerer, CommandStep, QuotaStep
@@ -71,7 +71,9 @@ def quota_step(memory: Memory, quota: Quota, exempt: frozenset[int] = frozenset(
 async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
     memory: Memory, kind: MessageKind, text: str, answered_times: int
 ) -> None:
-    commands = CommandStep(no_command, SENTENCES, Admission(Settings(), memory.members)).answer
+    commands = CommandStep(
+        no_command, SENTENCES, Admission(Settings(), Members(memory.store))
+    ).answer
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
     answerer = Answerer(steps, no_give_up, SENTENCES, lambda _: None)
     history = await history_of(memory)
@@ -148,7 +150,7 @@ async def test_tokens_of_a_group_as_payer_count_in_the_group_too(memory: Memory)
 async def test_what_another_process_accepted_is_refused_with_a_notice(memory: Memory) -> None:
     """Processes whose settings differ must not drop what intake has accepted."""
     settings = Settings(allowed_user_ids=frozenset({BEN}))
-    step = CommandStep(no_command, SENTENCES, Admission(settings, memory.members))
+    step = CommandStep(no_command, SENTENCES, Admission(settings, Members(memory.store)))
     history = await history_of(memory)
     kinds: tuple[MessageKind, ...] = ("text", "command")
     for kind in kinds:

@@ -13,7 +13,7 @@ from memory.scopes.log import StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
-from memory.text.shape import AnswerShape, InternalModelUnavailable
+from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 
 DAY = 86_400
 NOW = 1_763_700_000.0  # 21 November 2025

@@ -30,7 +30,7 @@ from memory.scopes.fields import State, StateUntrusted
 from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
-from memory.text.shape import AnswerShape
+from memory.text.internal_model import AnswerShape
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
     DAY,

@@ -15,7 +15,7 @@ from memory.scopes.changes import Revision
 from memory.scopes.entries import Synopsis
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Trust
-from memory.text.shape import AnswerShape, InternalModelUnavailable
+from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (

@@ -22,7 +22,7 @@ from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
-from memory.text.shape import AnswerShape, InternalModelUnavailable
+from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 from tests.memory.turns import HERE, begin
 from tests.memory.words_embedder import WordsEmbedder
 

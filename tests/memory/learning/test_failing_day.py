@@ -25,7 +25,7 @@ from memory.queue import ready_queue as sweep
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from memory.text.shape import InternalModelUnavailable
+from memory.text.internal_model import InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.learning.scripted import Notes, talk

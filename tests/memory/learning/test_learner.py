@@ -27,7 +27,7 @@ from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from memory.text.shape import InternalModelUnavailable
+from memory.text.internal_model import InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import NOW, answered, batch, said
 from tests.memory.conftest import OPTIONS

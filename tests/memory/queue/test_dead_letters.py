@@ -3,11 +3,11 @@
 import pytest
 
 from memory.erasure.jobs import Job
-from memory.limits.capacity import count_conversation
 from memory.memory import Memory
 from memory.queue.dead_letters import MAX_LETTERS, DeadLetter
 from memory.queue.open_turn import NoTurn, OpenTurn
 from memory.scopes.log import Cursor
+from memory.scopes.stats import count_conversation
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.memory.turns import (
@@ -205,5 +205,5 @@ async def test_a_letter_has_a_time_and_changes_no_count_of_its_conversation(memo
     seconds, _ = await memory.client.call("TIME")
     assert isinstance(letter, DeadLetter)
     assert abs(int(seconds) - letter.at) < 60
-    stats = await count_conversation(memory.client, memory.keys, HERE)
+    stats = await count_conversation(memory.store, HERE)
     assert (stats.messages, stats.waiting) == (0, 0)

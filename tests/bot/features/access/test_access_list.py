@@ -8,8 +8,8 @@ from pydantic import SecretStr
 
 from bot.features.access.access_list import MAX_ASKING, AccessList
 from bot.features.access.probes import PROBES
+from bot.telegram.admission import Members
 from memory.erasure.jobs import Job
-from memory.limits.quotas import Members
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.errors import LeaseLost
@@ -26,7 +26,7 @@ DAY_MS = 86_400_000
 
 
 def access_of(memory: Memory) -> AccessList:
-    return AccessList(memory.store, memory.members)
+    return AccessList(memory.store, Members(memory.store))
 
 
 async def test_asking_again_makes_no_second_request_and_the_first_decision_counts(
@@ -64,10 +64,12 @@ async def test_open_requests_are_bounded_and_the_refused_may_not_ask_again(memor
 
 
 async def test_twenty_people_who_use_a_link_for_one_at_once_let_one_in(memory: Memory) -> None:
-    code = await access_of(memory).make_invitation(uses=1, days=1, by=ADMIN)
+    links = access_of(memory)
+    code = await links.make_invitation(uses=1, days=1, by=ADMIN)
     uses = (access_of(memory).use_invitation(code, 1000 + number, "x") for number in range(20))
     assert sum(await asyncio.gather(*uses)) == 1
-    assert len(memory.members.admitted) == 1
+    await links.members.refresh()
+    assert len(links.members.admitted) == 1
     assert await access_of(memory).list_invitations() == []
     stored = await memory.client.call("KEYS", "*") if not memory.client.is_cluster else []
     assert not any(code.encode() in key for key in stored)
@@ -105,7 +107,7 @@ async def test_a_removed_person_comes_in_only_by_a_link_made_later(memory: Memor
     while (await links.list_invitations())[0].made_at * 1000 <= await refused_at(memory):
         new = await links.make_invitation(uses=1, days=1, by=ADMIN)
     assert await links.use_invitation(new, ANNA, "Anna")
-    assert ANNA not in access.members.refused
+    assert ANNA not in links.members.refused
 
 
 async def refused_at(memory: Memory) -> int:
@@ -154,13 +156,13 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
         )
     turn = await take(memory, club) if is_open else None
     await access_of(memory).remove(ANNA, ADMIN)
-    await memory.mailbox.drop_removed(memory.members)
+    await links.members.drop_removed(memory.mailbox)
     if turn:
         with pytest.raises(LeaseLost):
             await memory.turns.write_outbox(turn, b"[]")
     left = await take(memory, club)
     assert [entry.sender_id for entry in left.entries] == [BEN]
-    assert memory.members.removed == set()
+    assert links.members.removed == set()
 
 
 async def test_a_forgotten_person_leaves_a_number_and_no_name(memory: Memory) -> None:

@@ -9,7 +9,7 @@ from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.features.access.strangers import Strangers
 from bot.language.catalogue import Catalogue
-from bot.telegram.admission import Admission
+from bot.telegram.admission import Admission, Members
 from bot.telegram.updates import IncomingMessage, Sender, Stranger
 from memory.memory import Memory
 from tests.quiet_chat import QuietChat
@@ -23,7 +23,7 @@ def strangers_on(memory: Memory, **given: str) -> tuple[Strangers, QuietChat]:
     chat = QuietChat()
     settings = Settings(admin_user_ids=str(ADMIN), **given)  # type: ignore[arg-type]
     notices = OperatorNotices(Operators(memory.store, settings), chat, SENTENCES)
-    admission = Admission(settings, memory.members)
+    admission = Admission(settings, Members(memory.store))
     return Strangers(memory.store, admission, chat, SENTENCES, notices), chat
 
 

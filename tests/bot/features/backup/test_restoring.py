@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from bot.telegram.admission import Members
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.message import Message
@@ -222,8 +223,9 @@ async def test_a_person_removed_after_a_backup_is_not_let_in_again(
     journal = file.with_name("journal")
     await save(memory, journal, is_journal_only=True)
     await restore(empty, file, journal)
-    await empty.members.refresh()
-    assert [{*empty.members.admitted}, {*empty.members.refused}] == [{ANN}, {BOB}]
+    members = Members(empty.store)
+    await members.refresh()
+    assert [{*members.admitted}, {*members.refused}] == [{ANN}, {BOB}]
 
 
 async def test_what_has_expired_is_not_restored(memory: Memory, empty: Memory, file: Path) -> None:

@@ -13,7 +13,7 @@ from bot.features.broadcast.announcements import Announcement, Announcements
 from bot.features.broadcast.sending import Announcing, HalfRate
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
-from bot.telegram.admission import Admission
+from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import CopiedMessage
 from bot.telegram.errors import (
@@ -92,7 +92,7 @@ class Page(QuietChat):
 def worker(memory: Memory, chat: Page) -> Announcing:
     """Return a worker of a bot that 13 may not use."""
     settings = Settings(allowed_user_ids="1,11,12", lease_s=LEASE_S)
-    admission = Admission(settings, memory.members)
+    admission = Admission(settings, Members(memory.store))
     return Announcing(announcements_of(memory), chat, HalfRate(chat, 0), admission, SENTENCES)
 
 

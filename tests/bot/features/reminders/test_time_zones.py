@@ -17,7 +17,7 @@ from memory.erasure.jobs import Job
 from memory.erasure.questions import NotConfirmed
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
-from memory.text.shape import AnswerShape, InternalModelUnavailable
+from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 from tests.bot.features.reminders.places import places
 from tests.bot.features.services import services_of
 from tests.memory.turns import ANN, HERE, carry_out

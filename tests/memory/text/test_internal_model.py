@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from memory.text.shape import AnswerShape, PartInvalid
+from memory.text.internal_model import AnswerShape, PartInvalid
 from tests.servers.model_api.schemas import schema_complaint
 
 

@@ -9,7 +9,8 @@ Servers accept only a part of JSON Schema. Ours is the part that all of them acc
 required and nullable, objects are closed, references are written out, and few keywords are used.
 Limits of a field go into its description. A model that does not fit is refused with a reason.
 `openai.lib._pydantic.to_strict_json_schema` does less: it is private, keeps references and limits
-that some servers refuse, leaves optional fields without null, and explains no refusal.
+that some servers refuse, leaves optional fields without null, and refuses nothing, so that
+api.openai.com would refuse each call.
 """
 
 import json
