@@ -1,7 +1,7 @@
 """`Feature`: what one folder adds to the bot. Features of an operator are made in the same way."""
 
 import argparse
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -143,6 +143,7 @@ class Feature:
     switches: Sequence[MemoryWords] = ()  # settings of memory: words behind `/memory`
     arrivals: Mapping[type[Any], Act] = field(default_factory=dict)  # done at intake
     steps: Sequence[AnswerStep] = ()  # read what a message brings, behind commands and quotas
+    suffixes: Collection[str] = ()  # of the files that the steps read whatever type these claim
     tools: Sequence[Tool[Any]] = ()  # of the model, behind our own
     behaviors: Sequence[AIContextBehavior] = ()  # with their tools, in the order of the prompt
     around: Sequence[Callable[[RunAgent], RunAgent]] = ()  # put around the agent's run
@@ -162,6 +163,6 @@ class Feature:
     exports: Sequence[ExportPart] = ()  # what `/export` shows of what it stores
     shows_message: str = ""  # the verb of a button that shows a message, by its sequence
     says_unasked: bool = False  # sends what nobody asked for: then `/mute` is of use
-    # Of a feature of an operator, by language and key; English is required.
+    # Of a feature of an operator, by language and key, English at least; ours: `bot/language`.
     sentences: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replaces: Replacements = Replacements()

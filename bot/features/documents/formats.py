@@ -28,8 +28,8 @@ _NAMED: dict[Format, tuple[str, ...]] = {
     "epub": (".epub", "application/epub+zip"),
 }
 _FORMATS = {name: format_ for format_, names in _NAMED.items() for name in names}
-"""By the suffix of a file's name, and by its type."""
-SUFFIXES = frozenset(name for name in _FORMATS if name.startswith("."))
+"""By the suffix of a file's name, and by its MIME type, which has a slash."""
+SUFFIXES = frozenset(name for name in _FORMATS if "/" not in name)
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
@@ -73,7 +73,8 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
 
 def format_of(name: str, mime_type: str) -> Format:
     """Return the format that a file claims to have; raise `NotRead`."""
-    declared = _FORMATS.get(mime_type.partition(";")[0].strip().lower())
+    type_ = mime_type.partition(";")[0].strip().lower()
+    declared = _FORMATS.get(type_) if "/" in type_ else None  # a sender may claim the type ".pdf"
     by_name = _FORMATS.get(PurePath(name).suffix.lower())
     # Markdown is often declared as plain text, or with no type at all.
     found = by_name if declared in (None, "text") and by_name else declared

@@ -5,7 +5,7 @@ the file is fetched and read once more, in a turn; a repeated turn changes nothi
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -56,11 +56,6 @@ _MAX_PASSAGES = 3_000
 _EXPORT_TYPES = frozenset({"application/json", "application/zip", "application/x-zip-compressed"})
 _EXPORT_SUFFIXES = (".json", ".zip")
 _LIST_SUFFIXES = (".txt", ".md")
-_DOCUMENT_SUFFIXES = (
-    *(".docx", ".pptx", ".xlsx", ".epub", ".pdf", ".csv", ".html", ".htm", ".xhtml"),
-    *(".text", ".markdown", *_LIST_SUFFIXES),
-)
-"""Documents, whatever type the sender gives them."""
 _EXAMPLES, _MAX_EXAMPLE_CHARS = 3, 80
 _SHOW_EVERY_S = 2.0
 """An import that takes less shows nothing; Telegram limits how often a message is edited."""
@@ -79,7 +74,8 @@ def feature(services: Services) -> Feature:
     command = BotCommand(
         "import", imports.say_how, "private", buttons, takes_file=True, section="memory"
     )
-    return Feature(name="imports", commands=[command], steps=[imports.answer])
+    answer = partial(imports.answer, features=services.features)
+    return Feature(name="imports", commands=[command], steps=[answer])
 
 
 class Importing:
@@ -130,16 +126,19 @@ class Importing:
         await self._questions.withdraw(here, nonce, pressed.sender.id)
         return self._sentences.say(pressed.sender.language, "import.refused")
 
-    async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
+    async def answer(
+        self, request: Request, history: ChatHistory, *, features: Sequence[Feature] = ()
+    ) -> Outbox | None:
         """Return the question or the confirmation; None for a file that holds no talks.
 
-        Exports are taken in private only: they hold all that a person has told an assistant. Raise
-        `NotRead`, `TelegramError`, `StoreError`, or `LeaseLost` if something was erased meanwhile.
+        One whose suffix another of the `features` reads is none. Exports are taken in private only:
+        they hold all that a person has told an assistant. Raise `NotRead`, `TelegramError`,
+        `StoreError`, or `LeaseLost` if something was erased meanwhile.
         """
         sent, file = request.last, request.last.file
         if sent.kind != "document" or file is None:
             return None
-        is_talk = bool(file.pasted) or _may_be_export(file)
+        is_talk = bool(file.pasted) or _may_be_export(file, features)
         if is_talk and sent.is_group:
             raise NotRead("in_group")
         may_be_list = file.name.lower().endswith(_LIST_SUFFIXES) and not sent.is_group
@@ -244,10 +243,10 @@ class Importing:
         }
 
 
-def _may_be_export(file: SentFile) -> bool:
+def _may_be_export(file: SentFile, features: Sequence[Feature]) -> bool:
     """Say whether a file is named like an export; its content decides later."""
     name = file.name.lower()
-    if name.endswith(_DOCUMENT_SUFFIXES):
+    if name.endswith(tuple(suffix for each in features for suffix in each.suffixes)):
         return False
     mime_type = file.mime_type.partition(";")[0].strip().lower()
     return name.endswith(_EXPORT_SUFFIXES) or mime_type in _EXPORT_TYPES

@@ -52,7 +52,8 @@ class Filing:
         settings = Settings(max_document_mb=MAX_BYTES / 2**20)
         services = services_of(memory, settings, self.files)
         self.services = replace(services, learn=self.learned.append)
-        self.features = [each(self.services) for each in features]
+        self.features = self.services.features
+        self.features += [each(self.services) for each in features]
         self._steps = FileSteps(
             [step for each in self.features for step in each.steps],
             Permits(1, memory.mailbox.wake),

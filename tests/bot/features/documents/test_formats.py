@@ -37,6 +37,13 @@ async def reason(content: bytes, format_: Format, limits: Limits = LIMITS) -> st
         ("notes", "text/markdown; charset=utf-8", "markdown"),
         ("REPORT.PDF", "application/pdf", "pdf"),
         ("report.txt", "application/pdf", "pdf"),
+        ("A.DOCX", "", "docx"),
+        ("talk.pptx", "application/octet-stream", "pptx"),
+        ("a", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
+        ("list.csv", "text/plain", "csv"),
+        ("list.csv", "text/comma-separated-values", "csv"),
+        ("page.htm", "text/html", "html"),
+        ("novel.epub", "application/epub+zip", "epub"),
     ],
 )
 def test_the_type_or_the_name_decides_the_format(name: str, mime_type: str, expected: str) -> None:
@@ -44,7 +51,8 @@ def test_the_type_or_the_name_decides_the_format(name: str, mime_type: str, expe
 
 
 @pytest.mark.parametrize(
-    ("name", "mime_type"), [("a.zip", "application/zip"), ("a.exe", ""), ("file", "image/png")]
+    ("name", "mime_type"),
+    [("a.zip", "application/zip"), ("a.exe", ""), ("file", "image/png"), ("a.exe", ".pdf")],
 )
 def test_a_file_of_another_type_is_refused(name: str, mime_type: str) -> None:
     with pytest.raises(NotRead, match="type"):

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from bot.features.documents.formats import Format, Limits, format_of
+from bot.features.documents.formats import Format, Limits
 from memory.documents import Section
 from tests.bot.features.documents.test_formats import read, reason
 from tests.bot.parsing.office import book, entities, sheets, slides, word, zipped
@@ -18,24 +18,6 @@ SHEET_XML = (
     '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
     '<dimension ref="A1:XFD1048576"/><sheetData>{}</sheetData></worksheet>'
 )
-
-
-@pytest.mark.parametrize(
-    ("name", "mime_type", "expected"),
-    [
-        ("A.DOCX", "", "docx"),
-        ("talk.pptx", "application/octet-stream", "pptx"),
-        ("a", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
-        ("list.csv", "text/plain", "csv"),
-        ("list.csv", "text/comma-separated-values", "csv"),
-        ("page.htm", "text/html", "html"),
-        ("novel.epub", "application/epub+zip", "epub"),
-    ],
-)
-def test_the_new_formats_are_known_by_type_and_by_name(
-    name: str, mime_type: str, expected: str
-) -> None:
-    assert format_of(name, mime_type) == expected
 
 
 async def test_a_word_file_has_a_section_for_each_heading_and_a_line_for_each_row() -> None:

@@ -118,6 +118,12 @@ async def test_an_export_is_recognised_by_its_content_and_asked_about(
     assert importer.learned == [HERE]
 
 
+async def test_a_document_with_the_type_of_an_export_is_no_export(importer: Importer) -> None:
+    file = SentFile("f1", "NOTES.MARKDOWN", "application/zip", 18)
+    await importer.take(replace(importer.sent(""), is_group=True, file=file))
+    assert await importer.texts() == ["The whale is blue."]
+
+
 async def test_an_imported_talk_is_found_with_source_and_date_untrusted(importer: Importer) -> None:
     await importer.bring(chatgpt(LISBON, BREAD, SAILING))
     found = await importer.found("What is the name of my boat?")
