@@ -139,7 +139,7 @@ class Toolbox:
     async def _output(
         self, tool: Tool[Any], arguments: Arguments, nth: int, context: AgentContext
     ) -> str:
-        if context.is_off_record and tool.uses_memory:
+        if tool.uses_memory and not context.uses_memory:
             raise ToolError(
                 "the person talks off the record: nothing can be looked up in the memory and "
                 "nothing is kept until they write /back"

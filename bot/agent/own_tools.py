@@ -232,7 +232,7 @@ def search_memory_tool(
         results = await history.search(
             text, arguments.k, exclude=known, search_filter=search_filter
         )
-        if not context.is_off_record:
+        if context.uses_memory:
             if arguments.kind:
                 of_kind = await history.of_kind(arguments.kind, arguments.k, search_filter)
                 results = [*of_kind, *results]
@@ -241,7 +241,7 @@ def search_memory_tool(
         further: list[str] = []
         codes = [*codes_of(results, lines)]
         for each in searching:
-            if context.call_context is None or context.is_off_record:
+            if context.call_context is None or not context.uses_memory:
                 break
             found = await each.on_search(
                 context.call_context, text, arguments.k, _MAX_TOKENS // 2, search_filter

@@ -216,13 +216,13 @@ class AgentStep:
         is_checked = is_reply and not corrections
         lines = [*self._not_seen(request), *confirmations(self.sentences, language, writes)]
         lines += [*(part for each in below for part in each.lines), *corrections[-1:]]
-        lines += say("off.mark") if request.is_off_record else ()
+        lines += () if request.uses_memory else say("off.mark")
         is_rich = is_whole and not lines and not request.run.before and is_worth_rich(text, parts)
         rich_parts = len(parts) if is_rich else 0
         for line in lines:
             parts = with_line(parts, line)
         row = [button for each in below for button in each.buttons]
-        if row and not request.is_off_record:
+        if row and request.uses_memory:
             parts = with_buttons(parts, *row)
         asked = questions(self.sentences, language, writes) + asked
         # The person may decline: then what the tools did must not teach anything either.

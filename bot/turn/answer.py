@@ -238,7 +238,7 @@ class Answerer:
     def _with_again(self, apology: Outbox, request: Request) -> Outbox:
         """Return a notice; under a question it has a button that asks again, without pictures."""
         said = request.message
-        if not said.text or request.is_off_record:
+        if not (said.text and request.uses_memory):
             return apology
         asker = said.sender_id
         question = Question("again", asker, f"{said.message_ids[-1]},{asker}")
@@ -354,7 +354,7 @@ class FileSteps:
         """
         has_media = any(each.kind in MEDIA for each in request.updates)
         try:
-            if request.is_off_record and request.last.kind == "document":
+            if request.last.is_file and not request.uses_memory:
                 return notice(request, self.sentences, "off.no_files")
             async with self.at_work.shown(request) if has_media else nullcontext():
                 for step in self.steps:

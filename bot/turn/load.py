@@ -69,7 +69,7 @@ class ContextLoader:
         call_context = replace(call_context, writes=writes, asked=asked)
         seen = frozenset(each.seq for each in window)
         recall = history.search(asked, self.recall_k, exclude=seen)
-        if request.is_off_record:  # the history is only this session, and no behavior hears of it
+        if not request.uses_memory:  # the history is only this session, and no behavior hears of it
             recalled, memory_context = await recall, ""
         else:
             preparing = asyncio.create_task(self._prepare(call_context, history, message))
@@ -91,7 +91,7 @@ class ContextLoader:
             pictures=request.pictures,
             asked=asked,
             is_group=last.is_group,
-            is_off_record=request.is_off_record,
+            uses_memory=request.uses_memory,
             # In the order in which they spoke, the current one last.
             speakers=Speakers((*history.messages, *remembered, message)) if last.is_group else None,
             replies=replies,

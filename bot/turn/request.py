@@ -35,7 +35,7 @@ class Request:
     messages: tuple[Message, ...]  # its parts, as the history stores them
     entries: tuple[Entry, ...] = ()  # the updates as they wait in the mailbox
     run: Run = field(default_factory=Run, compare=False)  # what the person sees of the reply
-    is_off_record: bool = False  # no memory is read and none is written
+    uses_memory: bool = True  # off the record none is read and none is written
     pictures: tuple[Picture, ...] = ()  # for the model, in this turn only
     fetched: list[Fetched] = field(default_factory=list, compare=False)  # for the next step
 
@@ -87,8 +87,8 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     if replaced and replaced.question:
         messages = tuple(replace(m, tokens=tokens.count(m.text)) for m in replaced.question)
         message = _asked_again(messages)
-    off_record = is_off_record(opened, updates)
-    return Request(updates, message, messages, opened.entries, opened.run, off_record)
+    uses_memory = not is_off_record(opened, updates)
+    return Request(updates, message, messages, opened.entries, opened.run, uses_memory)
 
 
 def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: TokenCounter) -> Request:

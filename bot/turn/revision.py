@@ -55,7 +55,7 @@ class RevisionStep:
         A message that changes only what is remembered gets an outbox without parts.
         """
         last = request.last
-        if request.is_off_record:  # the history is neither read nor changed
+        if not request.uses_memory:  # the history is neither read nor changed
             return _nothing_said(request) if last.kind in ("edit", "again") else None
         if last.replaced:
             await self.memory.forgetting.drop_facts(history.conversation, last.replaced.seqs)

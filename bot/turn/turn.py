@@ -89,7 +89,7 @@ class TurnRunner:
                 messages = self._to_remember(request, outbox, delivery)
                 closing = _closing(request, outbox, delivery)
                 committed = await self._commit(opened, delivery, messages, closing)
-                if messages and not request.is_off_record:
+                if messages and request.uses_memory:
                     history.committed(messages, committed.exchange, committed.first_seq)
                 observe(StepBegan("after"))
                 await self._after(request, history.conversation, outbox, messages)
@@ -107,7 +107,7 @@ class TurnRunner:
         except LeaseLost:
             raise
         except Exception:
-            if not request.is_off_record and request.last.kind != "command":
+            if request.uses_memory and request.last.kind != "command":
                 await self.behaviors.on_suspend(call_context_of(request.last, conversation))
             raise
 
@@ -119,7 +119,7 @@ class TurnRunner:
         A command that ends the session is a turn without messages: it resumes and ends here. With
         words behind the command its messages belong to the next session.
         """
-        if request.is_off_record or not (messages or outbox.ends_session):
+        if not request.uses_memory or not (messages or outbox.ends_session):
             return
         self.learn(conversation)
         call_context = call_context_of(request.last, conversation)
@@ -147,7 +147,7 @@ class TurnRunner:
 
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
         conversation = opened.lease.conversation
-        if (session := opened.off_record) and request.is_off_record:
+        if (session := opened.off_record) and not request.uses_memory:
             session = replace(session, said=()) if request.last.begins_session else session
             return session.history(self.histories, conversation)
         return await ChatHistory.of_turn(self.histories, conversation, opened.loaded, opened.facts)
@@ -216,8 +216,8 @@ def _placed(request: Request, outbox: Outbox) -> Outbox:
 
 
 def _closing(request: Request, outbox: Outbox, delivery: Delivery) -> Closing:
-    if request.is_off_record:
-        return Closing(outbox.ends_session, is_off_record=True)
+    if not request.uses_memory:
+        return Closing(outbox.ends_session, uses_memory=False)
     if request.last.is_task and delivery.outcome == "undeliverable":
         # As all that is due, it ends with the chat: nobody would see what it costs.
         id_, _ = due_task(request.last.update_id, time.time())

@@ -99,7 +99,7 @@ class AgentContext:
     user_message: Message = NOTHING_SAID  # the one that is answered, not in the history yet
     user_messages: tuple[Message, ...] = ()  # its parts: the person's own words, and forwarded ones
     is_group: bool = False
-    is_off_record: bool = False  # tools that use the memory refuse to run
+    uses_memory: bool = True  # off the record it does not: tools that use the memory refuse to run
     speakers: Speakers | None = None  # the people of a group
     replies: tuple[RepliedTo, ...] = ()  # what it replies to
     window: tuple[Message, ...] = ()

@@ -199,7 +199,7 @@ class Closing:
     digest: str = ""  # a summary of the tool steps, for learning
     writes: bytes = b""  # what tools want written, as JSON
     work: str = ""  # what tools add and cancel (`WorkChanges`)
-    is_off_record: bool = False  # messages are kept until that session ends; nothing else is stored
+    uses_memory: bool = True  # if not, messages are kept until the session off the record ends
 
     @property
     def changes(self) -> tuple[list[Any], list[str]]:
@@ -212,7 +212,7 @@ class Closing:
         """The fields of a commit's request, without those that have their default."""
         fields: dict[str, object] = {
             "ends_session": self.ends_session,
-            "is_off_record": self.is_off_record,
+            "is_off_record": not self.uses_memory,
             "digest": self.digest,
             "work": self.work and self.changes,
         }

@@ -209,7 +209,7 @@ class TurnStore:
         turn.run.is_committing = True
         due = time() + LEARN_LATE_S
         noted: list[Command] = []
-        if (messages or closing.ends_session) and not closing.is_off_record:
+        if (messages or closing.ends_session) and closing.uses_memory:
             # There is something to learn. A note without a commit does no harm, so it goes first.
             noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
         added, cancelled = closing.changes

@@ -105,7 +105,7 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
 
     rig.script.on("my llama", "I've saved that.")
     claims = await ask_first(rig, anna, chat, "Remember my llama")
-    assert claims.text == f"I've saved that.\n\n{sentence('claims.off_record')}\n\n{MARK}"
+    assert claims.text == f"I've saved that.\n\n{sentence('off.not_saved')}\n\n{MARK}"
     await no_memory_is_used(rig, anna, chat, *before_off)
     fresh = await ask_first(rig, anna, chat, "/new")
     assert fresh.text == sentence("off.new")

@@ -77,8 +77,8 @@ class ClaimNote:
         """
         if not claims_to_have_saved(text):
             return ""
-        if context.is_off_record:
-            return "claims.off_record"
+        if not context.uses_memory:
+            return "off.not_saved"
         if await context.chat_history.is_off():
             return "claims.off"
         if _may_have_written(context):

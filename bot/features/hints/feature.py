@@ -111,7 +111,7 @@ def _is_plain(request: Request, context: AgentContext) -> bool:
     """Return whether nothing else is said below the answer, and it is no second try."""
     tools_ask = context.writes or context.work.added or context.tool_question
     is_again = request.replaces or request.last.is_retried
-    return not (context.is_group or context.is_off_record or tools_ask or is_again)
+    return context.uses_memory and not (context.is_group or tools_ask or is_again)
 
 
 def _asks_again(message: Message, earlier: Sequence[Message]) -> bool:

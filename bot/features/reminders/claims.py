@@ -50,8 +50,8 @@ class PromiseNote:
         may_be_set = any(each.kind == KIND for each in changed) or called(context) - _OF_OURS
         if may_be_set or not (has_failed or promises_to_remind(text)):
             return ""
-        if context.is_off_record:
-            return "claims.off_record"
+        if not context.uses_memory:
+            return "off.not_saved"
         message = context.user_message
         open_ = await self._reminders.list_open(context.conversation, message.sender_id)
         if any(_is_about(each, f"{message.text}\n{text}") for each in open_):

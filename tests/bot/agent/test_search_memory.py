@@ -81,7 +81,7 @@ async def test_a_kind_brings_the_messages_that_facts_of_it_rest_on(
     assert ["Nobu" in lines, "Steirereck" in lines, "tea" in lines] == [True, True, False]
     late = await found(later, "places", kind="restaurants", since="2025-06-01")
     assert ["Nobu was" in late, "Steirereck" in late] == [False, True]
-    later.is_off_record = True
+    later.uses_memory = False
     assert "Nobu" not in await found(later, "places", kind="restaurants")
     assert "nothing" in (await found(context, "places", kind="car")).lower()
 

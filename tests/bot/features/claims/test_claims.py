@@ -48,10 +48,10 @@ class Claiming:
         self,
         *steps: CompletedStep,
         writes: Sequence[Remember] = (),
-        is_off_record: bool = False,
+        uses_memory: bool = True,
         says: str = "I've saved that.",
     ) -> str:
-        context = AgentContext(HERE, self.history, 0, is_off_record=is_off_record)
+        context = AgentContext(HERE, self.history, 0, uses_memory=uses_memory)
         context.completed_steps += steps
         context.writes += writes
         return await ClaimNote(self.scopes, Sentences(Catalogue())).correction(context, says)
@@ -73,7 +73,7 @@ async def test_a_claim_is_corrected_unless_it_was_kept_or_may_be_learned(memory:
     assert await agent.correction(step("notes__save")) == ""
     assert await agent.correction(writes=[Remember("sails")]) == ""
     assert await agent.correction(writes=[Remember("", nonce="card")]) == "claims.explicit"
-    assert await agent.correction(is_off_record=True) == "claims.off_record"
+    assert await agent.correction(uses_memory=False) == "off.not_saved"
     await set_mode(memory.scopes, HERE, "ask")
     assert await agent.correction() == "claims.ask"
     await set_mode(memory.scopes, HERE, "auto")

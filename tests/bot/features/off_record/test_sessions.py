@@ -26,7 +26,7 @@ async def talk(memory: Memory, update_id: int) -> OffRecord:
     """Commit an exchange off the record; return the session as the next turn would load it."""
     await put(memory, update_id)
     turn = await take(memory)
-    closing = Closing(is_off_record=True)
+    closing = Closing(uses_memory=False)
     await memory.turns.commit(
         turn, exchange_of(turn), memory.histories.cursor(HERE), closing=closing
     )
@@ -72,7 +72,7 @@ async def test_a_fresh_start_empties_the_session_and_touches_nothing_else(memory
     await begin(memory, 60)
     assert (await talk(memory, 10)).said
     await put(memory, 20)
-    fresh = Closing(ends_session=True, is_off_record=True)
+    fresh = Closing(ends_session=True, uses_memory=False)
     await memory.turns.commit(await take(memory), [], memory.histories.cursor(HERE), closing=fresh)
     assert await words(memory) == 0
     stored = await memory.client.call("HGET", memory.keys.scope(HERE).meta, "session")

@@ -142,10 +142,10 @@ async def test_a_long_sound_needs_a_permit_until_all_files_of_its_turn_are_read(
 
     async def listen(given: Request, _: ChatHistory) -> Request:
         steps.append("heard")
-        return replace(given, is_off_record=True)
+        return replace(given, uses_memory=False)
 
     async def read(given: Request, _: ChatHistory) -> None:
-        assert given.is_off_record
+        assert not given.uses_memory
         assert not permits.take(turn(2, 1, sound(0)))
         steps.append("read")
 
