@@ -335,8 +335,8 @@ class Settings(BaseSettings):
         return ()
 
     @property
-    def shows_pictures(self) -> bool:
-        """Whether the model may be shown pictures; a feature may say no."""
+    def uses_vision(self) -> bool:
+        """Whether the model may be asked to look at something; a feature may say no."""
         return True
 
     @property

@@ -3,7 +3,7 @@
 Values only. The search itself runs in `memory.scopes.history`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 from math import inf
@@ -107,14 +107,14 @@ class SearchResult:
 class SearchFilter:
     """Which messages may be found: sent from `since` until before `until` (Unix seconds).
 
-    `speaker`: part of the sender's name, in any case; "" for everybody. `only_photos`: only what
-    describes a photo that Telegram still has.
+    `speaker`: part of the sender's name, in any case; "" for everybody. `is_meant`, if given, has
+    to be true as well.
     """
 
     since: float = -inf
     until: float = inf
     speaker: str = ""
-    only_photos: bool = False
+    is_meant: Callable[[Message], object] | None = None
 
     def mask(self, messages: Sequence[Message]) -> bytearray:
         """Return one byte for each message: 1 if it may be found, else 0."""
@@ -124,7 +124,7 @@ class SearchFilter:
         return bytearray(
             self.since <= m.sent_at < self.until
             and speaker in (m.sender_name or m.role).casefold()
-            and (bool(m.photo) or not self.only_photos)
+            and bool(self.is_meant is None or self.is_meant(m))
             for m in messages
         )
 

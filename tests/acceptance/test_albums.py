@@ -1,6 +1,6 @@
 """An album comes as one message for each picture, with one caption; it is answered once."""
 
-from bot.telegram.edits import LATE_PHOTO_MARK
+from bot.features.pictures.feature import LATE_PHOTO_MARK
 from tests.acceptance.buttons import shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.test_delivery import closed

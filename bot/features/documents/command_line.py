@@ -35,7 +35,7 @@ REASONS = {
     "too_big": "too big",
     "too_long": "too many pages or too much text",
     "encrypted": "protected by a password",
-    "no_text": "no text found; are its pages pictures?",
+    "no_text": "no text found; is it a scan?",
     "damaged": "damaged, or reading it took too long",
     "letters": "unknown text encoding; save it as UTF-8",
 }

@@ -57,7 +57,7 @@ def feature(services: Services) -> Feature:
     library = Library(memory.store, memory.scopes)
     listed = PagedList(DocumentList(library, sentences, services.access), sentences)
     scans = None
-    if settings.shows_pictures:
+    if settings.uses_vision:
         scans = ScanReader(partial(page_text, services.models.chats[0]))
         memory.scopes.on_erased.append(scans.forget)
     upload = UploadStep(services.files, memory, scans, sentences, services.learn)

@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import structlog
 from pydantic import Field
@@ -174,7 +175,7 @@ async def _send(arguments: SendPhotoAgainArguments, context: AgentContext) -> st
     if number := _MESSAGE.fullmatch(arguments.query.strip()):
         found = await _photo_of(history, int(number[1]))
     else:
-        only_photos = SearchFilter(only_photos=True)
+        only_photos = SearchFilter(is_meant=attrgetter("photo"))
         hits = await history.search(as_question(arguments.query), 1, search_filter=only_photos)
         found = hits[0].hit if hits else None
     if found is None:

@@ -14,7 +14,7 @@ from bot.features.pictures.settings import PictureSettings
 from bot.parsing.answers import NotRead
 from bot.parsing.pictures import MAX_PICTURE_BYTES, MAX_SHOWN_BYTES, read_picture
 from bot.telegram.chat import Chat
-from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
+from bot.telegram.edits import PHOTO_MARK
 from bot.telegram.message_content import HEIC_TYPES
 from bot.telegram.updates import SentFile
 from bot.turn.answer import download, read_media
@@ -26,6 +26,8 @@ from memory.message import ImageDetail, Picture
 from memory.scopes.history import ChatHistory
 from memory.text.tokens import TokenCounter
 
+LATE_PHOTO_MARK = f"{PHOTO_MARK} (one more of the album just shown)"
+"""Stands for a photo whose album was answered without it."""
 _MAX_FETCHED_BYTES = 64 * 2**20
 """Of all pictures of a turn; an album of ten from a camera has about 50 MB."""
 _MAX_SHOWN_BYTES = 5 * 2**20

@@ -18,8 +18,8 @@ class PictureSettings(Settings):
     )
 
     @property
-    def shows_pictures(self) -> bool:
-        """Whether the model may be shown pictures."""
+    def uses_vision(self) -> bool:
+        """Whether the model sees photos, and the pages of scanned files."""
         return self.image_detail != "off"
 
 

@@ -11,11 +11,11 @@ from PIL import Image
 from structlog.testing import capture_logs
 
 from bot.commands.sentences import Sentences
-from bot.features.pictures.feature import PictureStep
+from bot.features.pictures.feature import LATE_PHOTO_MARK, PictureStep
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
-from bot.telegram.edits import LATE_PHOTO_MARK, PHOTO_MARK
+from bot.telegram.edits import PHOTO_MARK
 from bot.telegram.errors import FloodWait
 from bot.telegram.updates import to_bytes
 from bot.turn.answer import Answerer, AnswerStep
