@@ -9,6 +9,7 @@ from dataclasses import replace
 import telegram
 
 from bot.telegram.updates import (
+    EDITABLE,
     AlbumPart,
     Ignored,
     IncomingMessage,
@@ -21,9 +22,6 @@ from memory.message import Message
 
 PHOTO_MARK = "[photo]"
 """Begins the text that is stored in place of a photo."""
-LATE_PHOTO_MARK = f"{PHOTO_MARK} (one more of the album just shown)"
-"""The same, of a photo whose album was answered without it."""
-_EDITABLE = ("text", "document", "photo", "edit")
 
 
 def read_edit(message: telegram.Message, read: Update) -> Update:
@@ -38,7 +36,7 @@ def read_edit(message: telegram.Message, read: Update) -> Update:
         return replace(read, message=edit) if isinstance(edit, IncomingMessage) else edit
     if not isinstance(read, IncomingMessage):
         return read
-    if message.location or read.kind not in ("text", "document", "photo") or not read.text:
+    if message.location or read.kind not in EDITABLE or not read.text:
         return Ignored(read.update_id, "edit")
     edited_at = int((message.edit_date or message.date).timestamp())
     return replace(read, kind="edit", command="", file=None, edited_at=edited_at)
@@ -53,7 +51,7 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
         waiting = from_bytes(body)
     except (KeyError, TypeError, ValueError):
         return None
-    if waiting.sender.id != edit.sender.id or waiting.kind not in _EDITABLE:
+    if waiting.sender.id != edit.sender.id or waiting.kind not in (*EDITABLE, "edit"):
         return None
     replaced, edited = waiting.replaced, waiting
     if replaced is None and waiting.message_id == edit.message_id:

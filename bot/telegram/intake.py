@@ -28,6 +28,7 @@ from bot.telegram.errors import (
     UnreadableUpdate,
 )
 from bot.telegram.updates import (
+    ALONE,
     AlbumPart,
     ButtonPress,
     ChatMigration,
@@ -222,9 +223,8 @@ class Intake:
             if await self._mailbox.edit(conversation, message.update_id, edited):
                 log.info("update", update=message.update_id, conversation=tag, outcome="edited")
                 return
-        # The answer to a file is only about the file, an edit changes what was said before, and
-        # nothing from before a new session belongs into the turn that begins it.
-        is_alone = message.kind in ("command", "document", "edit") or message.begins_session
+        # Nothing from before a new session belongs into the turn that begins it.
+        is_alone = message.kind in ALONE or message.begins_session
         is_grouped = bool(message.forwarded_at or message.album)
         packed = to_bytes(replace(message, trace=trace_of_update.get()()))
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_grouped)

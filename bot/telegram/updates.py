@@ -26,6 +26,10 @@ MediaKind = Literal["document", "voice", "photo"]
 MEDIA: tuple[MediaKind, ...] = ("document", "voice", "photo")
 WITH_WORDS = ("text", *MEDIA)
 """Kinds of messages that a model answers: their text was written by the person."""
+EDITABLE = ("text", "document", "photo")
+"""Kinds of messages whose words people can edit."""
+ALONE = ("command", "document", "edit")
+"""Kinds that are answered alone: about a file is only its answer; an edit changes earlier words."""
 MessageKind = Literal["text", "command", "unsupported", "edit", "again"] | MediaKind
 
 
@@ -121,6 +125,11 @@ class IncomingMessage:
     def is_task(self) -> bool:
         """Whether nobody sent it: a task that is due, or the `/back` when an `/off` is over."""
         return self.update_id < 0
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it brings a file that is neither seen nor heard."""
+        return self.kind == "document"
 
     @property
     def is_anonymous_admin(self) -> bool:

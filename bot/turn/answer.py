@@ -349,8 +349,8 @@ class FileSteps:
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | Request:
         """Return what there is to say about the files, or the request with what they hold.
 
-        Off the record no document is read. One that is refused, or that no step reads, gets a
-        sentence. Notes of the steps are said at once if there is nothing to answer.
+        Off the record no file is read. One that is refused, or that no step reads, gets a sentence.
+        Notes of the steps are said at once if there is nothing to answer.
         """
         has_media = any(each.kind in MEDIA for each in request.updates)
         try:
@@ -376,8 +376,8 @@ class FileSteps:
         return notice(request, self.sentences, key)
 
     def _refused(self, request: Request, reason: str) -> Outbox:
-        key, file = f"documents.refused_{reason}", request.last.file
+        key, file = f"files.refused_{reason}", request.last.file
         if not self.sentences.has(key):
-            key = "documents.refused_damaged"
+            key = "files.refused_damaged"
         values = {"name": file.name if file else "", "mb": f"{self.files.max_bytes / 2**20:.3g}"}
         return notice(request, self.sentences, key, **values)

@@ -108,8 +108,8 @@ def _needed(opened: OpenTurn) -> list[_Permit]:
     if first.is_alone and sent[0].kind == "command":
         return []
     photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
-    has_document = any(each.kind == "document" for each in sent)
+    has_file = any(each.is_file for each in sent)
     sounds = (each.file for each in sent if each.kind == "voice" and each.file)
-    if photos or has_document or not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds):
+    if photos or has_file or not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds):
         needed += [("uploads", person), ("uploads", 0)]
     return needed + [("pictures", 0)] * len(photos)

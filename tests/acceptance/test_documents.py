@@ -95,7 +95,7 @@ async def test_a_scan_is_read_by_the_model_and_the_answer_says_which_pages(rig: 
     refusal = bad_request(text, "messages[1].content[1].type", "invalid_value")
     rig.model.dialect = Dialect(refuses=lambda asked: refusal if has_picture(asked) else None)
     reply = await send(anna, chat, notes(scan(2), "other.pdf", "application/pdf"))
-    assert reply.text == sentence("documents.refused_no_text", name="other.pdf")
+    assert reply.text == sentence("files.refused_no_text", name="other.pdf")
 
 
 async def test_in_a_group_a_file_never_replaces_another_persons_and_admins_may_delete_it(
@@ -163,7 +163,7 @@ async def test_an_unreadable_file_is_refused_in_the_persons_language(rig: Rig) -
         "damaged": Upload(b"%PDF-1.4", "a.pdf", "application/pdf"),
     }.items():
         reply = await send(anna, chat, file)
-        key = f"documents.refused_{reason}"
+        key = f"files.refused_{reason}"
         assert reply.text == sentence_in("de", key, name=file.name, mb="0.1")
     assert rig.requests == []
 
@@ -278,7 +278,7 @@ async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_r
     assert how.text == sentence("import.how")
     refused = await anna.send(group, "document", file=export, caption="@ricordo_bot")
     assert (await group.wait_for_reply(after=refused)).text == sentence(
-        "documents.refused_in_group", name="chatgpt.zip"
+        "files.refused_in_group", name="chatgpt.zip"
     )
 
     listed = await rig.ask(anna, chat, "/import - My boat is a ketch.\n- I sail alone.")

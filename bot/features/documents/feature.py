@@ -159,7 +159,7 @@ class UploadStep:
         older one of its name.
         """
         sent, conversation = request.last, history.conversation
-        if sent.kind != "document" or sent.file is None:
+        if sent.file is None or not sent.is_file:
             return None
         language, say = request.language, self._sentences.say
         format_of(sent.file.name, sent.file.mime_type)  # before it is fetched

@@ -136,7 +136,7 @@ class Importing:
         `StoreError`, or `LeaseLost` if something was erased meanwhile.
         """
         sent, file = request.last, request.last.file
-        if sent.kind != "document" or file is None:
+        if file is None or not sent.is_file:
             return None
         is_talk = bool(file.pasted) or _may_be_export(file, features)
         if is_talk and sent.is_group:

@@ -105,8 +105,8 @@ def _written(context: AgentContext) -> Iterator[str]:
     for message in (context.user_message, *context.window, *recalled, *replied):
         if message and message.role == "user":
             yield message.text
-    *_, documents = context.memory_context.partition(f"{DOCUMENTS_HEADING}\n")
-    yield from takewhile(lambda line: line.startswith(("[", "  ")), documents.splitlines())
+    *_, passages = context.memory_context.partition(f"{DOCUMENTS_HEADING}\n")
+    yield from takewhile(lambda line: line.startswith(("[", "  ")), passages.splitlines())
 
 
 def _results(tool: str, context: AgentContext) -> Iterator[str]:

@@ -153,4 +153,5 @@ async def test_cancelled_reading_leaves_no_process(after_s: float) -> None:
 
 def test_every_reason_has_a_sentence() -> None:
     catalogue = Catalogue()
-    assert all(f"documents.refused_{each}" in catalogue for each in REASONS)
+
+    assert all(f"files.refused_{each}" in catalogue for each in REASONS)
