@@ -184,7 +184,7 @@ class Inspector:
             case BotServing():
                 self.memory, self._prompt = event.memory, event.prompt
                 self.serving.set()
-            case AgentRan(context) if context.is_off_record:
+            case AgentRan(context) if not context.uses_memory:
                 pass
             case AgentRan(context, reply, failure, seconds) if self._prompt:
                 turns = self._turns[context.conversation]

@@ -86,7 +86,7 @@ def memory(site: Site, memory: Memory) -> Memory:
     return memory
 
 
-async def ran(memory: Memory, number: int, *, is_off_record: bool = False) -> AgentRan:
+async def ran(memory: Memory, number: int, *, uses_memory: bool = True) -> AgentRan:
     said = Message(1, 1, "user", "The <b>boat</b> is called Aurora", 1.0, sender_name="Anna")
     call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
     context = AgentContext(
@@ -94,7 +94,7 @@ async def ran(memory: Memory, number: int, *, is_off_record: bool = False) -> Ag
         await ChatHistory.read(memory.histories, Scope(ANNA)),
         2.0,
         Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
-        is_off_record=is_off_record,
+        uses_memory=uses_memory,
         window=(said,),
         recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
         call_context=CallContext(Scope(ANNA), Person(), 2.0, used={"f1": "a fact"}),
@@ -181,7 +181,7 @@ async def test_turns_from_before_an_erasure_and_off_the_record_are_not_shown(
     here = Scope(ANNA)
     history = await ChatHistory.read(memory.histories, here)
     said = await history.append_user_message("A secret", 1.0, sender_id=1)
-    site.inspector.observe(await ran(memory, 1, is_off_record=True))
+    site.inspector.observe(await ran(memory, 1, uses_memory=False))
     site.inspector.observe(await ran(memory, 2))
     assert re.findall(r"Question (\d)</bdi>", await site.text()) == ["2"]
     await memory.forgetting.erase_messages(here, [said.seq], "receipt")
