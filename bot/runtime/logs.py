@@ -87,7 +87,7 @@ def _lines(error: TracebackException) -> Iterator[str]:
 
 def _first_line_of_asyncio(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Drop what asyncio adds to an event: the `repr` of a task, with that of its exception."""
-    if event.get("logger") == "asyncio":
+    if event["_record"].name == "asyncio":
         event["event"] = str(event["event"]).partition("\n")[0]
     return event
 
@@ -104,7 +104,6 @@ def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.ExceptionRenderer(traceback_without_texts),
-        _first_line_of_asyncio,
         Redaction(secrets),
     ]
     renderer: structlog.typing.Processor = (
@@ -124,7 +123,7 @@ def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=[_first_line_of_asyncio, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
