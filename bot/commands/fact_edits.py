@@ -207,13 +207,13 @@ def questions(
 
     `are_cards`: the facts were learned, and a third button asks for other words.
     """
-    edit = sentences.text(language, "buttons.edit")
     return tuple(
         replace(
             _described(sentences, language, "ask", write),
             buttons=(
                 _row(sentences, language, write),
-                *[(Button(edit, f"{REWORD}:{write.nonce}"),)] * are_cards,
+                *[(Button(sentences.text(language, "buttons.edit"), f"{REWORD}:{write.nonce}"),)]
+                * are_cards,
             ),
         )
         for write in writes

@@ -151,7 +151,8 @@ class TurnWorker:
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
         with self.queue.signals.heard(conversation) as signal:
             while True:
-                step = await self._acquire(conversation, wake_up)
+                cursor = self.histories.cursor(conversation)
+                step = await self.queue.acquire(conversation, cursor, "", wake_up.delivery)
                 try:
                     while not isinstance(step, NoTurn):
                         if self.is_stopping:
@@ -167,10 +168,6 @@ class TurnWorker:
                     await asyncio.sleep(next(pauses_s))
                 elif step.why != "lost":
                     return step
-
-    async def _acquire(self, conversation: Scope, wake_up: WakeUp, token: str = "") -> Next:
-        cursor = self.histories.cursor(conversation)
-        return await self.queue.acquire(conversation, cursor, token, wake_up.delivery)
 
     async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
         """Run a turn, unless it has to be deferred; return what comes next.
@@ -197,10 +194,11 @@ class TurnWorker:
                 return NoTurn("parked")
             except Interrupted as ended:
                 log.info("run ended", why=ended.why)
+                cursor, token = self.histories.cursor(conversation), opened.lease.token
                 return (
                     replace(opened, is_stopped=True)
                     if ended.why == "stopped"
-                    else await self._acquire(conversation, wake_up, opened.lease.token)
+                    else await self.queue.acquire(conversation, cursor, token, wake_up.delivery)
                 )
             except StoreError:
                 raise

@@ -74,11 +74,8 @@ async def test_a_task_erased_since_its_turn_began_says_nothing_and_one_without_n
     request = Request((message_of(TASK, 0),), message, (message,))
     history, tasks = await ChatHistory.read(memory.histories, HERE), tasks_of(memory)
     assert await tasks.check(request, history) is None
-    for parts, said in (
-        ((Part("…"),), "…"),
-        ((Part("Sorry, I couldn't come up with an answer."),), ""),
-    ):
-        outbox = await tasks.finish(request, Outbox(request.to, parts, said=said))
+    for text, said in (("…", "…"), ("Sorry, I couldn't come up with an answer.", "")):
+        outbox = await tasks.finish(request, Outbox(request.to, (Part(text),), said=said))
         assert (outbox.parts, outbox.is_unread) == ((), True)
     noted = Outbox(request.to, (Part("…\n\n✍ Noted"),), said="…")
     assert await tasks.finish(request, noted) == noted
