@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import astuple, dataclass, field
-from operator import add
+from dataclasses import dataclass, field
 from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
@@ -74,7 +73,7 @@ class Usage:
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of two requests."""
-        return Usage(*map(add, astuple(self), astuple(other)))
+        return Usage(*(getattr(self, n) + getattr(other, n) for n in self.__match_args__))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Literal
 
 import httpx2
+import orjson
 import structlog
 
 from bot.model.call import (
@@ -136,8 +137,7 @@ class OpenAIChatModel:
                 # The beginning of an answer is better than none.
                 reply = first
             call.is_reply = not reply.tool_calls
-            has_pictures = any(message.pictures for message in messages)
-            is_blind = has_pictures and not self._served.accepted.sees
+            is_blind = not self._served.accepted.sees and any(each.pictures for each in messages)
             return replace(reply, usage=call.usage, is_blind=is_blind)
 
     async def _reason_less(
@@ -282,8 +282,10 @@ async def _read_events(response: httpx2.Response, events: EventReader, answer: A
     async with aclosing(response.aiter_bytes()) as body:
         async for piece in body:
             for event in events.feed(piece):
-                # The standard library's parser accepts half an emoji; faster ones refuse it.
-                answer.add(json.loads(event))
+                try:
+                    answer.add(orjson.loads(event))
+                except orjson.JSONDecodeError:  # it refuses half an emoji
+                    answer.add(json.loads(event))
                 if observe:
                     observe(answer.reply)
                 if answer.is_over:

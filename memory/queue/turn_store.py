@@ -8,10 +8,10 @@ once that something happened to a turn that it runs.
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from time import time
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import orjson
 import structlog
@@ -88,8 +88,7 @@ class Signals:
                 event.set()
 
 
-@dataclass(frozen=True, slots=True)
-class TurnTimes:
+class TurnTimes(NamedTuple):
     """How long leases last and how soon messages must follow to be answered together, in ms."""
 
     lease_ms: int = 30_000
@@ -252,7 +251,7 @@ class TurnStore:
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""
         return {
-            **asdict(self._times),
+            **self._times._asdict(),
             "ttl_s": self._store.ttl_s,
             "tail": self._tail,
             "cursor": cursor.request,
@@ -260,7 +259,7 @@ class TurnStore:
 
     def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes, **asked: object) -> ScriptCall:
         """Return a step that also answers whether the run has to end."""
-        request = {**turn.lease.named, "turn": turn.id, **asdict(self._times), **asked}
+        request = {**turn.lease.named, "turn": turn.id, **self._times._asdict(), **asked}
         if turn.run.shown is not None:
             request["is_shown"] = True
         if turn.is_stopped:

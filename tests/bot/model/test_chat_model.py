@@ -184,8 +184,8 @@ def chunk(content: str = "", finish_reason: str | None = None) -> bytes:
 
 
 async def test_an_answer_is_whole_if_the_connection_breaks_after_the_finish_reason() -> None:
-    reply = await ask(streamed(chunk("All of "), chunk("it."), chunk(finish_reason="stop")))
-    assert reply.text == "All of it."
+    reply = await ask(streamed(chunk("All of "), chunk("it\ud83d."), chunk(finish_reason="stop")))
+    assert reply.text == "All of it\ufffd.", "half an emoji is replaced"
 
 
 @pytest.mark.parametrize("nonsense", [b"[1, 2]", b'"text"', b"\xff\xfe", b'{"choices": [1]}'])
