@@ -123,14 +123,15 @@ class Synopses(LearningBehavior):
     ) -> str:
         """Return a narrative or a dated list of the synopses that are found; "" for none."""
         text = call_context.question(new_messages)
-        scope_memory = await self._scopes.current(call_context.conversation)
-        found = await found_synopses(self._scopes, scope_memory, text)
-        if not (best_first := self._fitting(found)):
+        here = await self._scopes.current(call_context.conversation)
+        if not here.synopses:
+            return ""
+        if not (best_first := self._fitting(await found_synopses(self._scopes, here, text))):
             return ""
         synopses = sorted(best_first, key=lambda each: (each.began_at, each.id))
         narrative = ""
         if self._narrator is not None and len(synopses) >= self._min_synopses:
-            narrative = await self._narrator.narrate(scope_memory, synopses, text, call_context.now)
+            narrative = await self._narrator.narrate(here, synopses, text, call_context.now)
         if narrative:
             line = self._tokens.shorten(one_line(narrative), _MAX_SHOWN_TOKENS)
             call_context.used.update({f"s{each.id}": line for each in synopses})

@@ -195,7 +195,7 @@ class TurnStore:
         closing: Closing | None = None,
     ) -> Committed:
         """Close a turn, append its messages, begin the next one; raise as `mark_sending` does."""
-        closing, lease = closing or Closing(), turn.lease
+        closing, lease, store = closing or Closing(), turn.lease, self._store
         request = {
             **lease.named,
             "turn": turn.id,
@@ -204,24 +204,23 @@ class TurnStore:
             **closing.fields,
             **self._begin_fields(cursor),
         }
-        commit = self._store.call("commit", lease.conversation, request, closing.writes)
+        commit = store.call("commit", lease.conversation, request, closing.writes)
         turn.run.is_committing = True
         due = time() + LEARN_LATE_S
         noted: list[Command] = []
         if (messages or closing.ends_session) and closing.uses_memory:
             # There is something to learn. A note without a commit does no harm, so it goes first.
-            noted = [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]
+            noted = [("ZADD", store.keys.learning, due, lease.conversation.tag)]
         added, cancelled = closing.changes
-        now = self._store.client.now()
-        looks = first_looks(self._store.keys.work, lease.conversation, added, now)
+        looks = first_looks(store.keys.work, lease.conversation, added, store.client.now())
         for id_ in cancelled:
-            await self._store.journal.note_work(lease.conversation, id_)
+            await store.journal.note_work(lease.conversation, id_)
         asked_at = asyncio.get_running_loop().time()
         # `looks` put items into the index: first, so that after a crash none is missing there, and
         # once more, because another process may have looked too early and removed the entry.
-        answers = await self._store.client.pipeline([*noted, *looks, commit, *looks])
+        answers = await store.client.pipeline([*noted, *looks, commit, *looks])
         if cancelled:
-            self._store.erased.set()
+            store.erased.set()
         head, *begun = answers[len(noted) + len(looks)]
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":
