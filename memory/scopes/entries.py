@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import orjson
 from pydantic import TypeAdapter
 
-from memory.scopes.sources import Erased, Source, Trust, Wording, stays
+from memory.scopes.sources import Erased, Source, Trust, Wording, register, stays
 from memory.search.message_search import IndexRecord
 
 
@@ -25,13 +25,10 @@ class ScopeEntry:
     KINDS: ClassVar[dict[str, type["ScopeEntry"]]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Register the class; raise `TypeError` if it has no rule for erasures."""
-        if cls.__name__ in ("Record", "Amendment"):
-            return
-        for required in ("KIND", "without"):
-            if required not in cls.__dict__:
-                raise TypeError(f"{cls.__name__} does not define `{required}`")
-        ScopeEntry.KINDS[cls.KIND] = cls
+        """Register the class; raise `TypeError` if that is not safe."""
+        if cls.__name__ not in ("Record", "Amendment"):
+            # The id of a record is its place in the stream; nothing stores another one.
+            register(ScopeEntry.KINDS, cls, "KIND", () if issubclass(cls, Record) else ("id",))
 
     def without(self, erased: Erased) -> Self | None:
         """Return what is left of it after an erasure, None for nothing."""

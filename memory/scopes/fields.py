@@ -8,7 +8,7 @@ field survives an erasure unnoticed.
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from memory.scopes.sources import Erased, stays
+from memory.scopes.sources import Erased, register, stays
 from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
 
 
@@ -27,14 +27,8 @@ class Field:
     KINDS: ClassVar[dict[str, type["Field"]]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Register the class; raise `TypeError` if it has no rule or its prefix is taken."""
-        for required in ("PREFIX", "without"):
-            if required not in cls.__dict__:
-                raise TypeError(f"{cls.__name__} does not define `{required}`")
-        known = Field.KINDS.get(cls.PREFIX)
-        if known is not None and known.__qualname__ != cls.__qualname__:
-            raise TypeError(f"{cls.__name__} has the prefix of {known.__name__}")
-        Field.KINDS[cls.PREFIX] = cls
+        """Register the class; raise `TypeError` if that is not safe."""
+        register(Field.KINDS, cls, "PREFIX", ("key", "name", "stored", "read"))
 
     @property
     def key(self) -> str:

@@ -82,6 +82,25 @@ class Erased:
 K = TypeVar("K")
 
 
+def register(kinds: dict[str, type[K]], kind: type[K], mark: str, taken: Collection[str]) -> None:
+    """Add a kind of field or entry under its `mark`; raise `TypeError` if it cannot be kept safely.
+
+    It needs a rule for erasures and a mark of its own. An attribute with a name of `taken` would
+    be stored somewhere else, or not at all.
+    """
+    here = vars(kind)
+    for required in (mark, "without"):
+        if required not in here:
+            raise TypeError(f"{kind.__name__} does not define `{required}`")
+    for name in taken:
+        if name in here or name in here.get("__annotations__", ()):
+            raise TypeError(f"{kind.__name__} needs another name for `{name}`, which we use")
+    known = kinds.setdefault(here[mark], kind)
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise TypeError(f"{kind.__name__} has the {mark.lower()} of {known.__name__}")
+    kinds[here[mark]] = kind
+
+
 def stays(kept: K, erased: Erased) -> K:  # noqa: ARG001 - every rule takes `erased`
     """Keep what holds only numbers and names, whatever is erased."""
     return kept

@@ -187,4 +187,20 @@ def test_what_is_stored_cannot_be_defined_without_its_rules(missing: str) -> Non
     assert "no_rule" not in ScopeEntry.KINDS
 
 
+@pytest.mark.parametrize("name", ["key", "name", "stored", "read", "id"])
+def test_a_kind_with_an_attribute_that_we_use_ourselves_cannot_be_defined(name: str) -> None:
+    """A field whose `name` is a first name would take the place of another field."""
+    base, mark = (ScopeEntry, "KIND") if name == "id" else (Field, "PREFIX")
+    body = {mark: "greeted", "__annotations__": {name: str}, "without": Kept.without}
+    with pytest.raises(TypeError, match=f"Greeted needs another name for `{name}`"):
+        type("Greeted", (base,), body)
+    assert "greeted" not in {*Field.KINDS, *ScopeEntry.KINDS}
+
+
+def test_a_kind_of_entry_keeps_its_class() -> None:
+    with pytest.raises(TypeError, match="Fact has the kind of Fact"):
+        type("Fact", (ScopeEntry,), {"KIND": "fact", "without": Kept.without})
+    assert ScopeEntry.KINDS["fact"] is Fact
+
+
 _REQUIRED = ("PREFIX", "without")
