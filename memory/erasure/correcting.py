@@ -19,6 +19,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
 from memory.store.keys import Scope
+from memory.work.items import WorkItems
 
 _EXCHANGE = 2
 """Messages of an exchange."""
@@ -36,6 +37,7 @@ class Correcting:
         self._client = scopes.store.client
         self._keys = scopes.store.keys
         self._scopes = scopes
+        self._work = WorkItems(scopes.store)
         # Called before a fact is deleted or gets other words: what follows from it can go first.
         self.fact_leaves: list[Callable[[Scope, int], Awaitable[None]]] = []
 
@@ -48,18 +50,22 @@ class Correcting:
             await leaves(conversation, fact_id)
         scope, stored_id = place_of(conversation, fact_id)
         seqs: Sequence[int] = ()
+        chain: Sequence[Fact] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:
-            nonlocal seqs
+            nonlocal seqs, chain
             fact = facts.record(stored_id)
             if not isinstance(fact, Fact):
                 return None
             # Hide first, so that after a crash the fact is still there to be deleted.
             await self._hide_sources(fact)
             seqs = _by_conversation(fact).get(conversation, ())
+            chain = facts_behind(facts, fact)
+            await self._drop_items(chain)
             return Revision(records=chain_of(facts, fact))
 
         erased = await self._scopes.update(scope, decide)
+        await self._drop_items(chain)  # one may have been added since
         if erased.records and scope != conversation:  # an answer that uses the fact begins again
             await self._scopes.erase(conversation)
         return tuple(seqs)
@@ -75,20 +81,23 @@ class Correcting:
             await leaves(conversation, fact_id)
         place, stored_id = place_of(conversation, fact_id)
         edited: Fact | None = None
+        chain: Sequence[Fact] = ()
         gone: Collection[str] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:
-            nonlocal edited, gone
+            nonlocal edited, chain, gone
             edited = present_fact(facts, stored_id)
             if edited is None:
                 return None
             now = time()
-            replaced = wordings_of(facts_behind(facts, edited), now)
+            chain = facts_behind(facts, edited)
+            replaced = wordings_of(chain, now)
             gone = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
             if edited.text == text:
                 return None
             # Hide first, so that after a crash the fact is still there to be edited.
             await self._hide_sources(edited)
+            await self._drop_items(chain)
             sources = tuple(replace(each, sender_id=editor_id, said="") for each in edited.sources)
             new = Fact(0, text, sources, now, replaced=replaced, changes=edited.changes)
             new = new.in_place_of(edited)
@@ -98,6 +107,7 @@ class Correcting:
         await self._scopes.update(place, decide)
         if edited is None:
             return False
+        await self._drop_items(chain)
         seqs = _by_conversation(edited)
         for scope in {conversation, *seqs}:
             await self._drop_summaries(scope, seqs.get(scope, ()), gone)
@@ -214,6 +224,11 @@ class Correcting:
         for conversation, seqs in _by_conversation(fact).items():
             await self.hide(conversation, seqs)
 
+    async def _drop_items(self, facts: Sequence[Fact]) -> None:
+        """Erase the work items that follow from facts."""
+        for conversation, seqs in _by_conversation(*facts).items():
+            await self._work.drop_unasked(conversation, seqs)
+
     async def hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool = True) -> None:
         """Keep messages and their answers, but do not let recall find them; or let it again."""
         log = self._keys.scope(conversation).log
@@ -273,10 +288,10 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
     return tuple(sorted(wordings, key=lambda each: each.replaced_at)[-_MAX_WORDINGS:])
 
 
-def _by_conversation(fact: Fact) -> dict[Scope, list[int]]:
-    """Return the sequences of the messages that a fact rests on, by conversation."""
+def _by_conversation(*facts: Fact) -> dict[Scope, list[int]]:
+    """Return the sequences of the messages that facts rest on, by conversation."""
     found: dict[Scope, list[int]] = {}
-    for source in fact.sources:
+    for source in (each for fact in facts for each in fact.sources):
         found.setdefault(Scope(source.tag), []).append(source.seq)
     return found
 

@@ -28,6 +28,7 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
 from memory.store.keys import Scope
 from memory.store.store import Store
+from memory.work.items import WorkItems
 
 _PAGE = 1_000
 
@@ -46,6 +47,7 @@ class Forgetting:
         self._mailbox = mailbox
         self._scopes = scopes
         self._tail = tail
+        self._work = WorkItems(store)
         # Called before single messages are erased.
         self.messages_leave: list[Callable[[Scope, Collection[int]], Awaitable[None]]] = []
 
@@ -157,6 +159,7 @@ class Forgetting:
         said = await self.revise(conversation, decide, first_step(receipt_id))
         # Also without facts: it refuses a learner that has read the messages and is about to write.
         learned = await self.revise(scope, lambda facts: without(facts, erased), receipt_id)
+        await self._work.drop_unasked(conversation, seqs)  # one may have been added in between
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
         answered = await self._scopes.erase(conversation, Revision(receipt_id=receipt_id))
         return replace(said, records=said.records + learned.records, left=answered.left)
@@ -205,13 +208,11 @@ class Forgetting:
         await self.revise(conversation, decide)
 
     async def drop_facts(self, conversation: Scope, seqs: Collection[int]) -> None:
-        """Erase the facts about the person that rest on these messages; safe to repeat.
+        """Erase facts about the person that rest on messages, and their items; safe to repeat.
 
         This also refuses a learner that has read the messages and is about to write.
         """
         scope = conversation.facts_scope
-        if scope == conversation:
-            return
         erased = Erased(conversation.tag, seqs)
 
         def decide(facts: ScopeMemory) -> Revision:
@@ -219,7 +220,9 @@ class Forgetting:
             watermarks = _watermarks_before(facts, min(seqs), of=conversation)
             return replace(left, fields=[*left.fields, *watermarks])
 
-        await self.revise(scope, decide)
+        if scope != conversation:
+            await self.revise(scope, decide)
+        await self._work.drop_unasked(conversation, seqs)
 
     async def erase_share(
         self, group: Scope, person: int, until: float, receipt_id: str

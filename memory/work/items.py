@@ -5,11 +5,15 @@ time only says when to look: the field decides. An entry of the index may theref
 name an item that is gone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
+from memory.scopes.changes import NotWritten
+from memory.scopes.log import version_of
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import Source
 from memory.store.commands import Command
 from memory.store.errors import LeaseLost
 from memory.store.keys import TAG_FIELD, Scope
@@ -78,16 +82,49 @@ class WorkItems:
         stored = await self._store.client.call("HGET", self._key(conversation), id_)
         return WorkItem.of_stored(id_, stored) if stored else None
 
-    async def add(self, conversation: Scope, item: WorkItem) -> None:
+    async def add(
+        self,
+        here: ScopeMemory,
+        item: WorkItem,
+        facts: ScopeMemory | None = None,
+        source: Source | None = None,
+    ) -> None:
         """Store an open item outside of a turn; a repeat with its id changes nothing.
 
-        A clear and the person's erasure take it. It comes from no single message, so whoever adds
-        it cancels it when what it rests on goes.
+        `here` is the conversation as it was read before. If the item follows from a fact, `source`
+        is the first one of that fact, a message here, and `facts` the scope of `facts_scope`, also
+        as it was read. The item goes with the fact, with the message, with a clear, and with what
+        its person erases. Raise `NotWritten` if anything was erased since that reading.
         """
-        stored = f"{item.person}|0|{_ms(item.due)}|0|0||{item.body}"
+        conversation = here.scope
+        if source and source.tag != conversation.tag:
+            raise ValueError("the item belongs into the conversation of the source")
+        if source and source.epoch < here.epoch:  # the fact goes with a clear that is not over yet
+            raise NotWritten(conversation.tag)
+        stored = f"{item.person}|{source.seq if source else 0}|{_ms(item.due)}|0|0||{item.body}"
         look = self._look(conversation, item.id, item.due)
-        store = ("HSETNX", self._key(conversation), item.id, stored)
-        await self._store.client.pipeline([look, store, look])
+        epoch, erasure = here.version
+        request = {"id": item.id, "epoch": epoch, "erasure": erasure}
+        add = self._store.call("add_work", conversation, request, stored)
+        _, is_added, _ = await self._store.client.pipeline([look, add, look])
+        if not is_added:
+            raise NotWritten(conversation.tag)
+        if facts is None:
+            return
+        # The facts may have another slot. An erasure takes a fact first, and then its items.
+        meta = self._store.keys.scope(facts.scope).meta
+        version = await self._store.client.call("HMGET", meta, "epoch", "erasure")
+        if version_of(version) != facts.version:
+            await self.cancel(conversation, item.id)
+            raise NotWritten(facts.scope.tag)
+
+    async def drop_unasked(self, conversation: Scope, seqs: Collection[int]) -> None:
+        """Erase the items that follow from facts which rest on these messages."""
+        stored = await self._store.client.call("HGETALL", self._key(conversation))
+        for id_, value in stored.items():
+            is_meant = int(value.split(b"|", 2)[1]) in seqs
+            if is_meant and not WorkItem.of_stored("", value).message_id:
+                await self.cancel(conversation, id_.decode())
 
     async def confirm(self, conversation: Scope, item: WorkItem) -> bool:
         """Open an item that the person has agreed to; false if it is gone."""

@@ -366,7 +366,7 @@ class NothingToSay:
 
 
 async def test_an_item_with_nothing_to_say_is_done_without_a_message(memory: Memory) -> None:
-    await memory.work.add(HERE, reminder(due=time.time() - 1))
+    await memory.work.add(await memory.scopes.read(HERE), reminder(due=time.time() - 1))
     deliverer = Deliverer(chat := ScriptedChat([]), 5, no_export, lambda _: None, no_pause)
     await work(WorkLoop(memory.work, [NothingToSay()], deliverer, LEASE_S))
     assert chat.texts == []

@@ -9,7 +9,11 @@ import pytest
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
+from memory.scopes.changes import NotWritten, Receipt, Revision, Write
+from memory.scopes.entries import Fact
 from memory.scopes.log import Cursor
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import Source
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
@@ -29,10 +33,14 @@ from tests.memory.turns import (
 
 LEASE_S = 30.0
 NEW_YEAR = 4_102_444_800.0
+TEA = "tea"
+"""An item that follows from a fact, so no message asked for it."""
 
 
 def reminder(text: str = "Call Ben", *, due: float = NEW_YEAR, person: int = ANN) -> WorkItem:
-    return WorkItem(person, text, at="2100-01-01T00:00", zone="UTC", due=due, chat_id=7)
+    asked = 0 if text == TEA else 11
+    at, chat = "2100-01-01T00:00", 7
+    return WorkItem(person, text, at=at, zone="UTC", due=due, chat_id=chat, message_id=asked)
 
 
 async def store(
@@ -240,7 +248,7 @@ async def test_forgetting_a_person_takes_their_reminders_everywhere(memory: Memo
 async def test_an_item_is_added_outside_a_turn_once_and_goes_with_a_clear(memory: Memory) -> None:
     added = reminder(due=float(int(time.time()) - 1))
     for _ in range(2):
-        await memory.work.add(HERE, added)
+        await memory.work.add(await memory.scopes.read(HERE), added)
     assert await memory.work.list_open(HERE, ANN) == [added]
     taken = await take_due(memory)
     assert taken
@@ -249,3 +257,122 @@ async def test_an_item_is_added_outside_a_turn_once_and_goes_with_a_clear(memory
     assert await memory.work.list_open(HERE) == []
     with pytest.raises(LeaseLost):
         await memory.work.close(taken, 0)
+
+
+async def know(memory: Memory, conversation: Scope) -> tuple[ScopeMemory, ScopeMemory, Source]:
+    """Learn a fact from the first message; return what `add` takes."""
+    await store(memory, reminder("asked for"), conversation=conversation)
+    here = await memory.scopes.read(conversation)
+    source = Source(conversation.tag, 1, here.epoch, ANN)
+
+    def decide(_: ScopeMemory) -> Write:
+        return Write([Fact(0, "Their birthday is on 3 March.", (source,), time.time())])
+
+    await memory.scopes.update(conversation.facts_scope, decide)
+    here = await memory.scopes.read(conversation)
+    return here, await memory.scopes.read(conversation.facts_scope), source
+
+
+ERASURES = ["delete", "edit", "message", "edited message", "clear"]
+
+
+async def erase(memory: Memory, conversation: Scope, how: str) -> None:
+    facts = (await memory.scopes.read(conversation.facts_scope)).facts
+    match how:
+        case "delete":
+            await memory.correcting.delete_fact(conversation, facts[0].id)
+        case "edit":
+            await memory.correcting.edit_fact(conversation, facts[0].id, "Has no birthday.", ANN)
+        case "message":
+            await memory.forgetting.erase_messages(conversation, [1, 2], "receipt")
+        case "edited message":  # what is asked again has taken its place
+            await memory.scopes.erase(conversation)
+            await memory.forgetting.drop_facts(conversation, [1])
+        case "clear":
+            await clear(memory, 10, conversation)
+
+
+async def texts(memory: Memory, conversation: Scope) -> list[str]:
+    return sorted(each.text for each in await memory.work.list_open(conversation))
+
+
+@pytest.mark.parametrize("how", ERASURES)
+@pytest.mark.parametrize("conversation", [HERE, GROUP], ids=["private", "group"])
+async def test_an_item_goes_with_the_fact_that_it_follows_from(
+    memory: Memory, conversation: Scope, how: str
+) -> None:
+    """What the person asked for in the same message stays as long as the message."""
+    here, facts, source = await know(memory, conversation)
+    await memory.work.add(here, reminder(TEA), facts, source)
+    assert await texts(memory, conversation) == ["asked for", TEA]
+    await erase(memory, conversation, how)
+    is_message_kept = how in ("delete", "edit", "edited message")
+    assert await texts(memory, conversation) == ["asked for"] * is_message_kept
+
+
+@pytest.mark.parametrize("how", ERASURES)
+@pytest.mark.parametrize("late", ["all", "facts"])
+@pytest.mark.parametrize("conversation", [HERE, GROUP], ids=["private", "group"])
+async def test_an_item_is_not_added_after_an_erasure_of_what_it_follows_from(
+    memory: Memory, conversation: Scope, late: str, how: str
+) -> None:
+    """Also if only the facts were read before it."""
+    here, facts, source = await know(memory, conversation)
+    await erase(memory, conversation, how)
+    if late == "facts":
+        here = await memory.scopes.read(conversation)
+    with pytest.raises(NotWritten):
+        await memory.work.add(here, reminder(TEA), facts, source)
+    assert TEA not in await texts(memory, conversation)
+
+
+async def test_an_item_is_not_added_to_a_conversation_that_was_cleared(memory: Memory) -> None:
+    """Also if the clear has not taken the fact yet."""
+    here, _, source = await know(memory, HERE)
+    await clear(memory, 10, HERE)
+    with pytest.raises(NotWritten):
+        await memory.work.add(here, reminder(TEA))
+    with pytest.raises(NotWritten):
+        await memory.work.add(await memory.scopes.read(HERE), reminder(TEA), None, source)
+    assert await texts(memory, HERE) == []
+
+
+@pytest.mark.parametrize("how", ["delete", "edit"])
+async def test_an_item_is_gone_if_the_process_dies_after_its_fact_went(
+    memory: Memory, how: str
+) -> None:
+    here, facts, source = await know(memory, HERE)
+    await memory.work.add(here, reminder(TEA), facts, source)
+    revise = memory.scopes.revise
+
+    async def revise_and_die(scope_memory: ScopeMemory, revision: Revision) -> Receipt:
+        await revise(scope_memory, revision)
+        raise ConnectionError
+
+    memory.scopes.revise = revise_and_die  # type: ignore[method-assign]
+    with pytest.raises(ConnectionError):
+        await erase(memory, HERE, how)
+    assert await texts(memory, HERE) == ["asked for"]
+
+
+@pytest.mark.parametrize("how", ["delete", "edit", "message"])
+async def test_an_item_that_is_added_during_an_erasure_goes(memory: Memory, how: str) -> None:
+    """Right before the fact goes, so that its version is still the one that was read."""
+    _, facts, source = await know(memory, HERE)
+    revise = memory.scopes.revise
+
+    async def revise_late(scope_memory: ScopeMemory, revision: Revision) -> Receipt:
+        if scope_memory.scope == HERE.facts_scope:
+            here = await memory.scopes.read(HERE)
+            await memory.work.add(here, reminder(TEA), facts, source)
+        return await revise(scope_memory, revision)
+
+    memory.scopes.revise = revise_late  # type: ignore[method-assign]
+    await erase(memory, HERE, how)
+    assert TEA not in await texts(memory, HERE)
+
+
+async def test_an_item_stands_where_its_fact_was_said(memory: Memory) -> None:
+    here, facts, _ = await know(memory, HERE)
+    with pytest.raises(ValueError, match="conversation of the source"):
+        await memory.work.add(here, reminder(TEA), facts, Source(GROUP.tag, 1))
