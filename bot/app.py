@@ -45,7 +45,7 @@ from bot.runtime.process import (
 )
 from bot.runtime.reloading import Reloading
 from bot.runtime.web import WebServer, health_routes
-from bot.runtime.work import WorkLoop
+from bot.runtime.work import UnlessMuted, WorkLoop
 from bot.telegram.bot_api import BotIdentity, TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
@@ -237,7 +237,11 @@ class App:
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)
-            kinds = [work for each in features for work in each.work]
+            kinds = [
+                UnlessMuted(work, memory.scopes) if each.says_unasked else work
+                for each in features
+                for work in each.work
+            ]
             deliverer, serves = deliverer_of(services, observe), services.admission.serves
             due_work = WorkLoop(memory.work, kinds, deliverer, settings.lease_s, serves)
             running += [worker.run(), maintenance.run(), due_work.run(), services.models.load()]

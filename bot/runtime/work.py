@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
+from bot.commands.notices import mutes
 from bot.feature import Work
 from bot.runtime.maintenance import repeat
 from bot.telegram.errors import OutcomeUnknown, TelegramError
@@ -17,10 +18,11 @@ from bot.telegram.updates import IncomingMessage, to_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.queue.mailbox import Entry
+from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks, shielded
-from memory.work.item import BEGUN
+from memory.work.item import BEGUN, WorkItem
 from memory.work.items import TakenWork, WorkItems
 
 log = structlog.get_logger(__name__)
@@ -36,6 +38,24 @@ _UNKNOWN_PAUSE_S = 86_400.0
 _DOUBT_S = 10.0
 """When an item is sent again whose request Telegram did not answer."""
 _GRACE_S = 2.0
+
+
+class UnlessMuted:
+    """Work of a feature that says what nobody asked for: nothing, to a person who mutes.
+
+    It is asked all the same, because it may plan what comes next. A message asked for some items.
+    """
+
+    def __init__(self, work: Work, scopes: Scopes) -> None:
+        self.kind = work.kind
+        self._work = work
+        self._scopes = scopes
+
+    async def message(self, item: WorkItem) -> Outbox | IncomingMessage | None:
+        """Return what the work says, None if it is not wanted."""
+        message = await self._work.message(item)
+        person = await self._scopes.read(Scope.of_person(item.person))
+        return None if mutes(person) and not item.message_id else message
 
 
 class WorkLoop:

@@ -235,6 +235,8 @@ class AgentStep:
             asked, writes = questions(self.sentences, language, aged), [*writes, *aged]
         codes = [code for each in below for code in each.codes] if is_checked else []
         in_chat = partial(replace, chat_id=request.to.chat_id, topic_id=request.to.topic_id)
+        from_id = request.last.message_id or request.last.replied_to
+        items = [in_chat(e, message_id=e.message_id or from_id) for e in context.work.added]
         return Outbox(
             request.to,
             parts + asked + questions(self.sentences, language, learned, are_cards=True),
@@ -244,7 +246,7 @@ class AgentStep:
             writes=to_json([*writes, *(replace(each, text="") for each in learned)]).decode(),
             is_untrusted=is_answer_untrusted(context),
             rich_parts=rich_parts,
-            work=replace(context.work, added=[*map(in_chat, context.work.added)]).encode(),
+            work=replace(context.work, added=items).encode(),
             used=" ".join((*codes, *context.used[:_MAX_USED])),
         )
 

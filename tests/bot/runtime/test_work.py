@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from bot.commands.notices import set_mute
 from bot.commands.sentences import Sentences
 from bot.features.off_record.feature import OffRecordSessions
 from bot.features.reminders.due import DueReminders
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.runtime.work import WorkLoop
+from bot.runtime.work import UnlessMuted, WorkLoop
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, TelegramError, Unreachable
 from bot.telegram.updates import from_bytes
@@ -363,6 +364,26 @@ class NothingToSay:
     async def message(self, item: WorkItem) -> Outbox | None:
         assert item.text == "Call Ben"
         return None
+
+
+async def test_who_mutes_gets_of_a_feature_that_says_unasked_only_what_they_asked_for(
+    memory: Memory,
+) -> None:
+    class Says:
+        kind = "reminder"
+
+        async def message(self, item: WorkItem) -> Outbox | None:
+            return Outbox(Destination(HERE.chat_id), (Part(item.text),))
+
+    here = await memory.scopes.read(HERE)
+    asked = replace(reminder("asked for", due=time.time() - 1), message_id=11)
+    for each in (asked, replace(asked, text="unasked", message_id=0, id="00000001")):
+        await memory.work.add(here, each)
+    await set_mute(memory.scopes, ANN, 1, is_muted=True)
+    deliverer = Deliverer(chat := ScriptedChat([]), 5, no_export, lambda _: None, no_pause)
+    await work(WorkLoop(memory.work, [UnlessMuted(Says(), memory.scopes)], deliverer, LEASE_S))
+    assert chat.texts == ["asked for"]
+    assert await memory.work.list_open(HERE) == []
 
 
 async def test_an_item_with_nothing_to_say_is_done_without_a_message(memory: Memory) -> None:
