@@ -26,7 +26,7 @@ from typing import TypeAlias
 import structlog
 
 from bot.app import App
-from bot.features import add_all_commands, all_settings
+from bot.features import add_all_commands, load_all_settings
 from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others
@@ -49,7 +49,6 @@ from bot.telegram.errors import BadToken, WebhookTaken
 from config.loading import (
     SettingsError,
     hide_secrets,
-    load_settings,
     reload_settings,
     secrets_of,
     unknown_names,
@@ -100,7 +99,7 @@ def main() -> int:
     tune_interpreter()
     options = _parser().parse_args()
     try:
-        settings = load_settings(kind=all_settings())
+        settings = load_all_settings()
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -4,6 +4,7 @@ Nothing else in the bot imports a feature. A restore imports every one.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -15,6 +16,7 @@ from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
 from bot.operator_classes import UnusableClass, building, found_at, replaced_by
 from bot.probe import Probe, StoreProbe
+from config.loading import load_settings
 from config.settings import Settings
 
 
@@ -68,10 +70,24 @@ OUR_FEATURES = (
 
 
 @cache
-def all_settings() -> type[Settings]:
-    """Return the class of all settings: ours, and those of each of our features."""
+def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
+    """Return the class of all settings: ours, of each of our features, and of those at `theirs`.
+
+    A module of `theirs` that cannot be imported has none; `open_features` refuses it.
+    """
     kinds = [module.SETTINGS for module in reversed(_modules("settings"))]
+    for module in dict.fromkeys(path.partition(":")[0] for path in theirs):
+        with suppress(UnusableClass):
+            kinds.append(found_at("FEATURES", f"{module}:SETTINGS"))
     return type("AllSettings", (*kinds, Settings), {"__module__": __name__})
+
+
+def load_all_settings() -> Settings:
+    """Read the settings, with those of all features; raise `SettingsError`."""
+    settings = load_settings(kind=all_settings())
+    if not settings.features:
+        return settings
+    return load_settings(kind=all_settings(settings.features))
 
 
 def all_probes() -> tuple[Probe | StoreProbe, ...]:

@@ -3,6 +3,7 @@
 A bot so started is a process of its own, with its own environment, signals and exit status; only
 the seconds of imports are not paid again, and it sets no menus unless the environment has `MENUS`.
 If `PWD` names a folder with a package `bot`, our own packages are imported again, from there.
+`PYTHONPATH` is read as at any start, for features of operators.
 `test_starting` starts it by `python -m bot` instead.
 """
 
@@ -124,6 +125,7 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(environment.get("PWD", "."))
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     if Path("bot").is_dir() and not Path("bot").samefile(_BOT):
         _forget_our_modules()
     if "MENUS" not in environment:

@@ -1,6 +1,7 @@
 """What an operator adds works as ours does, and a mistake in it says what to do."""
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ from bot.language.catalogue import Catalogue
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ask_first, erase_now, press_now, shown
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import ROOT, Rig
+from tests.acceptance.rig import ROOT, Rig, run_command
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
@@ -50,6 +51,36 @@ async def test_a_mistake_in_a_feature_ends_the_start_with_what_to_do(
     assert refused["detail"].startswith(why)
     assert "secret words" not in str(bot.raw)
     assert await bot.exit_status() == 1
+
+
+OUTSIDE = """
+from typing import Literal
+from pydantic import Field
+from config.settings import Settings
+from tests.acceptance.greeting_feature import *
+
+class SETTINGS(Settings):
+    greets: Literal["on", "off"] = Field(default="off", description="whether it greets")
+
+def made(services):
+    is_on = services.own(SETTINGS).greets == "on"
+    return feature(services) if is_on else Feature(name="greeting")
+"""
+
+
+async def test_a_feature_outside_the_repository_has_settings_as_ours_have(
+    rig: Rig, tmp_path: Path
+) -> None:
+    (tmp_path / "outside.py").write_text(OUTSIDE)
+    rig.environment |= {"PWD": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    (anna, chat), (env_file, features) = rig.anna(), (tmp_path / ".env", "outside:made")
+    env_file.write_text("GREETS=maybe")
+    for command in ((), ("check",)):
+        status, said = await run_command(rig.environment | {"FEATURES": features}, *command)
+        assert (status, said) == (1, "GREETS takes `on`, `off`\n")
+    env_file.write_text("GREETS=on")
+    await rig.start(features=features)
+    assert (await rig.ask(anna, chat, "/hello")).text == "Hello, Anna!"
 
 
 def test_the_example_of_the_documentation_is_a_feature() -> None:
