@@ -1,8 +1,12 @@
 """Work items are stored with their turn, and one worker at a time gets each one that is due."""
 
+import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +15,7 @@ from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
 from memory.scopes.entries import Fact
+from memory.scopes.fact_lists import known_facts
 from memory.scopes.log import Cursor
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Source
@@ -376,3 +381,19 @@ async def test_an_item_stands_where_its_fact_was_said(memory: Memory) -> None:
     here, facts, _ = await know(memory, HERE)
     with pytest.raises(ValueError, match="conversation of the source"):
         await memory.work.add(here, reminder(TEA), facts, Source(GROUP.tag, 1))
+
+
+async def test_the_example_of_the_documentation_adds_an_item_that_goes_with_its_fact(
+    memory: Memory,
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "features.md").read_text()
+    code = re.search(r"```python\n(async def learned.+?)```", page, re.DOTALL)
+    assert code
+    module: dict[str, Any] = {"known_facts": known_facts, "sha256": sha256, "WorkItem": WorkItem}
+    exec(compile(code[1], "docs/features.md", "exec"), module)  # noqa: S102 - our own page
+    await know(memory, HERE)
+    for _ in range(2):
+        assert await module["learned"](memory, HERE)
+    assert len(await memory.work.of_kind("birthday").list_open(HERE, ANN)) == 1
+    await erase(memory, HERE, "delete")
+    assert await memory.work.of_kind("birthday").list_open(HERE) == []
