@@ -37,9 +37,9 @@ from memory.search.words import words_of
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import escaped
 
-# Shares of the tokens that the system message and the tools leave. Memory gets its share, and up to
-# the larger one if the window leaves it idle. Message and steps get at least theirs, and more if
-# the window does not need it. The window gets the rest.
+# Shares of the tokens that the system message, the tools and the reply leave. Memory gets its
+# share, and up to the larger one if the window leaves it idle. Message and steps get at least
+# theirs, and more if the window does not need it. The window gets the rest.
 _MESSAGE_SHARE = 0.4
 _MEMORY_SHARE = 0.19
 _IDLE_MEMORY_SHARE = 0.5

@@ -263,8 +263,8 @@ class AgentStep:
 async def _wanted(context: AgentContext) -> tuple[list[ToolWrite], list[Remember]]:
     """Return what tools want written, and facts that were learned and are to be confirmed.
 
-    While memory is off, that is only what they want forgotten. What needs an answer has the nonce
-    of its buttons; what was learned has it already.
+    While memory is off, that is only what they want forgotten. A write that asks first gets the
+    nonce of its buttons here. A learned fact that is to be confirmed has one already.
     """
     wanted: list[ToolWrite] = list(context.writes)
     forgets = [write for write in wanted if isinstance(write, ForgetRecord)]

@@ -297,8 +297,8 @@ async def read_media(
 ) -> list[tuple[int, T]]:
     """Return what `read` makes of the files of these messages, by their ids.
 
-    A file that it cannot read (`NotRead`) hides no other one: the sentence of the reason, which
-    stands in `table`, is said below the answer. Beside the emoji of a sticker nothing is said.
+    If one cannot be read (`NotRead`), the others are read all the same, and the sentence of its
+    reason, a key of `table`, stands below the answer. For stickers with an emoji nothing is said.
     """
     found, reasons = list[tuple[int, T]](), dict[str, None]()
     for each in sent:
@@ -338,7 +338,7 @@ class FileFetcher:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileSteps:
-    """Asks the steps that read files. Then the files of others need not wait for the model."""
+    """Runs the steps that read files, and then gives the permits for files back."""
 
     steps: Sequence[AnswerStep]
     permits: Permits

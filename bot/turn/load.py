@@ -201,7 +201,7 @@ def _untrusted_of_others(message: Message, request: Request) -> Message:
 
 
 def _given(target: ReplyTarget) -> Message:
-    """Return what Telegram gave; only the sender's own words are not untrusted."""
+    """Return what Telegram gave. It is untrusted unless the person who replies wrote it."""
     return Message(
         seq=0,
         exchange=0,

@@ -78,7 +78,7 @@ class AgentRan:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """There is something to send: a reply or a notice."""
+    """The steps that answer are over, also if an error ended them."""
 
     seconds: float
 

@@ -32,7 +32,7 @@ class Outbox:
     is_unread: bool = False  # the person's message does not enter the history
     is_refused: bool = False  # it enters as one that the model's server did not take
     is_untrusted: bool = False  # the reply was written with untrusted text at hand
-    rich_parts: int = 0  # one rich message with `said` may stand for so many of the first parts
+    rich_parts: int = 0  # so many first parts may be replaced by one rich message with `said`
     replaces: tuple[int, ...] = ()  # messages of the former reply, which the parts are edited into
     work: str = ""  # what tools add and cancel (`WorkChanges`)
     used: str = ""  # the memories whose text stood in the prompt (`Message.used`)

@@ -1,4 +1,4 @@
-"""How much one person may have under way at once: turns in all chats, files and pictures in them.
+"""How much may be under way in a process: turns and files of a person, files and pictures of all.
 
 Without a bound one person could take every slot of a worker. A turn without a permit gives its
 lease back and waits in Redis: it holds no slot, and its conversation keeps its order.

@@ -16,9 +16,9 @@ from memory.text.tokens import TokenCounter
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file of a turn. `here` was read before, so an erasure from then on refuses a write."""
+    """A file of a turn."""
 
-    here: ScopeMemory
+    here: ScopeMemory  # as read before the download: after an erasure since, a write is refused
     content: bytes
 
 
@@ -190,8 +190,8 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
 def answer_to(asked: IncomingMessage) -> Destination:
     """Return where the reply to a message goes.
 
-    In a group, and if it was asked again from further below, it shows which message it answers,
-    and for a task always which one asked for it.
+    In a group and after `/retry` the reply points at the message that it answers. The reply to a
+    task points at the message that asked for the task.
     """
     shows_question = (asked.is_group or asked.is_retried) and asked.message_id > 0
     reply_to = asked.message_id if shows_question else asked.replied_to if asked.is_task else 0

@@ -90,7 +90,7 @@ class RevisionStep:
             stored = _exchange_of(question, history)
             exchange = [edited if each.seq == question.seq else each for each in stored]
             await self._answer_again(request, here, exchange)
-            # It comes back only if the message is being erased: its old words go at once.
+            # Still here: the question is being erased, so it is only reworded.
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
         seqs = tuple(message.seq for message in found)
         replaced = Replaced((), (), seqs)

@@ -209,7 +209,7 @@ def _placed(request: Request, outbox: Outbox) -> Outbox:
     heard = (*request.run.heard, *request.run.seen)
     outbox = replace(outbox, ends_session=outbox.ends_session or begins, heard=heard)
     if not (request.replaces and outbox.parts and not outbox.is_unread):
-        return outbox  # what answers nothing takes no place of an answer
+        return outbox  # without parts, or if the message stays unread, the former answer stays
     is_below = request.last.is_retried
     rich_parts = outbox.rich_parts if is_below else 0
     return replace(outbox, replaces=request.replaces, rich_parts=rich_parts, is_below=is_below)
@@ -219,7 +219,7 @@ def _closing(request: Request, outbox: Outbox, delivery: Delivery) -> Closing:
     if not request.uses_memory:
         return Closing(outbox.ends_session, uses_memory=False)
     if request.last.is_task and delivery.outcome == "undeliverable":
-        # As all that is due, it ends with the chat: nobody would see what it costs.
+        # A task ends with its chat, like other due work: nobody would see its answer.
         id_, _ = due_task(request.last.update_id, time.time())
         task = WorkItem(request.last.sender.id, "", id=id_)
         return Closing(outbox.ends_session, work=WorkChanges(cancelled=[task]).encode())
@@ -240,8 +240,8 @@ def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: flo
 MAX_FAILURES = 3
 """A turn is given up after this many errors, or attempts without a reply."""
 
-UNSEEN = "Interrupted"
-"""Stands for an error that no process lived to see."""
+PROCESS_DIED = "Interrupted"
+"""Stands for the error of a turn whose process died before it could note one."""
 
 
 def is_given_up(opened: OpenTurn) -> bool:
@@ -265,7 +265,7 @@ class GiveUp:
         """
         if _has_notice(opened) and opened.failures <= MAX_FAILURES:
             return Outbox.from_bytes(opened.outbox)
-        error = opened.error or UNSEEN
+        error = opened.error or PROCESS_DIED
         log.error("turn given up", attempts=opened.attempts, failures=opened.failures, error=error)
         outbox = self._notice(opened)
         entries = tuple(map(_without_reply, opened.entries))

@@ -1,6 +1,6 @@
 """How far each behavior has learned from a conversation: watermarks, failures, digests.
 
-A value that is read from the scopes. It says what to write and writes nothing itself.
+`Progress` is a value that says what to write; `progress_after` writes it and returns a new one.
 """
 
 from collections.abc import Mapping, Sequence

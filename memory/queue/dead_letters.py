@@ -1,6 +1,6 @@
 """Dead letters: messages whose turn failed repeatedly, set aside so that their chat goes on.
 
-The messages stay in the slot of their conversation, where every erasure finds them. The index over
+The messages stay under a key of their conversation, where every erasure finds them. The index over
 all conversations holds only ids. Listings show when, where and the class of the error.
 """
 

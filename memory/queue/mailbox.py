@@ -21,7 +21,7 @@ SEEN_MS = 48 * 3600 * 1000
 """How long an update id is remembered; Telegram keeps undelivered updates for 24 hours."""
 
 MAX_UPDATES = 5_000
-"""Messages, and also commands, that a conversation takes from one sender in two days.
+"""Messages that a conversation takes from one sender in two days; as many that are answered alone.
 
 At this bound intake drops what the sender sends there, because it must not forget an update id.
 Messages of others still come in, and at the bound of messages so do the sender's commands.
@@ -54,7 +54,7 @@ class Entry:
 
     update_id: int
     sender_id: int
-    is_alone: bool  # answered alone: a command, a file, an edit, the beginning of a session
+    is_alone: bool  # answered alone: a command, a document, an edit, the beginning of a session
     body: bytes
     is_grouped: bool = False  # forwarded or of an album, so others may come with it
 

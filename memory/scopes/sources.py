@@ -45,7 +45,7 @@ class Erased:
 
     tag: str
     seqs: Collection[int] = ()  # messages of the conversation `tag`
-    # Messages before this were dropped earlier. Nobody knows their senders, so memories of them go.
+    # Messages before this were dropped, so their senders are unknown: what rests on them is erased.
     oldest: float = 0
     epoch: int = 0  # what was learned in an epoch before this one goes
     sender_id: int = 0  # a person whose messages go, ...

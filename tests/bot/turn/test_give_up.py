@@ -13,7 +13,7 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
 from bot.turn.outbox import Outbox
-from bot.turn.turn import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
+from bot.turn.turn import MAX_FAILURES, PROCESS_DIED, GiveUp, is_given_up
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -82,7 +82,7 @@ async def test_a_stored_message_that_cannot_be_read_gets_an_apology_in_its_conve
     assert (outbox.to, outbox.parts) == (Destination(-1005, 3), APOLOGY)
     assert outbox.parts[-1].buttons == ()
     [letter] = await memory.dead_letters.listed()
-    assert letter.error == UNSEEN
+    assert letter.error == PROCESS_DIED
 
 
 async def test_a_dead_letter_keeps_no_text_of_what_was_replied_to(memory: Memory) -> None:

@@ -19,8 +19,8 @@ local function taken_entries(taken)
   return entries
 end
 
--- Takes the messages of the next turn: consecutive messages of one sender, or one command. Returns them and the id
--- of the turn. `token` is the lease that begins the turn, nil if none does yet.
+-- Takes the messages of the next turn: consecutive messages of one sender, or one that is answered alone. Returns them
+-- and the id of the turn. `token` is the lease that begins the turn, nil if none does yet.
 local function take(members, ttl_s, token)
   local entries, ids = {}, {}
   local _, first_sender, first_kind = read_entry(members[1])

@@ -16,7 +16,7 @@ local function was_overtaken(id, oldest, until_ms)
 end
 
 -- `ids_taken` are the ids of the open turn's messages. Returns them with the ids of those that followed quickly, in
--- the order of the mailbox; nil if none followed. Commands are never answered together with other messages. Returns {}
+-- the order of the mailbox; nil if none followed. An entry of kind c is never answered with others. Returns {}
 -- if a message that cannot join was sent before the turn and came only now: then the turn begins afresh behind it.
 local function with_followers(request, ids_taken)
   local taken, oldest, newest, count = {}, nil, nil, 0

@@ -126,8 +126,8 @@ local function set_fields(values)
   end
 end
 
--- A mailbox member is `<update id>|<sender id>|<kind>|<body>`. The kind is c for a command, f for a forwarded message or
--- one of an album, t for another text.
+-- A mailbox member is `<update id>|<sender id>|<kind>|<body>`. The kind is c for an entry that is answered
+-- alone (`Entry.is_alone`: a command, a document, an edit), f for a forwarded message or one of an album, t for others.
 local function read_entry(member)
   local id, sender, kind = string.match(member, '^(%-?%d+)|(%-?%d+)|(%a)|')
   return id, sender, kind
