@@ -21,7 +21,7 @@ from memory.scopes.changes import Write
 from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import stays
+from memory.scopes.sources import never_erased
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -90,7 +90,7 @@ class Mute(Field):
     is_muted: bool
     by_update: int
 
-    without = stays
+    without = never_erased
 
     def _stored(self) -> str:
         return f"{_MUTED if self.is_muted else ''}|{self.by_update}"

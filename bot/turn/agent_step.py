@@ -243,7 +243,7 @@ class AgentStep:
             said=said_with(text[:MAX_CHARS], attached),
             digest=digest(steps),
             # The text of a learned fact stays where an erasure finds it.
-            writes=to_json([*writes, *(replace(each, text="") for each in learned)]).decode(),
+            writes=to_json([*writes, *(replace(each, text="") for each in learned)]),
             is_untrusted=is_answer_untrusted(context),
             rich_parts=rich_parts,
             work=replace(context.work, added=items).encode(),

@@ -223,7 +223,7 @@ def _closing(request: Request, outbox: Outbox, delivery: Delivery) -> Closing:
         id_, _ = due_task(request.last.update_id, time.time())
         task = WorkItem(request.last.sender.id, "", id=id_)
         return Closing(outbox.ends_session, work=WorkChanges(cancelled=[task]).encode())
-    return Closing(outbox.ends_session, outbox.digest, outbox.writes.encode(), outbox.work)
+    return Closing(outbox.ends_session, outbox.digest, outbox.writes, outbox.work)
 
 
 def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: float) -> None:

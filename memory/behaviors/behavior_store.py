@@ -16,7 +16,7 @@ import orjson
 from memory.behaviors.context import CallContext
 from memory.behaviors.knowledge_base import DomainRefused, KnowledgeBase, merged_domain
 from memory.behaviors.tool import ToolError
-from memory.scopes.fields import Field, goes_with_message
+from memory.scopes.fields import Field, erased_with_message
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Erased
@@ -37,7 +37,7 @@ class Kept(Field):
     seq: int
     text: str
 
-    without = goes_with_message
+    without = erased_with_message
 
     @property
     def place(self) -> str:

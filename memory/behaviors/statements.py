@@ -23,7 +23,7 @@ from memory.scopes.fields import UNASKED, WaitingWrite
 from memory.scopes.fields import Field as StoredField
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import Source, stays
+from memory.scopes.sources import Source, never_erased
 from memory.scopes.writes import Remember
 from memory.search.words import words_of
 from memory.store.keys import Scope
@@ -136,7 +136,8 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         if (stems(text) - stems(message.text)) & untrusted:
             continue
         touched.add(_normal(text))
-        source = Source(batch.conversation.tag, message.seq, batch.here.epoch, message.sender_id)
+        seq, sender = message.seq, message.sender_id
+        source = Source(batch.conversation.tag, seq, batch.here.source_epoch, sender)
         # It does not hold any more, but after an edit the messages that follow it are read again.
         ended = [fact for fact in known if not fact.is_current and source in fact.sources]
         if same_facts(text, ended) or _was_corrected(text, message, current.values()):
@@ -241,7 +242,7 @@ class LearningMode(StoredField):
     PREFIX = "learning_mode"
     mode: Mode
 
-    without = stays
+    without = never_erased
 
     def _stored(self) -> str:
         return self.mode

@@ -269,7 +269,7 @@ def is_movable(here: ScopeMemory, facts: ScopeMemory, fact: Fact) -> bool:
     known = facts_behind(facts, fact)
     sources = [source for each in known for source in each.sources]
     sources += [source for each in known for one in each.replaced for source in one.sources]
-    return all(each.tag == here.scope.tag and each.epoch >= here.epoch for each in sources)
+    return all(each.tag == here.scope.tag and each.epoch >= here.source_epoch for each in sources)
 
 
 def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:

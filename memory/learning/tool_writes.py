@@ -104,7 +104,7 @@ def remembered(
     It rests on the message `seq`. The new fact is pinned if the replaced one is, or if it is a
     lasting wish.
     """
-    source = Source(here.scope.tag, seq, here.epoch, write.sender_id)
+    source = Source(here.scope.tag, seq, here.source_epoch, write.sender_id)
     known = known_facts(facts, here)
     replaced = next((fact for fact in known if fact.id == write.replaces), None)
     of_fact = {name: getattr(write, name) for name in _OF_FACT}

@@ -197,7 +197,7 @@ class Closing:
 
     ends_session: bool = False  # before the messages; off the record this erases its words
     digest: str = ""  # a summary of the tool steps, for learning
-    writes: bytes = b""  # what tools want written, as JSON
+    writes: str = ""  # what tools want written, as JSON
     work: str = ""  # what tools add and cancel (`WorkChanges`)
     uses_memory: bool = True  # if not, messages are kept until the session off the record ends
 

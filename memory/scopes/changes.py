@@ -102,7 +102,7 @@ def request_of(scope_memory: ScopeMemory, write: Write, contents: list[Arg]) -> 
         "entries": [numbered(contents, entry) for entry in write.entries],
     }
     if source := write.learned_from:
-        request["learned_from"] = (source.scope.tag, source.epoch)
+        request["learned_from"] = (source.scope.tag, source.source_epoch)
     return request
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import orjson
 from pydantic import TypeAdapter
 
-from memory.scopes.sources import Erased, Source, Trust, Wording, register, stays
+from memory.scopes.sources import Erased, Source, Trust, Wording, never_erased, register
 from memory.search.message_search import IndexRecord
 
 
@@ -182,7 +182,7 @@ class Hidden(ScopeEntry):
     seq: int
     hidden: bool = True
 
-    without = stays  # the sequence is never used again
+    without = never_erased  # the sequence is never used again
 
 
 def written(entry: ScopeEntry) -> tuple[str, bytes]:
@@ -258,7 +258,7 @@ class Ended(Amendment):
     by: int = 0
 
     # If the fact that replaced another is erased, `changes.without` restores the other.
-    without = stays
+    without = never_erased
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""
@@ -273,7 +273,7 @@ class Pinned(Amendment):
     fact_id: int
     is_pinned: bool = True
 
-    without = stays
+    without = never_erased
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""
@@ -289,7 +289,7 @@ class Checked(Amendment):
     at: float
     is_confirmed: bool = False  # they said yes
 
-    without = stays
+    without = never_erased
 
     def amended(self, fact: Fact) -> Fact:
         """Return the fact with it."""

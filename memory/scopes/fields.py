@@ -8,7 +8,7 @@ field survives an erasure unnoticed.
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from memory.scopes.sources import Erased, register, stays
+from memory.scopes.sources import Erased, never_erased, register
 from memory.scopes.writes import ForgetRecord, ToolWrite, from_json, to_json
 
 
@@ -81,7 +81,7 @@ def _text(value: object) -> str:
 F = TypeVar("F", bound=Field)
 
 
-def goes(field: Field, erased: Erased) -> None:
+def always_erased(field: Field, erased: Erased) -> None:
     """Erase the field at every erasure: the rule for fields that do not record their sources."""
 
 
@@ -93,8 +93,8 @@ class _FromMessage(Protocol):
 M = TypeVar("M", bound=_FromMessage)
 
 
-def goes_with_message(field: M, erased: Erased) -> M | None:
-    """Erase the field if its message `seq` goes: the rule for fields that come from one message."""
+def erased_with_message(field: M, erased: Erased) -> M | None:
+    """Erase the field with its message `seq`: the rule for fields that come from one message."""
     return None if erased.takes_message(field.seq) else field
 
 
@@ -103,15 +103,11 @@ def name_of(kind: type[Field], key: str = "") -> str:
     return f"{kind.PREFIX}:{key}" if key else kind.PREFIX
 
 
-def kind_of(name: str) -> type[Field] | None:
-    """Return the class of a stored field; None for a field that this version does not know."""
-    return Field.KINDS.get(name.partition(":")[0])
-
-
 def read_field(name: str, stored: str) -> Field | None:
     """Read one stored field; None for a field that this version does not know."""
-    kind = kind_of(name)
-    return kind.read(name.partition(":")[2], stored) if kind else None
+    prefix, _, key = name.partition(":")
+    kind = Field.KINDS.get(prefix)
+    return kind.read(key, stored) if kind else None
 
 
 UNASKED = "unasked"
@@ -127,7 +123,7 @@ class State(Field):
     PREFIX = "state"
     json: str
 
-    without = goes
+    without = always_erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,7 @@ class StateUntrusted(Field):
     PREFIX = "state_untrusted"
     is_untrusted: bool
 
-    without = goes
+    without = always_erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +147,7 @@ class Watermark(Field):
     learner: str
     seq: int
 
-    without = stays
+    without = never_erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +185,7 @@ class LearningPause(Field):
     again_at: float = 0  # Unix seconds
     model: str = ""
 
-    without = stays
+    without = never_erased
 
     def _stored(self) -> str:
         return f"{self.failures}|{self.again_at:.0f}|{self.model}" if self.failures else ""
@@ -204,7 +200,7 @@ class Digest(Field):
     seq: int  # of the assistant's message
     text: str
 
-    without = goes_with_message
+    without = erased_with_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +213,10 @@ class ToolWrites(Field):
     seq: int  # the person's message that it answered
     writes: tuple[ToolWrite, ...]
 
-    without = goes_with_message
+    without = erased_with_message
 
     def _stored(self) -> str:
-        return f"{self.seq}|{to_json(self.writes).decode()}"
+        return f"{self.seq}|{to_json(self.writes)}"
 
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
@@ -237,7 +233,7 @@ class Written(Field):
     tag: str
     turn: str
 
-    without = stays
+    without = never_erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +248,14 @@ class WaitingWrite(Field):
     answer: str  # what was decided: "" while it is open, `UNASKED` before it was asked
     write: ToolWrite
 
-    without = goes_with_message
+    without = erased_with_message
 
     def answered(self, answer: str) -> Self:
         """Return the answered question without its text, so that a repeat gets the same answer."""
         return replace(self, answer=answer, write=ForgetRecord(0, sender_id=self.write.sender_id))
 
     def _stored(self) -> str:
-        write = to_json([replace(self.write, nonce="")]).decode()
+        write = to_json([replace(self.write, nonce="")])
         return f"{self.seq}|{self.expires_at - _ASKED_BEFORE_S:.0f}|{self.answer}|{write}"
 
     @classmethod
@@ -276,4 +272,4 @@ class PersonsZone(Field):
     PREFIX = "zone"
     zone: str
 
-    without = stays
+    without = never_erased

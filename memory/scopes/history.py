@@ -13,7 +13,7 @@ from time import time
 
 from memory.message import Message
 from memory.scopes.fact_lists import is_of_kind, known_facts, with_facts
-from memory.scopes.log import Cursor, Delta, generation_of, stored_fields
+from memory.scopes.log import UNKNOWN, Cursor, Delta, generation_of, stored_fields
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
@@ -26,7 +26,6 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
 _FOR_ALL_TIME = 2**53
-_UNREAD = -1
 _RELATED_SHARE = 4
 _MAX_INDEXED_INLINE = 200
 _MAX_SEARCHED_INLINE = 20_000
@@ -70,10 +69,9 @@ class ChatHistory:
         messages that the cache has dropped. Raise `LeaseLost` if something was erased since then.
         """
         scopes = parts.scopes
-        here = loaded = scopes.join(conversation, delta, parts.tail)
+        loaded = scopes.join(conversation, delta, parts.tail)
         said = loaded.messages
-        if not loaded.is_whole:
-            here = await scopes.read(conversation)
+        here = loaded if loaded.is_whole else await scopes.read(conversation)
         person = conversation.facts_scope
         if person != conversation:
             facts = scopes.join(person, facts_delta, parts.tail) if facts_delta else None
@@ -82,8 +80,8 @@ class ChatHistory:
         if here.version != loaded.version:
             raise LeaseLost(conversation.tag)
         history = cls(parts, here, said)
-        # The length is -1 if the cache has lost what the turn did not read again.
-        if said.length < 0 or len(said.messages) < min(parts.tail, said.length):
+        # The cache may have lost what the turn did not read again.
+        if said.length == UNKNOWN or len(said.messages) < min(parts.tail, said.length):
             await history.fill()
         return history
 
@@ -269,7 +267,7 @@ class ChatHistory:
             self._stream.length += len(numbered)
             self._parts.scopes.keep(self._here)
         else:  # other messages came, or some were erased, in between: read all of it again
-            self._stream.length = _UNREAD
+            self._stream.length = UNKNOWN
             self._parts.scopes.drop(self.conversation)
 
     async def clear(self) -> None:

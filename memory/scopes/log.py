@@ -166,12 +166,16 @@ class Cursor:
         return {name: value for name, value in named.items() if value not in (0, "0")}
 
 
+UNKNOWN = -1
+"""A length that was not read. A delta then leaves what the reader knows; a stream is read again."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamDelta:
     """What is new in one stream: entries and packed vectors by their ids, ascending."""
 
     entries: Sequence[tuple[int, Columns]] = ()
-    length: int = 0  # of all stored entries; -1: as the reader knows it
+    length: int = 0  # of all stored entries, or `UNKNOWN`
     fingerprint: str = ""  # of the embeddings, "" if there are no vectors
     vectors: Sequence[tuple[int, bytes]] = ()
     vectors_length: int = 0  # as `length`

@@ -103,8 +103,8 @@ class ScopeMemory(EmbeddedStream):
         return self.fields.get(PersonsZone.PREFIX, "")
 
     @property
-    def epoch(self) -> int:
-        """The epoch for use in other scopes: it grows even if the conversation starts over."""
+    def source_epoch(self) -> int:
+        """What a `Source` names: it grows even if the conversation starts over."""
         return self.generation + int(self.version[0] or 0)
 
     @property

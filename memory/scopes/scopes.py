@@ -331,7 +331,7 @@ class Scopes:
     async def cut(self, scope: Scope, conversation: Scope) -> int:
         """Have this scope refuse what was learned from a conversation before its last clear.
 
-        Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that it still accepts.
+        Return the lowest `ScopeMemory.source_epoch` of the conversation that it still accepts.
         """
         meta = self.store.keys.scope(conversation).meta
         generation, clears = await self.store.client.call("HMGET", meta, "generation", "epoch")

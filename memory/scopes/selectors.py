@@ -48,7 +48,6 @@ class TokenWindowMessageSelector:
     """Shows the newest whole exchanges that fit in `max_tokens`, without a gap."""
 
     max_tokens: int
-    overhead_per_message: int = MESSAGE_OVERHEAD
 
     def select(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return as many of the newest whole exchanges as fit."""
@@ -56,7 +55,7 @@ class TokenWindowMessageSelector:
         fitting = len(messages)
         for start in reversed(_exchange_starts(messages)):
             exchange = messages[start:fitting]
-            tokens += sum(message.tokens + self.overhead_per_message for message in exchange)
+            tokens += sum(message.tokens + MESSAGE_OVERHEAD for message in exchange)
             if tokens > self.max_tokens:
                 break
             fitting = start
@@ -77,7 +76,6 @@ class BlockWindowMessageSelector:
     max_messages: int
     max_tokens: int
     block: int
-    overhead_per_message: int = MESSAGE_OVERHEAD
 
     @classmethod
     def in_quarters(cls, max_messages: int, max_tokens: int) -> Self:
@@ -97,7 +95,7 @@ class BlockWindowMessageSelector:
         """
         starts = _exchange_starts(messages)
         few = (start for start in starts if len(messages) - start <= self.max_messages)
-        by_tokens = TokenWindowMessageSelector(self.max_tokens, self.overhead_per_message)
+        by_tokens = TokenWindowMessageSelector(self.max_tokens)
         fitting = by_tokens.select(messages[next(few, len(messages)) :])
         dropped = len(messages) - len(fitting)
         if not dropped or self.block <= _EXCHANGE:

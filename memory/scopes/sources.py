@@ -20,7 +20,7 @@ class Source:
 
     tag: str  # of its conversation
     seq: int
-    epoch: int = 0  # of the conversation when it was read (`ScopeMemory.epoch`)
+    epoch: int = 0  # of the conversation when it was read (`ScopeMemory.source_epoch`)
     sender_id: int = 0  # 0 if there is not exactly one sender
     # When a fact was said again there (Unix seconds); 0 for the first source: `Fact.said_at`.
     at: float = field(default=0, compare=False)
@@ -101,6 +101,6 @@ def register(kinds: dict[str, type[K]], kind: type[K], mark: str, taken: Collect
     kinds[here[mark]] = kind
 
 
-def stays(kept: K, erased: Erased) -> K:  # noqa: ARG001 - every rule takes `erased`
+def never_erased(kept: K, erased: Erased) -> K:  # noqa: ARG001 - every rule takes `erased`
     """Keep what holds only numbers and names, whatever is erased."""
     return kept

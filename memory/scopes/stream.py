@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from memory.message import Message
-from memory.scopes.log import Columns, StreamDelta, message_of
+from memory.scopes.log import UNKNOWN, Columns, StreamDelta, message_of
 from memory.search.embeddings import Embedder, QuestionVectors, Vectors, index_class
 from memory.search.message_search import SESSION_PAUSE_S, IndexRecord, record_of
 
@@ -78,7 +78,7 @@ class EmbeddedStream:
 
     def __init__(self) -> None:
         self.fingerprint = ""
-        self.length = self.vectors_length = -1  # of what is stored; -1 before anything was read
+        self.length = self.vectors_length = UNKNOWN  # of what is stored
         self.newest = self.count = 0  # the id of the newest entry, and how many were read
         self.vectors = PackedRows()
         self._text_bytes = 0
@@ -101,7 +101,7 @@ class EmbeddedStream:
     def add(self, delta: StreamDelta) -> None:
         """Add entries for which `joins` is true, except those that are here already."""
         self.fingerprint = delta.fingerprint
-        if delta.length >= 0:
+        if delta.length != UNKNOWN:
             self.length, self.vectors_length = delta.length, delta.vectors_length
         for entry_id, columns in delta.entries:
             if entry_id > self.newest:
@@ -114,7 +114,7 @@ class EmbeddedStream:
         self, fingerprint: str, after: int, rows: Sequence[tuple[int, bytes]]
     ) -> None:
         """Add vectors that this process has stored after `after`, if nothing is missing here."""
-        delta = StreamDelta(length=-1, fingerprint=fingerprint, vectors=rows)
+        delta = StreamDelta(length=UNKNOWN, fingerprint=fingerprint, vectors=rows)
         has_entries = self.newest >= rows[-1][0]
         if has_entries and self.vectors.newest == after and self.joins(delta):
             self.vectors_length += len(rows)

@@ -89,12 +89,12 @@ class Keep:
 ToolWrite = Remember | ForgetRecord | StillTrue | SetDomain | Keep
 
 
-def to_json(writes: Sequence[ToolWrite]) -> bytes:
-    """Return the stored form, b"" if there are no writes."""
-    return orjson.dumps(list(map(_written, writes))) if writes else b""
+def to_json(writes: Sequence[ToolWrite]) -> str:
+    """Return the stored form, "" if there are no writes."""
+    return orjson.dumps(list(map(_written, writes))).decode() if writes else ""
 
 
-def from_json(stored: str | bytes) -> tuple[ToolWrite, ...]:
+def from_json(stored: str) -> tuple[ToolWrite, ...]:
     """Read the stored form; raise `ValueError` if it is not JSON."""
     return tuple(_read(*each) for each in orjson.loads(stored)) if stored else ()
 

@@ -144,7 +144,7 @@ async def learn(memory: Memory, talk: Talk) -> None:
             0,
             fact["text"],
             tuple(
-                Source(talk.scope.tag, n, here.epoch, talk.messages[n - 1].sender_id)
+                Source(talk.scope.tag, n, here.source_epoch, talk.messages[n - 1].sender_id)
                 for n in fact["messages"]
             ),
             seconds(fact["said_at"]),

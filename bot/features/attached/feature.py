@@ -20,7 +20,7 @@ from memory.scopes.changes import Write
 from memory.scopes.fields import Field, Watermark
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import stays
+from memory.scopes.sources import never_erased
 from memory.store.keys import Scope
 
 _VERB = "behaviors"
@@ -36,7 +36,7 @@ class Attached(Field):
     behavior: str
     is_on: bool = True
 
-    without = stays
+    without = never_erased
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ class ErasedParts:
     records: frozenset[int] = frozenset()  # numbers
     fields: frozenset[str] = frozenset()  # hashed names
     work: frozenset[str] = frozenset()  # ids
-    epoch: int = 0  # the lowest one (`ScopeMemory.epoch`) of which facts elsewhere may stay
+    epoch: int = 0  # the lowest one (`ScopeMemory.source_epoch`) of which facts elsewhere may stay
     is_cleared: bool = False  # all of it is gone
 
 

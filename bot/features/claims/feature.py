@@ -26,7 +26,7 @@ from memory.scopes.fact_lists import known_facts
 from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import stays
+from memory.scopes.sources import never_erased
 from memory.scopes.writes import ForgetRecord
 from memory.store.keys import Scope
 
@@ -101,7 +101,7 @@ class ClaimsChecked(Field):
     PREFIX = "claims_checked"
     seq: int
 
-    without = stays
+    without = never_erased
 
 
 class FalseClaims:

@@ -15,7 +15,7 @@ from memory.scopes.changes import Write
 from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import stays
+from memory.scopes.sources import never_erased
 from memory.search.question import is_question
 from memory.search.words import words_of
 from memory.store.keys import Scope
@@ -40,7 +40,7 @@ class Hinted(Field):
     names: tuple[str, ...] = ()
     last_at: int = 0  # Unix seconds
 
-    without = stays
+    without = never_erased
 
     def _stored(self) -> str:
         return f"{self.last_at}|{' '.join(self.names)}"

@@ -31,7 +31,7 @@ from memory.scopes.fact_lists import fact_scopes, period, shown
 from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.sources import stays
+from memory.scopes.sources import never_erased
 from memory.scopes.stats import ConversationStats, count_conversation
 from memory.store.keys import Scope
 
@@ -60,7 +60,7 @@ class Looked(Field):
     before: int  # `newest` of the look before it
     newest: int  # the newest record at that time
 
-    without = stays
+    without = never_erased
 
 
 class MemoryEntries:

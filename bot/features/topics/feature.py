@@ -34,7 +34,7 @@ from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.sources import Trust, stays
+from memory.scopes.sources import Trust, never_erased
 from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import EVERYTHING, SearchFilter, SearchResult
 from memory.search.question import QUESTION_MARKS
@@ -107,7 +107,7 @@ class RecallTopics(Field):
     PREFIX = "recall_topics"
     is_on: bool
 
-    without = stays
+    without = never_erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class SharedTopic(Field):
     KEY = "topic_id"
     topic_id: int
 
-    without = stays
+    without = never_erased
 
     def _stored(self) -> str:
         return "1"

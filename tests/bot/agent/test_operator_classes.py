@@ -217,7 +217,7 @@ def test_a_selectors_choice_is_shown_within_our_limits(chosen: list[int], shown:
 def test_a_selector_cannot_exceed_the_tokens_or_change_a_message() -> None:
     messages = dialogue("aaa", "bbb", "c", "d")
     forged = [replace(each, text="forged", tokens=0) for each in messages]
-    ours = BlockWindowMessageSelector(10, 5, block=2, overhead_per_message=0)
+    ours = BlockWindowMessageSelector(10, 5, block=2)
     within = OwnSelector(Choosing(forged), ours).select(messages)
     assert within == ()  # an overhead of four tokens a message
     ours = BlockWindowMessageSelector(10, 12, block=2)

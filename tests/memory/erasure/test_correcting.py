@@ -183,7 +183,7 @@ async def test_a_fact_that_needs_consent_is_kept_once_and_only_by_the_person_ask
     answers = [await answer(memory, here, agrees=agrees) for agrees in (True, False)]
     assert answers == ["kept", "kept"]
     facts = (await memory.scopes.read(scope)).facts
-    epoch = (await memory.scopes.read(here)).epoch
+    epoch = (await memory.scopes.read(here)).source_epoch
     assert [(f.text, f.sources) for f in facts] == [
         ("likes olives", (Source(here.tag, 1, epoch, ANN),))
     ]

@@ -28,7 +28,7 @@ CAT = "has a cat called Mephisto"
 async def learn_cat(memory: Memory, conversation: Scope = TOPIC, *, clears: int = 0) -> None:
     """Store a pinned fact that replaced another; its id is 2."""
     await talk(memory, "my cat is called Mephisto", conversation=conversation)
-    epoch = (await memory.scopes.read(conversation)).epoch
+    epoch = (await memory.scopes.read(conversation)).source_epoch
     source = Source(conversation.tag, 1, epoch - clears, ANN)
     facts = [Fact(0, "has no cat", (source,), 1), Fact(0, CAT, (source,), 2, is_pinned=True)]
     scope = await memory.scopes.read(conversation.facts_scope)
@@ -68,7 +68,7 @@ async def test_a_moved_fact_is_known_in_its_topic_alone_until_it_moves_back(
 async def test_a_repeat_finishes_a_move_that_ended_between_its_steps(memory: Memory) -> None:
     await learn_cat(memory)
     here = await memory.scopes.read(TOPIC)
-    copy = Fact(0, CAT, (Source(TOPIC.tag, 1, here.epoch, ANN),), 2)
+    copy = Fact(0, CAT, (Source(TOPIC.tag, 1, here.source_epoch, ANN),), 2)
     await memory.scopes.write(here, Write([copy]))
     assert await memory.correcting.move_fact(TOPIC, 2)
     assert (await known(memory, ANNS), await known(memory, TOPIC)) == ([], [CAT])

@@ -15,8 +15,8 @@ from memory.scopes.selectors import (
     NoMessages,
     TokenWindowMessageSelector,
 )
+from memory.text.tokens import MESSAGE_OVERHEAD
 
-OVERHEAD = 4
 PLENTY = 1_000_000
 
 
@@ -43,7 +43,7 @@ def seqs(messages: Sequence[Message]) -> list[int]:
 
 
 def cost(messages: Sequence[Message]) -> int:
-    return sum(message.tokens + OVERHEAD for message in messages)
+    return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
 
 
 def longest_fitting(
@@ -90,7 +90,7 @@ def test_the_message_window_is_exactly_the_n_latest(history: list[Message], n: i
 def test_the_token_window_is_the_longest_end_of_whole_exchanges(
     history: list[Message], limit: int
 ) -> None:
-    window = TokenWindowMessageSelector(limit, OVERHEAD).select(history)
+    window = TokenWindowMessageSelector(limit).select(history)
     assert list(window) == longest_fitting(history, len(history), limit)
 
 
@@ -112,7 +112,7 @@ def test_the_first_message_of_a_history_is_shown_when_it_fits() -> None:
 def test_the_block_window_is_an_end_of_whole_exchanges_and_at_least_half_of_what_fits(
     history: list[Message], max_messages: int, limit: int, block: int
 ) -> None:
-    selector = BlockWindowMessageSelector(max_messages, limit, block, OVERHEAD)
+    selector = BlockWindowMessageSelector(max_messages, limit, block)
     window = list(selector.select(history))
     fitting = longest_fitting(history, max_messages, limit)
     assert window == fitting[len(fitting) - len(window) :]

@@ -268,7 +268,7 @@ async def know(memory: Memory, conversation: Scope) -> tuple[ScopeMemory, ScopeM
     """Learn a fact from the first message; return what `add` takes."""
     await store(memory, reminder("asked for"), conversation=conversation)
     here = await memory.scopes.read(conversation)
-    source = Source(conversation.tag, 1, here.epoch, ANN)
+    source = Source(conversation.tag, 1, here.source_epoch, ANN)
 
     def decide(_: ScopeMemory) -> Write:
         return Write([Fact(0, "Their birthday is on 3 March.", (source,), time.time())])
