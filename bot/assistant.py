@@ -27,7 +27,7 @@ from bot.operator_classes import (
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
 from bot.runtime.reloading import UseSystemPrompt
 from bot.telegram.updates import IncomingMessage
-from bot.turn.agent_step import AgentStep, AgreedRun, RunTools, ToolButtons
+from bot.turn.agent_step import AgentStep, RunTools, ToolButtons
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
 from bot.turn.deliver import Deliverer
 from bot.turn.load import ContextLoader
@@ -291,9 +291,8 @@ def turn_worker(
     settings, memory, features = services.settings, services.memory, services.features
     chat, sentences, behaviors = services.chat, services.sentences, assistant.behaviors
     permits = Permits(settings.max_turns_per_person, memory.mailbox.wake)
-    drafting = services.at_work
-    for draft_of in (each.draft_of for each in features if each.draft_of):
-        drafting = replace(services.at_work, draft_of=draft_of)
+    drafts = [each.draft_of for each in features if each.draft_of]
+    drafting = replace(services.at_work, draft_of=drafts[-1]) if drafts else services.at_work
     quota = QuotaStep(memory.quotas, services.budget, sentences)
     agent = AgentStep(
         assistant.run,
@@ -301,7 +300,8 @@ def turn_worker(
         sentences,
         drafting,
         observe,
-        AgreedRun(memory.questions, assistant.run_tools),
+        memory.questions,
+        assistant.run_tools,
         [note for feature in features for note in feature.notes],
         [finish for feature in features for finish in feature.finishes],
     )
@@ -313,11 +313,11 @@ def turn_worker(
         FileSteps(files, permits, services.files, services.at_work, sentences).answer,
         agent.answer,
     ]
-    give_up = GiveUp(memory.dead_letters, sentences, observe).give_up
     turn = TurnRunner(
         memory.turns,
         memory.histories,
-        Answerer(steps, give_up, sentences, observe),
+        Answerer(steps, sentences, observe),
+        GiveUp(memory.dead_letters, sentences, observe).give_up,
         deliverer_of(services, observe),
         behaviors,
         services.learn,

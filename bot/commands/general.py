@@ -108,8 +108,9 @@ class GeneralCommands:
 
         Off the record only the words of that session go.
         """
-        is_off = await self.access.is_off_record(conversation)
-        parts = self.sentences.say(asked.sender.language, "off.new" if is_off else "new.done")
+        is_off_record = await self.access.is_off_record(conversation)
+        key = "off.new" if is_off_record else "new.done"
+        parts = self.sentences.say(asked.sender.language, key)
         return Answer(parts, ends_session=True)
 
     async def help(self, asked: IncomingMessage, conversation: Scope) -> Answer:

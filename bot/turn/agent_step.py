@@ -104,18 +104,60 @@ class ToolButtons:
         return self.sentences.say(language, key, server=asked.server, tool=asked.tool)
 
 
+def _asked(about: str) -> ToolQuestion:
+    _, *asked = orjson.loads(about)
+    return ToolQuestion(*asked)
+
+
+_MAX_USED = 64
+"""So many memories are kept beside an answer; each takes a few bytes."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class AgreedRun:
-    """Brings the result of an agreed call into the context, for the model to answer."""
+class AgentStep:
+    """The last step of a turn: has the agent answer what no step before it has answered."""
 
+    run: RunAgent
+    loader: ContextLoader
+    sentences: Sentences
+    at_work: TypingIndicator
+    observe: Observer
     questions: Questions
-    run_tools: RunTools
+    run_tools: RunTools  # that ask first
+    notes: Sequence[Note] = ()  # of features
+    finishes: Sequence[Finish] = ()  # of features
 
-    async def bring(self, request: Request, context: AgentContext) -> bool:
-        """Run the tool; return False if there is nothing to answer.
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox:
+        """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
+        reply = failure = ""
+        async with self.at_work.shown(request):
+            self.observe(StepBegan("recall"))
+            context = await self.loader.load(request, history)
+            load_s = time.time() - context.now
+            self.observe(StepBegan("model"))
+            if request.last.agreed and not await self._run_agreed(request, context):
+                return Outbox(request.to, (), is_unread=True)
+            try:
+                finish = await self.run(context)
+                reply = finish.text
+            except BaseException as error:
+                failure = summary(error)
+                raise
+            finally:
+                run_s = time.time() - context.now
+                self.observe(AgentRan(context, reply, failure, run_s, load_s))
+            if question := context.tool_question:
+                reply = question_text(self.sentences, request.language, question)
+            outbox = await self._outbox(request, context, reply)
+            if question:
+                to = (request.language, outbox.parts, request.message.sender_id)
+                outbox = replace(outbox, parts=with_question(self.sentences, *to, question))
+            for change in self.finishes:
+                outbox = await change(request, outbox)
+            return outbox
 
-        Raise `LeaseLost` or `StoreError`.
-        """
+    async def _run_agreed(self, request: Request, context: AgentContext) -> bool:
+        """Run the tool that the person agreed to; return False if there is nothing to answer."""
         nonce, update_id = request.last.agreed, request.last.update_id
         begun = await self.questions.begin(context.conversation, nonce, update_id)
         if begun is None:
@@ -136,59 +178,6 @@ class AgreedRun:
             step = CompletedStep(action, (ToolResult(call.id, _UNKNOWN, failed=True),))
         context.completed_steps.append(step)
         return True
-
-
-def _asked(about: str) -> ToolQuestion:
-    _, *asked = orjson.loads(about)
-    return ToolQuestion(*asked)
-
-
-_MAX_USED = 64
-"""So many memories are kept beside an answer; each takes a few bytes."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AgentStep:
-    """The last step of a turn: has the agent answer what no step before it has answered."""
-
-    run: RunAgent
-    loader: ContextLoader
-    sentences: Sentences
-    at_work: TypingIndicator
-    observe: Observer
-    agreed: AgreedRun | None = None  # runs tools that ask first; without it there is none
-    notes: Sequence[Note] = ()  # of features
-    finishes: Sequence[Finish] = ()  # of features
-
-    async def answer(self, request: Request, history: ChatHistory) -> Outbox:
-        """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
-        reply = failure = ""
-        async with self.at_work.shown(request):
-            self.observe(StepBegan("recall"))
-            context = await self.loader.load(request, history)
-            load_s = time.time() - context.now
-            self.observe(StepBegan("model"))
-            agreed = self.agreed
-            if request.last.agreed and not (agreed and await agreed.bring(request, context)):
-                return Outbox(request.to, (), is_unread=True)
-            try:
-                finish = await self.run(context)
-                reply = finish.text
-            except BaseException as error:
-                failure = summary(error)
-                raise
-            finally:
-                run_s = time.time() - context.now
-                self.observe(AgentRan(context, reply, failure, run_s, load_s))
-            if asked := context.tool_question:
-                reply = question_text(self.sentences, request.language, asked)
-            outbox = await self._outbox(request, context, reply)
-            if asked:
-                to = (request.language, outbox.parts, request.message.sender_id)
-                outbox = replace(outbox, parts=with_question(self.sentences, *to, asked))
-            for change in self.finishes:
-                outbox = await change(request, outbox)
-            return outbox
 
     async def _outbox(self, request: Request, context: AgentContext, text: str) -> Outbox:
         """Return the reply, with a line or a question for each thing that tools want written."""
@@ -254,7 +243,7 @@ class AgentStep:
         """Return notes on what came with the message and was not seen or heard."""
         # The steps that read files say themselves what they could not read.
         is_unknown = any(each.unseen and each.kind not in MEDIA for each in request.updates)
-        known = [part for note in request.run.notes for part in render(note)]
+        known = [part for note in request.run.media_notes for part in render(note)]
         if request.message.unseen and is_unknown:
             known += self.sentences.say(request.language, "unsupported.attached")
         return known

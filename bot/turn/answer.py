@@ -40,7 +40,6 @@ from bot.turn.request import Fetched, Request
 from memory.erasure.questions import Question
 from memory.limits.quotas import Quotas, Verdict
 from memory.limits.usage import next_day
-from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Scopes
 from memory.store.errors import LeaseLost, StoreError
@@ -164,13 +163,9 @@ A step may return the request with more in it, such as the words of a voice mess
 
 @dataclass(slots=True, eq=False)
 class Answerer:
-    """Asks its steps in order, until one answers. The first step is `RevisionStep.answer`.
-
-    `give_up` returns the notice of a turn that failed too often.
-    """
+    """Asks its steps in order, until one answers. The first step is `RevisionStep.answer`."""
 
     steps: Sequence[AnswerStep]
-    give_up: Callable[[OpenTurn], Awaitable[Outbox]]
     sentences: Sentences
     observe: Observer
 
@@ -312,7 +307,7 @@ async def read_media(
         keys = [*(["not_all"] if found else []), *reasons]
         values = {"read": len(found), "count": len(sent)}
         said = (sentences.text(request.language, f"{table}.{key}", **values) for key in keys)
-        request.run.notes += (" ".join(said),)
+        request.run.media_notes += (" ".join(said),)
     return found
 
 
@@ -370,8 +365,8 @@ class FileSteps:
             await self.permits.end(request.run, "uploads")
         if request.message.text or request.pictures:
             return request
-        if request.run.notes:
-            return Outbox(request.to, render("\n\n".join(request.run.notes)))
+        if request.run.media_notes:
+            return Outbox(request.to, render("\n\n".join(request.run.media_notes)))
         key = self.sentences.known(f"unsupported.{request.last.kind}")
         return notice(request, self.sentences, key)
 

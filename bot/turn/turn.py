@@ -10,7 +10,7 @@ attempts.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,6 +48,7 @@ class TurnRunner:
     queue: TurnStore
     histories: HistoryParts
     answerer: Answerer
+    give_up: Callable[[OpenTurn], Awaitable[Outbox]]  # returns the notice of a turn that failed
     deliverer: Deliverer
     behaviors: AIContextBehaviorManager
     learn: Callable[[Scope], None]  # begins to learn in the background, and returns at once
@@ -69,7 +70,7 @@ class TurnRunner:
                 return await self._give_up(opened, began)
             request = unpack(opened, self.histories.tokens)
             history = await self._history(opened, request)
-            async with self._suspended(request, history.conversation):
+            async with self._suspending_on_failure(request, history.conversation):
                 if opened.outbox:
                     outbox = Outbox.from_bytes(opened.outbox)
                 else:
@@ -78,7 +79,7 @@ class TurnRunner:
                         outbox = await self.answerer.stop(request, history)
                     else:
                         outbox = await self.answerer.answer(request, history)
-                    outbox = _placed(request, outbox)
+                    outbox = _with_turn(request, outbox)
                     observe(StepBegan("outbox"))
                     outbox = await self._stored(opened, outbox)
                 if outbox.heard:
@@ -97,7 +98,9 @@ class TurnRunner:
                 return committed
 
     @asynccontextmanager
-    async def _suspended(self, request: Request, conversation: Scope) -> AsyncIterator[None]:
+    async def _suspending_on_failure(
+        self, request: Request, conversation: Scope
+    ) -> AsyncIterator[None]:
         """Call `on_suspend` if the block fails or parks the turn; otherwise `_after` calls it.
 
         It is not called if the lease is lost, because another process may run the turn already.
@@ -154,7 +157,7 @@ class TurnRunner:
 
     async def _give_up(self, opened: OpenTurn, began: float) -> Committed:
         """Close a turn that failed too often with a notice; its messages are not even unpacked."""
-        outbox = await self.answerer.give_up(opened)
+        outbox = await self.give_up(opened)
         # The notice replaces the reply, so nothing of the reply counts as sent.
         delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
         committed = await self._commit(opened, delivery, [], Closing())
@@ -200,7 +203,7 @@ class TurnRunner:
         return [*request.messages, reply]
 
 
-def _placed(request: Request, outbox: Outbox) -> Outbox:
+def _with_turn(request: Request, outbox: Outbox) -> Outbox:
     """Return a reply with what its turn knows: what it replaces, what was heard, a new session.
 
     An unread message begins nothing: the person is asked to send it again.

@@ -88,7 +88,7 @@ class Run:
     heard: tuple[tuple[int, str], ...] = ()  # words of voice messages, by the id of the message
     seen: tuple[tuple[int, str], ...] = ()  # what photos show
     before: str = ""  # Markdown that is shown above the reply, such as a quote of these words
-    notes: tuple[str, ...] = ()  # shown below it, such as why a photo could not be seen
+    media_notes: tuple[str, ...] = ()  # shown below it: why a photo could not be seen
     ends_at: float = 0.0  # when its slow steps have to be over (event loop); 0 before the first
     renewed_at: float = float("-inf")  # when its lease was extended last, in the same time
 

@@ -99,7 +99,7 @@ class WorkItems:
         conversation = here.scope
         if source and source.tag != conversation.tag:
             raise ValueError("the item belongs into the conversation of the source")
-        if source and source.source_epoch < here.epoch:  # the fact goes with a clear that is not over yet
+        if source and source.epoch < here.source_epoch:  # it goes with a clear that is not over
             raise NotWritten(conversation.tag)
         stored = f"{item.person}|{source.seq if source else 0}|{_ms(item.due)}|0|0||{item.body}"
         look = self._look(conversation, item.id, item.due)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.agent.agent import RunAgent
+from bot.agent.agent import RunAgent, Toolbox, ToolLimits
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.turn.agent_step import AgentStep
@@ -41,15 +41,17 @@ async def fail(context: AgentContext) -> FinishAction:
 class Watched:
     """Answers with a given agent and keeps the events that the observer gets."""
 
-    def __init__(self, history: ChatHistory) -> None:
+    def __init__(self, memory: Memory, history: ChatHistory) -> None:
         self.events: list[Event] = []
+        self._memory = memory
         self._history = history
 
     async def answer(self, run_agent: RunAgent) -> str:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
         loader = ContextLoader(AIContextBehaviorManager([], 60), chat, window, recall_k=2)
         sentences, at_work = Sentences(Catalogue()), TypingIndicator(chat, timeout_s=60)
-        step = AgentStep(run_agent, loader, sentences, at_work, self.events.append)
+        agreed = (self._memory.questions, Toolbox((), ToolLimits(1, 1, 1), self._memory.tokens).run)
+        step = AgentStep(run_agent, loader, sentences, at_work, self.events.append, *agreed)
         return (await step.answer(REQUEST, self._history)).said
 
     @property
@@ -60,7 +62,7 @@ class Watched:
 
 @pytest.fixture
 async def watched(memory: Memory) -> Watched:
-    return Watched(await ChatHistory.read(memory.histories, Scope.of_chat(7)))
+    return Watched(memory, await ChatHistory.read(memory.histories, Scope.of_chat(7)))
 
 
 async def test_an_observer_gets_a_run_as_it_is_at_its_end(watched: Watched) -> None:

@@ -22,7 +22,6 @@ from memory.limits.quotas import Quota
 from memory.limits.usage import BilledCall, BillingSource, Tokens, next_day
 from memory.memory import Memory
 from memory.message import Message
-from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
@@ -75,7 +74,7 @@ async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
         no_command, SENTENCES, Admission(Settings(), Members(memory.store))
     ).answer
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
-    answerer = Answerer(steps, no_give_up, SENTENCES, lambda _: None)
+    answerer = Answerer(steps, SENTENCES, lambda _: None)
     history = await history_of(memory)
     outboxes = [
         await answerer.answer(request_of(kind, text, number), history) for number in range(3)
@@ -84,10 +83,6 @@ async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
     if answered_times == 1:
         first, notice, silence = outboxes
         assert (first, len(notice.parts), silence.parts) == (ANSWER, 1, ())
-
-
-async def no_give_up(_opened: OpenTurn) -> Outbox:
-    raise NotImplementedError
 
 
 async def test_admins_are_not_counted(memory: Memory) -> None:

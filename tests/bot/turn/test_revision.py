@@ -38,10 +38,6 @@ BEN = Sender(BOB, "Ben")
 SENTENCES = Sentences(Catalogue())
 
 
-async def give_up(_: OpenTurn) -> Outbox:
-    raise AssertionError("no turn fails here")
-
-
 class Revising:
     """A step; `turn` and `request` are its newest, `learned` what it had learned."""
 
@@ -217,7 +213,7 @@ async def test_a_question_that_an_earlier_clear_spared_is_asked_again(memory: Me
 async def test_a_stopped_retry_does_not_bring_an_erased_question_back(memory: Memory) -> None:
     """A clear spares the `/retry`, which came after it. The question came before."""
     revising = Revising(memory)
-    answerer = Answerer([revising.step.answer], give_up, SENTENCES, lambda _: None)
+    answerer = Answerer([revising.step.answer], SENTENCES, lambda _: None)
     await tell(memory, words())
     assert await revising(RETRY, 9) is None
     history = await ChatHistory.read(memory.histories, HERE)

@@ -700,7 +700,8 @@ def answering(
     return TurnRunner(
         memory.turns,
         memory.histories,
-        Answerer([step], no_give_up, sentences, observe),
+        Answerer([step], sentences, observe),
+        no_give_up,
         Deliverer(chat, 10.0, no_export, observe),
         behaviors,
         list[Scope]().append,

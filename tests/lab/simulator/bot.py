@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bot.agent.agent import Toolbox, ToolLimits
 from bot.assistant import build_commands
 from bot.commands.erasing import Receipts
 from bot.commands.immediate import Buttons, ImmediateActions
@@ -142,18 +143,19 @@ class SimulatedBot:
         # Nobody has a quota.
         quota = QuotaStep(memory.quotas, Budget(_SETTINGS, memory.usage), sentences)
         tasks = DueReminders(memory.work, sentences)
-        added = ([tasks.below], [tasks.finish])
+        no_tools = Toolbox((), ToolLimits(1, 1, 1), tokens).run
+        added = (memory.questions, no_tools, [tasks.below], [tasks.finish])
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
             CommandStep(commands.answer, sentences, services.admission).answer,
             tasks.check,
-            AgentStep(model.run, loader, sentences, at_work, ignore, None, *added).answer,
+            AgentStep(model.run, loader, sentences, at_work, ignore, *added).answer,
         ]
-        give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
         self._turn = TurnRunner(
             memory.turns,
             memory.histories,
-            NamingAnswerer(steps, give_up, connections.auditor, chance),
+            NamingAnswerer(steps, connections.auditor, chance),
+            NamingGiveUp(memory.dead_letters, connections.auditor).give_up,
             NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records),
             behaviors,
             self._learner.learn,

@@ -89,7 +89,7 @@ class SilentBot(SimulatedBot):
         super().__init__(connections)
         memory = self.memory
         silent = _SilentGiveUp(memory.dead_letters, connections.auditor)
-        self._turn.answerer.give_up = silent.give_up
+        self._turn.give_up = silent.give_up
 
 
 class _SilentGiveUp(NamingGiveUp):

@@ -92,10 +92,8 @@ class NamingDeliverer(Deliverer):
 class NamingAnswerer(Answerer):
     """Answers in one to three parts, each with the number of the reply and its own."""
 
-    def __init__(
-        self, steps: Sequence[AnswerStep], give_up: GiveUp, auditor: Auditor, chance: Chance
-    ) -> None:
-        super().__init__(steps, give_up.give_up, remembered_sentences(), ignore)
+    def __init__(self, steps: Sequence[AnswerStep], auditor: Auditor, chance: Chance) -> None:
+        super().__init__(steps, remembered_sentences(), ignore)
         self._auditor = auditor
         self._chance = chance
 

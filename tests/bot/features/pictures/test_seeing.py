@@ -75,7 +75,7 @@ async def test_a_photo_that_cannot_be_seen_does_not_hide_the_others(memory: Memo
     assert seen == [(0, 30, "high"), (3, 20, "high")]
     keys = ("not_all", "damaged", "gone", "too_big", "heic")
     said = [SENTENCES.text("de", f"pictures.{key}", read=2, count=6) for key in keys]
-    assert request.run.notes == (" ".join(said),)
+    assert request.run.media_notes == (" ".join(said),)
 
 
 async def test_what_a_model_sees_of_an_album_and_what_is_fetched_is_bounded(memory: Memory) -> None:
@@ -87,7 +87,7 @@ async def test_what_a_model_sees_of_an_album_and_what_is_fetched_is_bounded(memo
     assert sum(len(each.content) for each in request.pictures) < MAX_SHOWN_BYTES
     noisy = noise(600, 500)
     request = await see(memory, Files(*[noisy] * 6), "low", *photos(*[1] * 6))
-    assert (len(request.pictures), request.run.notes) == (6, ())
+    assert (len(request.pictures), request.run.media_notes) == (6, ())
     assert sum(len(each.content) for each in request.pictures) <= 5 * MAX_SHOWN_BYTES
 
 
