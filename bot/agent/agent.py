@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from bot.agent.tool_files import attach
 from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
-from bot.prompt.assemble import beside_others
+from bot.prompt.assemble import in_thread_if_long
 from memory.behaviors.behavior import FunctionNameClash
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
@@ -202,7 +202,7 @@ class FunctionsBasedAgent:
         """
         must_answer = len(context.completed_steps) >= self.max_steps
         reply = await self.model.complete(
-            await beside_others(self.assemble, context),
+            await in_thread_if_long(self.assemble, context),
             self.tools,
             tool_choice="none" if must_answer else "auto",
             labels=self.labels(context),

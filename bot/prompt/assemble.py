@@ -24,9 +24,9 @@ from bot.prompt.sections import (
     memory_section,
     messages_tokens,
     reply_lines,
-    spoken,
     step_messages,
     tools_tokens,
+    window_text,
 )
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
@@ -41,7 +41,7 @@ from memory.text.untrusted_text import escaped
 # share, and up to the larger one if the window leaves it idle. Message and steps get at least
 # theirs, and more if the window does not need it. The window gets the rest.
 _MESSAGE_SHARE = 0.4
-_MEMORY_SHARE = 0.19
+MEMORY_SHARE = 0.19
 _IDLE_MEMORY_SHARE = 0.5
 _STEPS_SHARE = 0.25
 
@@ -183,13 +183,13 @@ class PromptAssembler:
         6. The memory section leaves out what the window shows.
         """
         dialogue = self._dialogue(context)
-        memory_limit = recall_tokens(self._room)
+        memory_limit = int(self._room * MEMORY_SHARE)
         steps_share = int(self._room * _STEPS_SHARE)
         unclaimed = self._room - memory_limit - _cost(dialogue)
 
         message_limit = max(unclaimed - steps_share, int(self._room * _MESSAGE_SHARE))
         parts = context.user_messages or (context.user_message,)
-        words = "\n\n".join(spoken(part, context.speakers, self._zone) for part in parts)
+        words = "\n\n".join(window_text(part, context.speakers, self._zone) for part in parts)
         words_tokens = min(self._counter.count(words) + _NOTE_TOKENS, message_limit // 2)
         pictures, pictures_tokens = fitting_pictures(context.pictures, message_limit - words_tokens)
         if len(pictures) < len(context.pictures) or context.are_pictures_refused:
@@ -199,7 +199,7 @@ class PromptAssembler:
         message_tokens = self._counter.count(text) + pictures_tokens + MESSAGE_OVERHEAD
 
         idle = max(0, unclaimed - message_tokens - steps_share)
-        idle = min(idle, recall_tokens(self._room, is_idle=True) - memory_limit)
+        idle = min(idle, int(self._room * _IDLE_MEMORY_SHARE) - memory_limit)
         memory_limit += idle
         steps_limit = max(unclaimed - idle - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
@@ -233,7 +233,7 @@ class PromptAssembler:
     def shown(self, context: AgentContext) -> tuple[SearchResult, ...]:
         """Return the recalled results of which a prompt may show something."""
         window = {message.seq for message in context.window}
-        limit = recall_tokens(self._room, is_idle=True)
+        limit = int(self._room * _IDLE_MEMORY_SHARE)
         lines = self._recall.ranked(context, context.recalled, context.asked, limit, window)
         return tuple(
             result
@@ -244,7 +244,7 @@ class PromptAssembler:
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
         """Return the window's messages as the prompt shows them, without blank ones."""
         speakers, zone = context.speakers, self._zone
-        shown = ((message, spoken(message, speakers, zone)) for message in context.window)
+        shown = ((message, window_text(message, speakers, zone)) for message in context.window)
         return tuple(
             # The tokens of a text that is shown as it was stored are stored with it.
             message
@@ -271,26 +271,26 @@ class PromptAssembler:
             seen |= {each.seq for each in (reply.message, reply.question) if each}
         found = self._recall.ranked(context, context.recalled, context.asked, left, seen)
         noted = context.call_context.used.values() if context.call_context else ()
-        told = _told(context)
+        repeated = _repeated(context)
         learned = escaped(context.memory_context)
         leading = self._budget.leading
-        offer = Offer(learned, [*map(escaped, noted)], found, told, leading)
+        offer = Offer(learned, [*map(escaped, noted)], found, repeated, leading)
         learned, recalled = fit_memory_context(self._counter, offer, context.asked, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
         return section, tuple(dict.fromkeys(_codes(context, learned, recalled)))
 
 
-def _told(context: AgentContext) -> dict[int, list[str]]:
+def _repeated(context: AgentContext) -> dict[int, list[str]]:
     """Return the lines of facts that say all that a recalled message says, by its sequence."""
     used = context.call_context.used if context.call_context else {}
-    told: dict[int, list[str]] = {}
+    repeated: dict[int, list[str]] = {}
     for result in context.recalled:
         for message in result.messages:
-            facts = [used.get(f"f{id_}", "") for id_ in result.told_by.get(message.seq, ())]
+            facts = [used.get(f"f{id_}", "") for id_ in result.repeated_by.get(message.seq, ())]
             words = _beginnings(message.text) if facts else set[str]()
-            told[message.seq] = [escaped(each) for each in facts if words <= _beginnings(each)]
-    return told
+            repeated[message.seq] = [escaped(each) for each in facts if words <= _beginnings(each)]
+    return repeated
 
 
 def _beginnings(text: str) -> set[str]:
@@ -310,20 +310,12 @@ def _codes(context: AgentContext, learned: str, shown: Container[int]) -> Iterat
                 yield from (f"f{each.fact_id}" for each in later if each.fact_id)
 
 
-def recall_tokens(room: int, *, is_idle: bool = False) -> int:
-    """Return how many tokens recalled messages get at most of what system and tools leave.
-
-    They get more if the window leaves it idle.
-    """
-    return int(room * (_IDLE_MEMORY_SHARE if is_idle else _MEMORY_SHARE))
-
-
 def _cost(messages: Sequence[Message]) -> int:
     """Count messages of the window; two joined messages never cost more than two separate ones."""
     return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
 
 
-async def beside_others(step: Callable[[AgentContext], T], context: AgentContext) -> T:
+async def in_thread_if_long(step: Callable[[AgentContext], T], context: AgentContext) -> T:
     """Run a step that reads the recalled messages; in a thread if they are long.
 
     A text of made-up words takes 2 ms for a thousand characters, and other turns would wait.

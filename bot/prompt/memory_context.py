@@ -91,7 +91,7 @@ class RecallPacker:
         limit: int,
         exclude: Collection[int] = (),
     ) -> dict[int, RecalledLine]:
-        """Return lines by sequence, the best first, with dates of at most `limit` tokens.
+        """Return the lines that fit into `limit` tokens with their dates, by sequence, best first.
 
         `found` is sorted, the best first. Messages with a sequence in `exclude` are left out, and
         so is what repeats a better one.
@@ -137,7 +137,7 @@ def _unrepeated(
     if it has no word of the query.
     """
     seen = set(exclude)
-    told: list[frozenset[str]] = []
+    earlier: list[frozenset[str]] = []
     asked = content_forms(query)
     replies = {
         each.seq
@@ -147,14 +147,14 @@ def _unrepeated(
     }
     for message in _best_first(found):
         words = frozenset(words_of(message.text))
-        if message.seq in seen or not words or any(_is_alike(words, t) for t in told):
+        if message.seq in seen or not words or any(_is_alike(words, each) for each in earlier):
             continue
         is_reply = message.role == "user" or message.seq in replies
         says_something = is_reply or _says_enough(message.text)
         if not says_something and asked.isdisjoint(content_forms(message.text)):
             continue
         seen.add(message.seq)
-        told.append(words)
+        earlier.append(words)
         yield message
 
 
@@ -182,8 +182,10 @@ def _is_alike(words: frozenset[str], others: frozenset[str]) -> bool:
 _PARTS = 2
 """A state or a long text gets the limit divided by this, or more if there is room for all."""
 
-_LEARNED = 2
-"""An entry of a behavior has this weight, a recalled message 1: it sums up many of them."""
+_RECALLED, _LEARNED = 1, 2
+"""The weights of a recalled message, and of an entry of a behavior, which sums up many of them.
+
+What shares a word with the query weighs double. A recalled message always does: it was found."""
 
 _LONG_TOKENS = 250
 """Beside the state, only texts of more tokens are shortened."""
@@ -199,7 +201,7 @@ class Offer:
     context: str  # the text of the behaviors
     noted: Sequence[str]  # lines of it that `CallContext.used` names, best of each kind first
     recalled: Mapping[int, RecalledLine]  # by sequence, best first
-    told: Mapping[int, Collection[str]] = field(default_factory=dict)  # context that says the same
+    repeated: Mapping[int, Collection[str]] = field(default_factory=dict)  # by these lines of it
     leading: Collection[str] = ()  # lines under these headings are taken first
 
 
@@ -234,9 +236,9 @@ def fit_memory_context(
     of the limit, or what they can fill of it. A state that is too long loses the ends of its
     longest values and stays JSON.
 
-    Any other entry has more value if it shares words with the query, if it ranks higher among those
-    of its kind, and if it is short. In a kind of the behaviors more shared words rank higher, then
-    an earlier place in `noted`. Of these only a long text, such as a narrative, is shortened.
+    Any other entry has more value if it shares words with the query, if it ranks high in its kind,
+    and if it is short. Entries under one heading rank by how many words they share with the query,
+    then by their place in `noted`. Only a text of more than 250 tokens is shortened.
     """
     max_limit, leading = limit, {ALWAYS, *offer.leading}
     entries = [*_entries(offer.context)]
@@ -272,7 +274,7 @@ def fit_memory_context(
             headings.add(entry.heading)
             taken.append(replace(entry, text=text))
     shown = {each.text for each in taken if not each.seq}
-    again = {seq for seq, lines in offer.told.items() if not shown.isdisjoint(lines)}
+    again = {seq for seq, lines in offer.repeated.items() if not shown.isdisjoint(lines)}
     if not again.isdisjoint(offer.recalled):
         recalled = {seq: line for seq, line in offer.recalled.items() if seq not in again}
         return fit_memory_context(counter, replace(offer, recalled=recalled), query, max_limit)
@@ -293,15 +295,14 @@ def _ranked(
 ) -> list[_Entry]:
     """Return the entries of all kinds, the one with the most value for its tokens first.
 
-    `costs` has the tokens of each. Recalled messages keep their order. A word shared with the query
-    halves the cost of an entry of the behaviors, and the search has found every recalled message.
+    `costs` has the tokens of each. Recalled messages keep their order.
     """
     asked = content_forms(query)
     positions = {line: position for position, line in enumerate(noted)}
     ranked: list[tuple[float, _Entry]] = []
     for kind in kinds:
         if any(each.seq for each in kind):
-            best, weights = kind, [2] * len(kind)
+            best, weights = kind, [2 * _RECALLED] * len(kind)
         else:
             shared = {each: len(asked & content_forms(each.text)) for each in kind}
             position = {each: positions.get(each.text, len(positions)) for each in kind}

@@ -24,7 +24,7 @@ from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import escaped, escaped_json
 
 
-def spoken(message: Message, speakers: Speakers | None, zone: tzinfo) -> str:
+def window_text(message: Message, speakers: Speakers | None, zone: tzinfo) -> str:
     """Return the text of a message as the window shows it.
 
     With `speakers`, as in groups, the text follows the person's name. A forwarded text follows the

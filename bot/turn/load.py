@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from bot.commands.access import asker_of, call_context_of
-from bot.prompt.assemble import beside_others
+from bot.prompt.assemble import in_thread_if_long
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
 from bot.telegram.updates import ReplyTarget
@@ -101,7 +101,7 @@ class ContextLoader:
             call_context=call_context,
             writes=writes,
         )
-        context.recalled = await beside_others(self.shown, context)
+        context.recalled = await in_thread_if_long(self.shown, context)
         return context
 
     async def _prepare(

@@ -111,10 +111,10 @@ def with_facts(
             seq: tuple(_later(fact, by_id) for fact in each) for seq, each in ended.items() if each
         }
         # A message that also says something outdated is shown with its mark.
-        told_by = {
+        repeated_by = {
             seq: tuple(fact.id for fact in each) for seq, each in own.items() if seq not in later
         }
-        results.append(replace(result, later=later, told_by=told_by) if own else result)
+        results.append(replace(result, later=later, repeated_by=repeated_by) if own else result)
     return results
 
 

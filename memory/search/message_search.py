@@ -84,7 +84,7 @@ class SearchResult:
     `seq`: the sequence of the hit, which is one of `messages`. `score`: higher is better.
     `lexical` and `dense`: what each retriever added to the score. `is_boosted`: words of
     neighboring messages count more than its own. By sequence, `later` says what came after
-    statements that do not hold any more, and `told_by` has the ids of the facts that say what a
+    statements that do not hold any more, and `repeated_by` has the ids of the facts that say what a
     message says. Both are empty unless facts were asked (`ChatHistory.with_facts`).
     """
 
@@ -95,7 +95,7 @@ class SearchResult:
     dense: float = 0.0
     is_boosted: bool = False
     later: Mapping[int, Sequence[Later]] = field(default_factory=dict)
-    told_by: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    repeated_by: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     @property
     def hit(self) -> Message:

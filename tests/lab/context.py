@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 
 from bot.assistant import Assistant, assistant_of, behaviors_of
 from bot.prompt import memory_context
-from bot.prompt.assemble import recall_tokens
+from bot.prompt.assemble import MEMORY_SHARE
 from bot.prompt.memory_context import RecallPacker, with_dates
 from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.running_state import HEADING as STATE
@@ -94,9 +94,8 @@ def default_tokens(assistant: Assistant) -> int:
     """Return how many tokens recalled messages get at the default settings beside a full window."""
     empty = AgentContext(None, None, 0)  # type: ignore[arg-type]  # only its texts are read
     fixed = assistant.prompt(empty).tokens
-    return recall_tokens(
-        SETTINGS.prompt_tokens - SETTINGS.reply_tokens - fixed.system - fixed.tools
-    )
+    room = SETTINGS.prompt_tokens - SETTINGS.reply_tokens - fixed.system - fixed.tools
+    return int(room * MEMORY_SHARE)
 
 
 def learned_lines(labelled: Labelled, tokens: TokenCounter, now: float) -> list[list[str]]:

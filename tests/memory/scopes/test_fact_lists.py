@@ -31,8 +31,8 @@ def test_a_source_of_an_ended_fact_says_when_it_ended_and_what_holds_now() -> No
     graz, bern, kiel, other = with_facts(found(1, 2, 3, 9), facts, scope_memory())
     assert graz.later == {1: (Later(NOW + 2 * DAY, "Lives in Kiel.", 4),)}
     assert bern.later == {2: (Later(NOW + 3 * DAY, "Lives in Kiel.", 4),)}
-    assert (kiel.later, kiel.told_by) == ({}, {3: (4,)})
-    assert (other.later, other.told_by) == ({}, {})
+    assert (kiel.later, kiel.repeated_by) == ({}, {3: (4,)})
+    assert (other.later, other.repeated_by) == ({}, {})
 
 
 def test_a_fact_that_ended_without_another_gives_only_its_end() -> None:
@@ -44,7 +44,7 @@ def test_a_fact_that_ended_without_another_gives_only_its_end() -> None:
 def test_facts_of_other_conversations_mark_nothing_here() -> None:
     elsewhere = Fact(0, "Lives in Graz.", (Source("c:7:5", 1, 3, ANNA.id),), NOW)
     [result] = with_facts(found(1), scope_memory(elsewhere, scope=PERSON), scope_memory())
-    assert (result.later, result.told_by) == ({}, {})
+    assert (result.later, result.repeated_by) == ({}, {})
 
 
 def test_what_was_erased_marks_nothing_and_a_repeated_fact_loses_only_that_source() -> None:
