@@ -241,7 +241,7 @@ def search_memory_tool(
         further: list[str] = []
         codes = [*codes_of(results, lines)]
         for each in searching:
-            if context.call_context is None or not context.uses_memory:
+            if not context.uses_memory:
                 break
             found = await each.on_search(
                 context.call_context, text, arguments.k, _MAX_TOKENS // 2, search_filter
@@ -251,8 +251,7 @@ def search_memory_tool(
                 codes += found
         if not lines and not further:
             return "Nothing was found about this in earlier messages."
-        if context.call_context:
-            context.call_context.used.update(dict.fromkeys(codes, ""))
+        context.call_context.used.update(dict.fromkeys(codes, ""))
         return "\n".join((*lines.values(), *further, _FURTHER))
 
     return Tool(

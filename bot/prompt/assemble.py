@@ -234,7 +234,8 @@ class PromptAssembler:
         """Return the recalled results of which a prompt may show something."""
         window = {message.seq for message in context.window}
         limit = int(self._room * _IDLE_MEMORY_SHARE)
-        lines = self._recall.ranked(context, context.recalled, context.asked, limit, window)
+        query = context.call_context.query
+        lines = self._recall.ranked(context, context.recalled, query, limit, window)
         return tuple(
             result
             for result in context.recalled
@@ -263,19 +264,19 @@ class PromptAssembler:
         text of the behaviors and recalled messages share the rest (`fit_memory_context`). Messages
         of the window are left out.
         """
+        query, noted = context.call_context.query, context.call_context.used.values()
         left = limit - self._counter.count(memory_section([]))
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
         seen = {message.seq for message in (context.user_message, *window)}
         for reply in context.replies:
             seen |= {each.seq for each in (reply.message, reply.question) if each}
-        found = self._recall.ranked(context, context.recalled, context.asked, left, seen)
-        noted = context.call_context.used.values() if context.call_context else ()
+        found = self._recall.ranked(context, context.recalled, query, left, seen)
         repeated = _repeated(context)
         learned = escaped(context.memory_context)
         leading = self._budget.leading
         offer = Offer(learned, [*map(escaped, noted)], found, repeated, leading)
-        learned, recalled = fit_memory_context(self._counter, offer, context.asked, left)
+        learned, recalled = fit_memory_context(self._counter, offer, query, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
         return section, tuple(dict.fromkeys(_codes(context, learned, recalled)))
@@ -283,7 +284,7 @@ class PromptAssembler:
 
 def _repeated(context: AgentContext) -> dict[int, list[str]]:
     """Return the lines of facts that say all that a recalled message says, by its sequence."""
-    used = context.call_context.used if context.call_context else {}
+    used = context.call_context.used
     repeated: dict[int, list[str]] = {}
     for result in context.recalled:
         for message in result.messages:
@@ -301,8 +302,8 @@ def _beginnings(text: str) -> set[str]:
 
 def _codes(context: AgentContext, learned: str, shown: Container[int]) -> Iterator[str]:
     """Yield the codes of what stands in the memory section, without what was cut off."""
-    noted = context.call_context.used if context.call_context else {}
-    yield from (code for code, line in noted.items() if escaped(line) in learned)
+    noted = context.call_context.used.items()
+    yield from (code for code, line in noted if escaped(line) in learned)
     yield from codes_of(context.recalled, shown)
     for result in context.recalled:
         for seq, later in result.later.items():

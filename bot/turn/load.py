@@ -63,12 +63,12 @@ class ContextLoader:
                 log.warning("admins unknown", reason=type(error).__name__)
                 return False
 
-        asked = message.text if is_new else _asked(message, history)
+        query = message.text if is_new else _query(message, history)
         writes: list[ToolWrite] = []
         call_context = call_context_of(last, history.conversation, is_admin)
-        call_context = replace(call_context, writes=writes, asked=asked)
+        call_context = replace(call_context, writes=writes, query=query)
         seen = frozenset(each.seq for each in window)
-        recall = history.search(asked, self.recall_k, exclude=seen)
+        recall = history.search(query, self.recall_k, exclude=seen)
         if not request.uses_memory:  # the history is only this session, and no behavior hears of it
             recalled, memory_context = await recall, ""
         else:
@@ -82,14 +82,12 @@ class ContextLoader:
         remembered = [each for found in recalled for each in found.messages]
         remembered += [each for one in replies for each in (one.question, one.message) if each]
         context = AgentContext(
-            conversation=history.conversation,
-            chat_history=history,
-            now=call_context.now,
+            call_context,
+            history,
             user_message=message,
             user_messages=request.messages,
             language=request.language,
             pictures=request.pictures,
-            asked=asked,
             is_group=last.is_group,
             uses_memory=request.uses_memory,
             # In the order in which they spoke, the current one last.
@@ -98,7 +96,6 @@ class ContextLoader:
             window=window,
             recalled=tuple(recalled),
             memory_context=memory_context,
-            call_context=call_context,
             writes=writes,
         )
         context.recalled = await in_thread_if_long(self.shown, context)
@@ -115,7 +112,7 @@ class ContextLoader:
         return await self.behaviors.on_model_invoke(call_context, [message])
 
 
-def _asked(message: Message, history: ChatHistory) -> str:
+def _query(message: Message, history: ChatHistory) -> str:
     """Return what to search for: a follow-up is searched for with the person's last message.
 
     So "and when was that?" finds again what the question before it found.

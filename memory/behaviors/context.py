@@ -54,11 +54,11 @@ class CallContext:
     writes: list[ToolWrite] | None = field(default=None, compare=False, repr=False)
     used: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     # What this turn searches for: before a short question stands the person's message before it.
-    asked: str = field(default="", compare=False, repr=False)
+    query: str = field(default="", compare=False, repr=False)
 
     def question(self, new_messages: Sequence[Message]) -> str:
         """Return what to search for in a turn with these messages."""
-        return self.asked or "\n".join(message.text for message in new_messages)
+        return self.query or "\n".join(message.text for message in new_messages)
 
     @property
     def facts_scope(self) -> Scope:
@@ -93,9 +93,8 @@ async def may_change(asker: Asker, senders: Iterable[int] = ()) -> bool:
 class AgentContext:
     """The history, this turn's message, what goes into the prompt, and the steps so far."""
 
-    conversation: Scope
+    call_context: CallContext
     chat_history: ChatHistory
-    now: float  # Unix seconds
     user_message: Message = NOTHING_SAID  # the one that is answered, not in the history yet
     user_messages: tuple[Message, ...] = ()  # its parts: the person's own words, and forwarded ones
     is_group: bool = False
@@ -103,10 +102,8 @@ class AgentContext:
     speakers: Speakers | None = None  # the people of a group
     replies: tuple[RepliedTo, ...] = ()  # what it replies to
     window: tuple[Message, ...] = ()
-    asked: str = ""  # what was searched for
     recalled: tuple[SearchResult, ...] = ()
     memory_context: str = ""  # the texts of the behaviors
-    call_context: CallContext | None = None
     # The first step is the one that the person agreed to, if there is one.
     completed_steps: list[CompletedStep] = field(default_factory=list)
     writes: list[ToolWrite] = field(default_factory=list)  # what tools want written after the reply
@@ -130,4 +127,14 @@ class AgentContext:
     ) -> "AgentContext":
         """Return the context of these keys, in any order; a new conversation is empty."""
         history = await ChatHistory.read(parts, Scope.of_keys(context_keys))
-        return cls(history.conversation, history, now)
+        return cls(CallContext(history.conversation, Person(), now), history)
+
+    @property
+    def conversation(self) -> Scope:
+        """Where the run takes place."""
+        return self.call_context.conversation
+
+    @property
+    def now(self) -> float:
+        """When it began (Unix seconds)."""
+        return self.call_context.now

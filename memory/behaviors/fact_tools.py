@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from memory.behaviors.context import AgentContext, Asker, CallContext, may_change
+from memory.behaviors.context import AgentContext, Asker, may_change
 from memory.behaviors.statements import MAX_CHARS, one_word, same_facts, unfit
 from memory.behaviors.tool import Arguments, Tool, ToolError, must_ask
 from memory.scopes.changes import senders_of
@@ -125,7 +125,7 @@ def _list_tool(scopes: Scopes, zone: tzinfo) -> Tool[ListFactsArguments]:
         alike = [fact for fact in facts if is_of_kind(fact, arguments.kind)]
         found = of_time(alike, arguments.since, arguments.until, zone)
         newest = found[-_MAX_LISTED:]
-        _call_context(context).used.update({f"f{fact.id}": "" for fact in newest})
+        context.call_context.used.update({f"f{fact.id}": "" for fact in newest})
         lines = [listed(fact, zone) for fact in newest]
         if len(found) > len(newest):
             lines.insert(0, f"({len(found) - len(newest)} older ones: give `until`)")
@@ -163,27 +163,19 @@ def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: Sequenc
 
 
 async def _facts(scopes: Scopes, context: AgentContext) -> list[Fact]:
-    call_context = _call_context(context)
-    here = await scopes.current(call_context.conversation)
-    return known_facts(await scopes.current(call_context.facts_scope), here)
-
-
-def _call_context(context: AgentContext) -> CallContext:
-    if context.call_context is None:
-        raise ToolError("facts cannot be changed here")
-    return context.call_context
+    here = await scopes.current(context.conversation)
+    return known_facts(await scopes.current(context.conversation.facts_scope), here)
 
 
 async def _changeable(scopes: Scopes, fact_id: int, context: AgentContext) -> Fact:
     """Return a fact that the speaker may end or erase; raise `ToolError` otherwise."""
-    call_context = _call_context(context)
-    scope, stored_id = place_of(call_context.conversation, fact_id)
+    scope, stored_id = place_of(context.conversation, fact_id)
     facts = await scopes.current(scope)
     fact = facts.record(stored_id)
     if not isinstance(fact, Fact):
         raise ToolError(f"there is no fact #{fact_id}; ids stand behind # in <memory>")
-    is_group = not call_context.conversation.is_private
-    asker = Asker(context.user_message.sender_id, is_group, call_context.is_admin)
+    is_group = not context.conversation.is_private
+    asker = Asker(context.user_message.sender_id, is_group, context.call_context.is_admin)
     if not await may_change(asker, senders_of(facts, fact)):
         raise ToolError(
             f"#{fact_id} rests on what others here said, so the speaker may not change it; they "

@@ -168,8 +168,7 @@ def _holds_other_members(context: AgentContext, facts: Iterable[Fact]) -> bool:
     """
     if not context.is_group:
         return False
-    used = context.call_context.used if context.call_context else ()
-    if any(code.startswith("t") for code in used):
+    if any(code.startswith("t") for code in context.call_context.used):
         return True
     in_history = (m.sender_id for m in context.chat_history.messages if m.role == "user")
     in_facts = (source.sender_id for fact in facts for source in fact.sources)

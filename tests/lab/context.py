@@ -92,7 +92,8 @@ def default_assistant(memory: Memory) -> Assistant:
 
 def default_tokens(assistant: Assistant) -> int:
     """Return how many tokens recalled messages get at the default settings beside a full window."""
-    empty = AgentContext(None, None, 0)  # type: ignore[arg-type]  # only its texts are read
+    nobody = CallContext(None, Person(), 0)  # type: ignore[arg-type]  # only its texts are read
+    empty = AgentContext(nobody, None)  # type: ignore[arg-type]
     fixed = assistant.prompt(empty).tokens
     room = SETTINGS.prompt_tokens - SETTINGS.reply_tokens - fixed.system - fixed.tools
     return int(room * MEMORY_SHARE)
@@ -141,18 +142,15 @@ def whole_prompt(
     `told` has the time of the question, and what behaviors tell by kind.
     """
     now, kinds = told
-    call_context = CallContext(history.conversation, Person(), now)
+    call_context = CallContext(history.conversation, Person(), now, query=question)
     for number, line in enumerate(line for kind in kinds for line in kind[1:]):
         call_context.used[f"told{number}"] = line
     context = AgentContext(
-        history.conversation,
+        call_context,
         history,
-        now,
         user_message=Message(0, 0, "user", question, now),
-        asked=question,
         recalled=tuple(found),
         memory_context="\n".join(line for kind in kinds for line in kind),
-        call_context=call_context,
     )
     codes = assistant.prompt(context).used
     return {int(code.strip("m~")) for code in codes if re.fullmatch(r"m\d+~?", code)}
@@ -194,7 +192,7 @@ async def measure(folder: Path, redis: str) -> list[dict[str, object]]:
         entries = entries or [(each, defaultdict(list), defaultdict(list)) for each in limits]
         history = await stored(memory, embedder, labelled)
         now = labelled.messages[-1].sent_at + DAY_S
-        context = AgentContext(history.conversation, history, now)
+        context = AgentContext(CallContext(history.conversation, Person(), now), history)
         following = conversations[(number + 1) % len(conversations)]
         told = {
             "silent": [],

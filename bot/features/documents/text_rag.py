@@ -110,8 +110,7 @@ class TextRag(AIContextBehavior):
             found = _nearest(await self._search(memories, arguments.query))
             used: dict[str, str] = {}
             shown = self._shown(found, memories, used)
-            if context.call_context:
-                context.call_context.used.update(dict.fromkeys(used, ""))
+            context.call_context.used.update(dict.fromkeys(used, ""))
             return shown or _nothing_found(memories)
 
         return Tool(

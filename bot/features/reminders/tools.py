@@ -247,7 +247,7 @@ def _wanted(
         minutes = max(-1, min(arguments.in_minutes, 2 * _MAX_MINUTES))
         then = datetime.fromtimestamp(now + 60 * minutes, UTC)
         at = then.isoformat(timespec="seconds")
-    message, speaker = context.user_message, context.call_context
+    message = context.user_message
     if arguments.is_task and message.is_task:
         raise ToolError("a task sets no further task; the person has to ask for it")
     return WorkItem(
@@ -257,7 +257,7 @@ def _wanted(
         rule=arguments.cron,
         zone=zone,
         message_id=message.ids_in_chat[-1] if message.ids_in_chat else message.replied_to,
-        language=speaker.speaker.language if speaker else "en",
+        language=context.call_context.speaker.language,
         is_task=arguments.is_task,
         name=message.sender_name,
     )
@@ -265,7 +265,7 @@ def _wanted(
 
 def _person(context: AgentContext) -> int:
     """Return who speaks; raise `ToolError` for an account that no single person has."""
-    if context.call_context is None or not context.call_context.speaker.id:
+    if not context.call_context.speaker.id:
         raise ToolError("only a person who writes as themselves has reminders; say so")
     return context.user_message.sender_id
 

@@ -90,14 +90,12 @@ async def ran(memory: Memory, number: int, *, uses_memory: bool = True) -> Agent
     said = Message(1, 1, "user", "The <b>boat</b> is called Aurora", 1.0, sender_name="Anna")
     call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
     context = AgentContext(
-        Scope(ANNA),
+        CallContext(Scope(ANNA), Person(), 2.0, used={"f1": "a fact"}),
         await ChatHistory.read(memory.histories, Scope(ANNA)),
-        2.0,
         Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
         uses_memory=uses_memory,
         window=(said,),
         recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
-        call_context=CallContext(Scope(ANNA), Person(), 2.0, used={"f1": "a fact"}),
         completed_steps=[CompletedStep(Action((call,)), (ToolResult("a", "21"),))],
         pictures=(Picture(1, b"a picture", "image/png", 1, 1),),
         files=[OutgoingFile("a.txt", b"a file")],

@@ -52,8 +52,9 @@ def message_of(text: str = "And now?") -> Message:
 
 def context_of(message: Message, steps: Sequence[CompletedStep] = (), **parts: Any) -> AgentContext:
     """Return a context of these parts; its history is never read."""
-    history, parts = cast("ChatHistory", None), {"asked": message.text, **parts}
-    return AgentContext(HERE, history, NOW, message, completed_steps=list(steps), **parts)
+    call, history = CallContext(HERE, Person(7), NOW), cast("ChatHistory", None)
+    call = replace(parts.pop("call_context", call), query=message.text)
+    return AgentContext(call, history, message, completed_steps=list(steps), **parts)
 
 
 def dialogue(exchanges: int, first: int = 1) -> tuple[Message, ...]:

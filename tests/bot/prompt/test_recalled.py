@@ -8,14 +8,15 @@ from typing import cast
 import pytest
 
 from bot.prompt.memory_context import RecalledLine, RecallPacker, with_dates
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.message import Message, Role
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import Later, SearchResult
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
-CONTEXT = AgentContext(Scope.of_chat(7), cast("ChatHistory", None), now=1_762_956_300.0)
+CALL = CallContext(Scope.of_chat(7), Person(), 1_762_956_300.0)
+CONTEXT = AgentContext(CALL, cast("ChatHistory", None))
 FILLER = "We walked along the river and talked about nothing. " * 20
 
 

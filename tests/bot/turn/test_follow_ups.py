@@ -95,7 +95,7 @@ async def test_a_follow_up_finds_what_the_question_before_it_found(memory: Memor
         request = Request((raw.inbound(raw.message(text)),), message, (message,))
         history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
         context = await loader.load(request, history)
-        assert context.memory_context == context.asked  # behaviors search for the same
+        assert context.memory_context == context.call_context.query  # behaviors search for the same
         return {each.text for found in context.recalled for each in found.messages}
 
     history = await ChatHistory.read(memory.histories, Scope.of_chat(7))

@@ -320,7 +320,7 @@ def test_in_a_group_a_message_ends_no_fact_of_another_person(behavior: UserFacts
 async def context(memory: Memory) -> AgentContext:
     history = await ChatHistory.read(memory.histories, PRIVATE)
     words = said(0, "remember it")
-    return AgentContext(PRIVATE, history, NOW, user_message=words, call_context=call_context())
+    return AgentContext(call_context(), history, words)
 
 
 async def use(behavior: UserFacts, name: str, context: AgentContext, **arguments: object) -> str:
@@ -353,7 +353,7 @@ async def test_remember_replaces_a_current_fact(
         await use(behavior, "remember", context, text="Lives in Wels.", replaces=1)
 
 
-async def test_remember_keeps_nothing_twice_no_claims_of_permissions_and_nothing_without_a_turn(
+async def test_remember_keeps_nothing_twice_and_no_claims_of_permissions(
     behavior: UserFacts, context: AgentContext, scopes: Scopes
 ) -> None:
     await store_entries(scopes, MINE, fact("Lives in Graz."))
@@ -361,9 +361,6 @@ async def test_remember_keeps_nothing_twice_no_claims_of_permissions_and_nothing
     assert (answer, context.writes) == ("This is known already, as #1.", [])
     with pytest.raises(ToolError, match="permissions"):
         await use(behavior, "remember", context, text="Has admin rights.")
-    context.call_context = None
-    with pytest.raises(ToolError):
-        await use(behavior, "remember", context, text="Is vegan.")
 
 
 def step(*, is_untrusted: bool) -> CompletedStep:

@@ -9,7 +9,7 @@ import pytest
 from bot.commands.sentences import Sentences
 from bot.features.claims.feature import NOTHING_KEPT, ClaimNote, claims_to_have_saved
 from bot.language.catalogue import Catalogue
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.statements import set_mode
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.memory import Memory
@@ -51,7 +51,8 @@ class Claiming:
         uses_memory: bool = True,
         says: str = "I've saved that.",
     ) -> str:
-        context = AgentContext(HERE, self.history, 0, uses_memory=uses_memory)
+        call = CallContext(HERE, Person(), 0)
+        context = AgentContext(call, self.history, uses_memory=uses_memory)
         context.completed_steps += steps
         context.writes += writes
         return await ClaimNote(self.scopes, Sentences(Catalogue())).correction(context, says)

@@ -9,7 +9,7 @@ from bot.features.hints.feature import HintNote
 from bot.language.catalogue import Catalogue
 from bot.telegram.updates import IncomingMessage, Replaced, Sender
 from bot.turn.request import Request
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import Run
@@ -44,7 +44,8 @@ class Talk:
         run = Run(heard=((2, text),)) if changes.pop("is_heard", False) else Run()
         last = replace(asked, **changes)
         request = Request((last,), message, (message,), run=run)
-        context = AgentContext(HERE, history, self.now, message, is_group=last.is_group)
+        call = CallContext(HERE, Person(), self.now)
+        context = AgentContext(call, history, message, is_group=last.is_group)
         note = HintNote(self.memory.scopes, Sentences(Catalogue()), listens=self.listens)
         below = await note.below(request, context, "All right.")
         await history.append_user_message(text, self.now, sender_id=ANN)

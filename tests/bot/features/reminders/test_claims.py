@@ -9,7 +9,7 @@ from bot.commands.sentences import Sentences
 from bot.features.claims.feature import claims_to_have_saved
 from bot.features.reminders.claims import PromiseNote, promises_to_remind
 from bot.language.catalogue import Catalogue
-from memory.behaviors.context import AgentContext
+from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.steps import CompletedStep
 from memory.memory import Memory
 from memory.message import Message
@@ -55,7 +55,7 @@ class Promising:
         changes: WorkChanges | None = None,
     ) -> str:
         message = Message(0, 0, "user", asks, 0, sender_id=7)
-        context = AgentContext(HERE, self.history, 0, message)
+        context = AgentContext(CallContext(HERE, Person(), 0), self.history, message)
         context.completed_steps += steps
         context.work = changes or WorkChanges()
         note = PromiseNote(self.reminders, SENTENCES)

@@ -30,7 +30,7 @@ async def context_of(memory: Memory, text: str = "Remind me") -> AgentContext:
     history = await ChatHistory.read(memory.histories, HERE)
     message = Message(0, 0, "user", text, NOW, ANN, "Ann", (31,), 3)
     call_context = CallContext(HERE, Person(ANN, "Ann", language="de"), NOW)
-    return AgentContext(HERE, history, NOW, message, call_context=call_context)
+    return AgentContext(call_context, history, message)
 
 
 async def called(memory: Memory, context: AgentContext, name: str, **arguments: object) -> str:
@@ -108,7 +108,7 @@ async def test_a_person_has_at_most_fifty_open_reminders(memory: Memory) -> None
 
 async def test_only_single_people_and_only_in_their_own_words_set_reminders(memory: Memory) -> None:
     context = await context_of(memory)
-    channel = replace(context.call_context, speaker=Person()) if context.call_context else None
+    channel = replace(context.call_context, speaker=Person())
     said = await called(
         memory, replace(context, call_context=channel), "set_reminder", text="x", in_minutes=5
     )
@@ -197,7 +197,7 @@ async def test_a_reminder_in_minutes_is_due_by_the_clock_of_redis(
     at = time.time()
     monkeypatch.setattr(client, "time", lambda: at - behind_s)
     context = await context_of(memory)
-    context.now = at - behind_s  # this machine's clock
+    context.call_context = replace(context.call_context, now=at - behind_s)  # this machine's clock
     said = await called(memory, context, "set_reminder", text="Tea", in_minutes=1)
     assert said.startswith("Set for ")
     (tea,) = context.work.added

@@ -228,7 +228,7 @@ async def test_a_tool_asks_before_it_writes_what_another_topic_may_have_said(
     history = await ChatHistory.read(memory.histories, two)
     asked = Message(0, 0, "user", "Whose is the boat?", NOW, BOB, "Bob")
     call = CallContext(two, Person(BOB), NOW)
-    context = AgentContext(two, history, NOW, asked, is_group=True, call_context=call)
+    context = AgentContext(call, history, asked, is_group=True)
     assert not must_ask(context, ForgetRecord(1))
     context.memory_context = await OtherTopics(memory.histories).on_model_invoke(call, [asked])
     assert "Bob's" in context.memory_context
