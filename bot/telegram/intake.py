@@ -190,7 +190,10 @@ class Intake:
                     await self._store(waiting)
             case IncomingMessage():
                 await self._check_open(update)
-                await self._albums.begin(update)
+                if update.is_group and update.album and update.kind != "command":
+                    await self._albums.begin(update)
+                else:
+                    await self._store(update)
             case AlbumPart():
                 await self._albums.join(update.message)
             case ChatMigration():
@@ -267,7 +270,7 @@ _Key = tuple[Scope, int, str]
 
 
 class Albums:
-    """Stores every message, and the pictures of its album; `store` puts one into its mailbox."""
+    """Stores the pictures of an album that addresses us in a group, each by `Intake._store`."""
 
     def __init__(
         self,
@@ -285,9 +288,6 @@ class Albums:
 
         Raise `StoreError`. Pictures that were not stored then go on waiting.
         """
-        if not (message.is_group and message.album) or message.kind == "command":
-            await self._store(message)
-            return
         key = await self._key(message)
         await self._mailbox.albums.note(*key)
         await self._release(key, message)

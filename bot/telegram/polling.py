@@ -7,7 +7,7 @@ update that was not accepted, so after a crash nothing is lost, only delivered a
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 from urllib.parse import urlsplit
@@ -43,15 +43,14 @@ log = structlog.get_logger(__name__)
 
 
 class PollingLease:
-    """The right to poll: a lease in Redis, renewed in the background every third of `lease_s`.
+    """The right to poll: a lease in Redis, renewed in the background every third of its time.
 
-    If the process dies, another one can poll after `lease_s`. `lease_of` makes the lease; it takes
-    milliseconds.
+    If the process dies, another one can poll after that time.
     """
 
-    def __init__(self, lease_of: Callable[[int], NamedLease], lease_s: float) -> None:
-        self._lease = lease_of(int(lease_s * 1000))
-        self._every_s = lease_s / 3
+    def __init__(self, lease: NamedLease) -> None:
+        self._lease = lease
+        self._every_s = lease.ttl_ms / 3000
         self._sure_until = 0.0
         self._renewing: asyncio.Task[None] | None = None
 

@@ -175,7 +175,7 @@ class TurnWorker:
         A failed turn is begun again. After too many failures it is given up.
         """
         conversation = opened.lease.conversation
-        is_readable = opened.stored_version <= open_turn.VERSION
+        is_readable = opened.stored_format <= open_turn.FORMAT
         is_only_sent = bool(opened.outbox) or is_given_up(opened)
         if not (is_readable and (is_only_sent or self.permits.take(opened))):
             return await self._defer(opened)
@@ -214,7 +214,7 @@ class TurnWorker:
     async def _defer(self, opened: OpenTurn) -> NoTurn:
         """Leave a turn for later, or one of a newer release to another worker."""
         conversation, pause_ms = opened.lease.conversation, _DEFERRED_MS
-        if opened.stored_version <= open_turn.VERSION:
+        if opened.stored_format <= open_turn.FORMAT:
             log.info("turn deferred", user=opened.entries[0].sender_id)
         else:
             pause_ms = _GIVEN_BACK_MS
@@ -222,7 +222,7 @@ class TurnWorker:
                 if len(self._unreadable) >= _MAX_UNREADABLE:
                     self._unreadable.clear()
                 self._unreadable.add(conversation)
-                log.warning("turn of a newer release given back", version=opened.stored_version)
+                log.warning("turn of a newer release given back", version=opened.stored_format)
         await self.queue.defer(opened.lease, pause_ms)
         return NoTurn("deferred")
 

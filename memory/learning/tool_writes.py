@@ -43,10 +43,10 @@ _MAX_CARDS = 20
 
 
 def waiting(here: ScopeMemory, write: ToolWrite, seq: int, now: float) -> list[WaitingWrite]:
-    """Return the field in which a write waits for an answer; it rests on the message `seq`.
+    """Return the field that keeps a write until a person answers; it rests on the message `seq`.
 
-    A `Remember` without a text names a card that was just shown. If that card is gone, the list is
-    empty.
+    A `Remember` without a text names a card by its nonce: return that card, now marked as asked, or
+    nothing if it is gone.
     """
     if isinstance(write, Remember) and not write.text:
         card = here.get(WaitingWrite, write.nonce)

@@ -1,8 +1,8 @@
 """The values of a turn: its lease, what was loaded with it, how it ends, and why there is none.
 
-A stored message or reply has a version, so that processes of two releases can run at once. Version
-1 begins with its JSON; a later one has the number before it. A release that writes what the one
-before cannot read raises `VERSION`. Then older workers give such turns back.
+A stored message or reply has a format, so that processes of two releases can run at once. Format 1
+begins with its JSON; a later one has its number before it. A release that writes what the one
+before cannot read raises `FORMAT`. Then older workers give such turns back.
 """
 
 import re
@@ -23,8 +23,8 @@ from memory.store.errors import LeaseLost, MemoryFailure
 from memory.store.keys import Scope
 from memory.store.store import Store
 
-VERSION = 1
-"""The newest version that this release reads, and the one that it writes."""
+FORMAT = 1
+"""The newest format that this release reads, and the one that it writes."""
 
 _NUMBER = re.compile(rb"[1-9][0-9]{0,3}(?=\[)")
 
@@ -35,17 +35,17 @@ class NewerValue(MemoryFailure, ValueError):
 
 def stamped(value: bytes) -> bytes:
     """Return a value, which begins with a JSON array, as it is stored."""
-    return value if VERSION == 1 else b"%d%b" % (VERSION, value)
+    return value if FORMAT == 1 else b"%d%b" % (FORMAT, value)
 
 
 def unstamped(stored: bytes) -> bytes:
-    """Return the value without its version; raise `NewerValue` if this release cannot read it."""
-    if _version_of(stored) > VERSION:
+    """Return the value without its format; raise `NewerValue` if this release cannot read it."""
+    if _format_of(stored) > FORMAT:
         raise NewerValue
     return _NUMBER.sub(b"", stored, count=1) if _NUMBER.match(stored) else stored
 
 
-def _version_of(stored: bytes) -> int:
+def _format_of(stored: bytes) -> int:
     number = _NUMBER.match(stored)
     return int(number[0]) if number else 1
 
@@ -168,9 +168,9 @@ class OpenTurn:
     run: Run = field(default_factory=Run, repr=False, compare=False)
 
     @property
-    def stored_version(self) -> int:
-        """The newest version of its messages and its reply."""
-        return max(_version_of(each) for each in (self.outbox, *(e.body for e in self.entries)))
+    def stored_format(self) -> int:
+        """The newest format of its messages and its reply."""
+        return max(_format_of(each) for each in (self.outbox, *(e.body for e in self.entries)))
 
 
 @dataclass(frozen=True, slots=True)

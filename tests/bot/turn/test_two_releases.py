@@ -22,7 +22,7 @@ from tests.memory.turns import ANN, HERE, exchange_of, take
 
 HELLO = raw.inbound(raw.message("hello"))
 OUTBOX = Outbox(Destination(7), ())
-NEWER = open_turn.VERSION + 1
+NEWER = open_turn.FORMAT + 1
 MAX_TRIES = 4
 
 
@@ -44,15 +44,15 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
 ) -> None:
     """However often the older one meets it, no attempt counts, and the log says it once."""
     if newer == "message":
-        monkeypatch.setattr(open_turn, "VERSION", NEWER)
+        monkeypatch.setattr(open_turn, "FORMAT", NEWER)
     entry = Entry(1, ANN, is_alone=False, body=to_bytes(HELLO))
     await memory.mailbox.put(HERE, entry)
-    monkeypatch.setattr(open_turn, "VERSION", NEWER)
+    monkeypatch.setattr(open_turn, "FORMAT", NEWER)
     if newer == "reply":
         turn = await take(memory)
         await memory.turns.write_outbox(turn, OUTBOX.to_bytes())
         await memory.turns.hand_over(HERE, turn.lease.token)
-    monkeypatch.setattr(open_turn, "VERSION", NEWER - 1)
+    monkeypatch.setattr(open_turn, "FORMAT", NEWER - 1)
     older, keys = worker(memory), memory.keys.scope(HERE)
     wake_up = WakeUp(b"1-0", HERE.tag, 1)
     with capture_logs() as logs:
@@ -63,7 +63,7 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
             assert await memory.client.call("HGET", keys.turn, "failures") is None
     [line] = [each for each in logs if each["event"] == "turn of a newer release given back"]
     assert line["version"] == NEWER
-    monkeypatch.setattr(open_turn, "VERSION", NEWER)
+    monkeypatch.setattr(open_turn, "FORMAT", NEWER)
     assert await worker(memory).run_turns(wake_up) == NoTurn("empty")
     assert await memory.client.call("ZCARD", keys.mailbox) == 0
 
@@ -73,11 +73,11 @@ def test_a_newer_release_reads_what_was_stored_before_and_an_older_one_refuses_t
 ) -> None:
     packed, reply = to_bytes(HELLO), OUTBOX.to_bytes()
     assert packed[:1] + reply[:1] == b"[["
-    monkeypatch.setattr(open_turn, "VERSION", 7)
+    monkeypatch.setattr(open_turn, "FORMAT", 7)
     assert from_bytes(packed) == from_bytes(to_bytes(HELLO)) == HELLO
     assert Outbox.from_bytes(reply) == Outbox.from_bytes(OUTBOX.to_bytes()) == OUTBOX
     later = to_bytes(HELLO)
-    monkeypatch.setattr(open_turn, "VERSION", 6)
+    monkeypatch.setattr(open_turn, "FORMAT", 6)
     with pytest.raises(NewerValue):
         from_bytes(later)
     edit = replace(HELLO, kind="edit", text="hullo", edited_at=HELLO.sent_at + 1)
