@@ -121,7 +121,7 @@ class Assistant:
     run: RunAgent  # answers the message of a context
     run_tools: RunTools  # runs the tools of one action
     prompt: Callable[[AgentContext], Prompt]
-    shown: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
+    showable: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
     selector: MessageSelector  # chooses the messages of the window
     behaviors: AIContextBehaviorManager
     use_system_prompt: UseSystemPrompt
@@ -161,7 +161,7 @@ def assistant_of(
         run=lambda context: within(context).run(context),
         run_tools=lambda action, context: within(context).run_tools(action, context),
         prompt=lambda context: within(context).prompt(context),
-        shown=lambda context: within(context).shown(context),
+        showable=lambda context: within(context).showable(context),
         use_system_prompt=use_system_prompt,
     )
 
@@ -219,7 +219,7 @@ def _assistant_with(
         run,
         toolbox.run,
         assembler.assemble,
-        assembler.shown,
+        assembler.showable,
         selector_of(settings, replaced.selector),
         behaviors,
         lambda path: assembler.use_system(system_from(path)),
@@ -296,7 +296,7 @@ def turn_worker(
     quota = QuotaStep(memory.quotas, services.budget, sentences)
     agent = AgentStep(
         assistant.run,
-        ContextLoader(behaviors, chat, assistant.selector, settings.recall_k, assistant.shown),
+        ContextLoader(behaviors, chat, assistant.selector, settings.recall_k, assistant.showable),
         sentences,
         drafting,
         observe,

@@ -91,8 +91,8 @@ class UsedMemories:
         found += await self._documents_of_operator(language, codes)
         found += await self._other_topics(reading, codes)
         answer = messages[seq]
-        told = stems(" ".join(m.text for m in messages.values() if m.exchange == answer.exchange))
-        found.sort(key=lambda used: (-len(stems(str(used.entry.values["text"])) & told), -used.at))
+        said = stems(" ".join(m.text for m in messages.values() if m.exchange == answer.exchange))
+        found.sort(key=lambda used: (-len(stems(str(used.entry.values["text"])) & said), -used.at))
         states = state_entries(self.sentences, language, here) if "x" in codes else ()
         return [*found, *(UsedMemory(0, replace(each, without=SHOW)) for each in states)]
 
@@ -118,8 +118,8 @@ class UsedMemories:
             seqs = [source.seq for source in fact.sources if source.tag == tag]
             source = reading.messages.get(max(seqs, default=0))
             key = "why.fact" if reading.here.scope.is_private else "why.fact_group"
-            code, told = f"f{shown(scope, fact).id}", (fact.text, fact.said_at)
-            used = self._used(reading.language, code, key, told, source)
+            code, text_and_time = f"f{shown(scope, fact).id}", (fact.text, fact.said_at)
+            used = self._used(reading.language, code, key, text_and_time, source)
             choices = {EDIT: "buttons.edit"} if fact.is_current else {}
             yield replace(used, entry=replace(used.entry, choices=choices))
 
@@ -129,14 +129,14 @@ class UsedMemories:
             if isinstance(synopsis, Synopsis) and synopsis.ended_at <= reading.answer.sent_at:
                 first, *_ = synopsis.text.splitlines() or [""]
                 source = reading.messages.get(synopsis.first_seq)
-                told = first, synopsis.began_at
-                yield self._used(reading.language, f"s{id_}", "why.synopsis", told, source)
+                text_and_time = first, synopsis.began_at
+                yield self._used(reading.language, f"s{id_}", "why.synopsis", text_and_time, source)
 
     def _documents(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
         for key, document in documents(reading.here).items():
             if f"d{key}" in codes:
-                told = document.title, document.added_at
-                yield self._used(reading.language, f"d{key}", "why.document", told)
+                text_and_time = document.title, document.added_at
+                yield self._used(reading.language, f"d{key}", "why.document", text_and_time)
 
     async def _documents_of_operator(self, language: str, codes: Iterable[str]) -> list[UsedMemory]:
         found = []
@@ -146,8 +146,8 @@ class UsedMemories:
                 continue
             document = documents(await self._histories.scopes.read(Scope(tag))).get(key)
             if document:
-                told = document.title, document.added_at
-                used = self._used(language, f"o{key}", "why.document", told)
+                text_and_time = document.title, document.added_at
+                used = self._used(language, f"o{key}", "why.document", text_and_time)
                 found.append(replace(used, entry=replace(used.entry, without=ASK)))
         return found
 
@@ -160,8 +160,8 @@ class UsedMemories:
             for seq in seqs - set(history.hidden):
                 message = said.get(seq)
                 if message and message.sent_at <= reading.answer.sent_at:
-                    told, code = (message.text, message.sent_at), f"t{seq}@{topic}"
-                    used = self._used(reading.language, code, "why.topic", told)
+                    text_and_time, code = (message.text, message.sent_at), f"t{seq}@{topic}"
+                    used = self._used(reading.language, code, "why.topic", text_and_time)
                     found.append(replace(used, entry=replace(used.entry, without=ASK)))
         return found
 
@@ -175,18 +175,18 @@ class UsedMemories:
                 continue
             shown.add(message.exchange)
             key = "why.meaning" if seq in by_meaning else "why.words"
-            told = message.text, message.sent_at
-            yield self._used(reading.language, f"m{seq}", key, told, message)
+            text_and_time = message.text, message.sent_at
+            yield self._used(reading.language, f"m{seq}", key, text_and_time, message)
 
     def _used(
         self,
         language: str,
         code: str,
         key: str,
-        told: tuple[str, float],
+        text_and_time: tuple[str, float],
         source: Message | None = None,
     ) -> UsedMemory:
-        text, at = told
+        text, at = text_and_time
         values = {"text": shortened(text, _LINE_UNITS), "date": self.sentences.day(language, at)}
         return UsedMemory(at, ListEntry(code, key, values), source)
 

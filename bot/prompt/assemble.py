@@ -230,7 +230,7 @@ class PromptAssembler:
             used,
         )
 
-    def shown(self, context: AgentContext) -> tuple[SearchResult, ...]:
+    def showable(self, context: AgentContext) -> tuple[SearchResult, ...]:
         """Return the recalled results of which a prompt may show something."""
         window = {message.seq for message in context.window}
         limit = int(self._room * _IDLE_MEMORY_SHARE)

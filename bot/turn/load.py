@@ -39,15 +39,15 @@ _MAX_WORDS = 12
 class ContextLoader:
     """Loads contexts; `recall_k` is how many earlier messages a turn finds at most.
 
-    Results that the prompt has no room for (`shown` tells) are left out of the context. The model
-    does not see them, so they must not mark its answer as untrusted.
+    The context keeps only results that are `showable`: the prompt has room for them. The model
+    does not see the others, so they must not mark its answer as untrusted.
     """
 
     behaviors: AIContextBehaviorManager
     chat: Chat
     selector: MessageSelector
     recall_k: int
-    shown: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda found: found.recalled
+    showable: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda found: found.recalled
 
     async def load(self, request: Request, history: ChatHistory) -> AgentContext:
         """Search earlier messages while the behaviors prepare; raise `LeaseLost`, `StoreError`."""
@@ -98,7 +98,7 @@ class ContextLoader:
             memory_context=memory_context,
             writes=writes,
         )
-        context.recalled = await in_thread_if_long(self.shown, context)
+        context.recalled = await in_thread_if_long(self.showable, context)
         return context
 
     async def _prepare(

@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 class TurnRunner:
     """Runs turns: several at once, but never two of one conversation."""
 
-    queue: TurnStore
+    turns: TurnStore
     histories: HistoryParts
     answerer: Answerer
     give_up: Callable[[OpenTurn], Awaitable[Outbox]]  # returns the notice of a turn that failed
@@ -140,12 +140,12 @@ class TurnRunner:
         stored, smaller = outbox.to_bytes(), outbox.without_contents()
         if smaller != outbox:
             with suppress(StoreFull):
-                if len(stored) <= self.queue.room():
-                    await self.queue.write_outbox(opened, stored, outbox.questions)
+                if len(stored) <= self.turns.room():
+                    await self.turns.write_outbox(opened, stored, outbox.questions)
                     return outbox
             log.warning("no room for files of an answer", bytes=len(stored))
             stored = smaller.to_bytes()
-        await self.queue.write_outbox(opened, stored, smaller.questions)
+        await self.turns.write_outbox(opened, stored, smaller.questions)
         return smaller
 
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
@@ -165,18 +165,18 @@ class TurnRunner:
         return committed
 
     async def _deliver(self, opened: OpenTurn, outbox: Outbox) -> Delivery:
-        mark = partial(self.queue.mark_sending, opened)
+        mark = partial(self.turns.mark_sending, opened)
         try:
             return await self.deliverer.deliver(outbox, opened.sending, opened.sent, mark)
         except Parked as parked:
-            await self.queue.park(opened.lease, int(parked.pause_s * 1000))
+            await self.turns.park(opened.lease, int(parked.pause_s * 1000))
             raise
 
     async def _commit(
         self, opened: OpenTurn, delivery: Delivery, messages: Sequence[Message], closing: Closing
     ) -> Committed:
         cursor = self.histories.cursor(opened.lease.conversation)
-        commit = self.queue.commit(opened, messages, cursor, closing=closing)
+        commit = self.turns.commit(opened, messages, cursor, closing=closing)
         return await self.deliverer.guard(
             delivery.chat_id, delivery.in_doubt, commit, delivery.edited
         )

@@ -62,7 +62,7 @@ class TurnWorker:
     """Serves wake-ups of different conversations, at most `max_turns` at once."""
 
     ready_queue: ReadyQueue
-    queue: TurnStore
+    turns: TurnStore
     histories: HistoryParts
     permits: Permits
     run_turn: RunTurn
@@ -75,7 +75,7 @@ class TurnWorker:
     async def run(self) -> None:
         """Read wake-ups, never more than there are free slots, until cancelled."""
         # Other processes tell us at once what happens to the turns that run here.
-        listening = asyncio.create_task(self.queue.signals.listen())
+        listening = asyncio.create_task(self.turns.signals.listen())
         try:
             while True:
                 free = self.max_turns - len(self._serving)
@@ -98,7 +98,7 @@ class TurnWorker:
 
     async def _read(self, max_count: int) -> list[WakeUp]:
         """Wait for wake-ups, those of silent workers first; return none after a while."""
-        lease_s, now = self.queue.lease_s, asyncio.get_running_loop().time()
+        lease_s, now = self.turns.lease_s, asyncio.get_running_loop().time()
         try:
             if now - self._last_reclaim >= lease_s / RENEWALS:
                 self._last_reclaim = now
@@ -121,7 +121,7 @@ class TurnWorker:
             """Keep the wake-up from being reclaimed, over all the turns that it takes."""
             is_ours = True
             while is_ours:
-                await asyncio.sleep(self.queue.lease_s / RENEWALS)
+                await asyncio.sleep(self.turns.lease_s / RENEWALS)
                 with suppress(StoreError):
                     is_ours = await self.ready_queue.renew(wake_up)
 
@@ -149,10 +149,10 @@ class TurnWorker:
         """
         conversation = Scope(wake_up.tag)
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
-        with self.queue.signals.heard(conversation) as signal:
+        with self.turns.signals.heard(conversation) as signal:
             while True:
                 cursor = self.histories.cursor(conversation)
-                step = await self.queue.acquire(conversation, cursor, "", wake_up.delivery)
+                step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
                 try:
                     while not isinstance(step, NoTurn):
                         if self.is_stopping:
@@ -160,7 +160,7 @@ class TurnWorker:
                         step = await self._run(step, wake_up, signal)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
-                        await self.queue.hand_over(conversation, step.lease.token)
+                        await self.turns.hand_over(conversation, step.lease.token)
                         await self.permits.wake(conversation)
                         await self.ready_queue.acknowledge(wake_up)
                     raise
@@ -187,7 +187,7 @@ class TurnWorker:
                 log.info("lease lost")
                 self.histories.scopes.drop(conversation)
                 # After an erasure Redis still has our lease, which would keep every worker out.
-                await self.queue.hand_over(conversation, opened.lease.token)
+                await self.turns.hand_over(conversation, opened.lease.token)
                 return NoTurn("lost")
             except Parked as parked:
                 log.warning("turn parked", pause_s=parked.pause_s)
@@ -198,13 +198,13 @@ class TurnWorker:
                 return (
                     replace(opened, is_stopped=True)
                     if ended.why == "stopped"
-                    else await self.queue.acquire(conversation, cursor, token, wake_up.delivery)
+                    else await self.turns.acquire(conversation, cursor, token, wake_up.delivery)
                 )
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - the outer fence of a turn, which is logged
                 try:
-                    await self.queue.note_failure(opened, type(error).__name__)
+                    await self.turns.note_failure(opened, type(error).__name__)
                 finally:
                     log.exception("turn failed", exc_info=error)
                 return NoTurn("failed")
@@ -223,7 +223,7 @@ class TurnWorker:
                     self._unreadable.clear()
                 self._unreadable.add(conversation)
                 log.warning("turn of a newer release given back", version=opened.stored_format)
-        await self.queue.defer(opened.lease, pause_ms)
+        await self.turns.defer(opened.lease, pause_ms)
         return NoTurn("deferred")
 
     @asynccontextmanager
@@ -267,19 +267,19 @@ class TurnWorker:
         renewed = loop.time()
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.queue.lease_s / RENEWALS):
+                async with asyncio.timeout(self.turns.lease_s / RENEWALS):
                     await signal.wait()
             signal.clear()
             was_shown = opened.run.shown is not None
             try:
-                await self.queue.renew(opened)
+                await self.turns.renew(opened)
                 renewed = loop.time()
             except Interrupted:
                 if was_shown or opened.run.shown is None:
                     raise  # nothing was shown while we asked, so the answer holds
                 signal.set()  # the first part was shown: ask again, the answer may be another now
             except StoreError:
-                if loop.time() - renewed > self.queue.lease_s:
+                if loop.time() - renewed > self.turns.lease_s:
                     raise LeaseLost(opened.lease.conversation.tag) from None
 
 

@@ -265,7 +265,7 @@ async def bot_of(
     memory.enable_learning(learning_config(settings, behaviors, models.internal))
     bot = assistant_of(settings, memory.tokens, models.chats, behaviors, features)
     k = settings.recall_k
-    return bot, ContextLoader(behaviors, QuietChat(), bot.selector, k, bot.shown)
+    return bot, ContextLoader(behaviors, QuietChat(), bot.selector, k, bot.showable)
 
 
 async def measure(

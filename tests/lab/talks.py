@@ -207,7 +207,7 @@ async def prompt_of(assistant: Assistant, memory: Memory, talk: Talk, question: 
         sender_id = talk.people[question.who]
         history.before = Message(0, 0, "user", question.before, talk.now, sender_id, question.who)
     loader = ContextLoader(
-        assistant.behaviors, QuietChat(), assistant.selector, SETTINGS.recall_k, assistant.shown
+        assistant.behaviors, QuietChat(), assistant.selector, SETTINGS.recall_k, assistant.showable
     )
     return assistant.prompt(await loader.load(talk.asked(question), history))
 

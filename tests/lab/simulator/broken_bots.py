@@ -60,7 +60,7 @@ class ForgetfulBot(SimulatedBot):
         super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
         queue = self.turns(self.memory.store, turns._times, turns._tail, usage)
-        self._turn.queue = self._worker.queue = queue
+        self._turn.turns = self._worker.turns = queue
 
 
 class ClumsyBot(ForgetfulBot):
