@@ -26,7 +26,7 @@ from typing import TypeAlias
 import structlog
 
 from bot.app import App
-from bot.features import add_all_commands, load_all_settings
+from bot.features import add_all_commands, all_settings
 from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others
@@ -49,6 +49,7 @@ from bot.telegram.errors import BadToken, WebhookTaken
 from config.loading import (
     SettingsError,
     hide_secrets,
+    load_settings,
     reload_settings,
     secrets_of,
     unknown_names,
@@ -99,7 +100,9 @@ def main() -> int:
     tune_interpreter()
     options = _parser().parse_args()
     try:
-        settings = load_all_settings()
+        settings = load_settings(kind=all_settings())
+        if settings.features:  # which may have settings of their own
+            settings = load_settings(kind=all_settings(settings.features))
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -45,7 +45,7 @@ from bot.runtime.process import (
 )
 from bot.runtime.reloading import Reloading
 from bot.runtime.web import WebServer, health_routes
-from bot.runtime.work import UnlessMuted, WorkLoop
+from bot.runtime.work import WorkLoop, work_of
 from bot.telegram.bot_api import BotIdentity, TelegramClient
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
@@ -237,11 +237,7 @@ class App:
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)
-            kinds = [
-                UnlessMuted(work, memory.scopes) if each.says_unasked else work
-                for each in features
-                for work in each.work
-            ]
+            kinds = [work for each in features for work in work_of(each, memory.scopes)]
             deliverer, serves = deliverer_of(services, observe), services.admission.serves
             due_work = WorkLoop(memory.work, kinds, deliverer, settings.lease_s, serves)
             running += [worker.run(), maintenance.run(), due_work.run(), services.models.load()]
@@ -283,7 +279,6 @@ class App:
         return SetupPlan(self._webhook, menu, descriptions(self._catalogue, ways))
 
     def _web(self, services: Services) -> WebServer:
-        """Return the server of the pages and the webhook."""
         settings = self._settings
         routes = health_routes(
             services.memory.client,
@@ -306,7 +301,6 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 def _watches(services: Services) -> list[Coroutine[Any, Any, None]]:
-    """Return all watches, which run until they are cancelled."""
     memory, admission = services.memory, services.admission
 
     async def drop_removed() -> None:

@@ -109,7 +109,6 @@ def settings_table(names: Collection[str] = (), kind: type[Settings] = Settings)
 def _refusal(
     kind: type[Settings], location: tuple[int | str, ...], context: Mapping[str, object]
 ) -> str:
-    """Return what a variable allows, or the text of a check across several variables."""
     if not location:
         return str(context["error"])
     name = str(location[0])

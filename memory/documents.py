@@ -295,7 +295,6 @@ def key_of(name: str) -> str:
 
 
 def _digest(origin: Origin, passages: Sequence[Section]) -> str:
-    """Return a digest of the stored content and the shown source."""
     content = [origin.name, origin.link, *((each.place, each.text) for each in passages)]
     return hashlib.sha256(orjson.dumps(content)).hexdigest()[:_KEY_CHARS]
 

@@ -161,7 +161,6 @@ class Toolbox:
 
 
 def _explained(error: ValidationError) -> str:
-    """Return what each wrong field has to be, without a quotation of the input."""
     return "; ".join(
         f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
         for each in error.errors(include_input=False, include_url=False)

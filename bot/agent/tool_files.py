@@ -133,7 +133,6 @@ def _is_text(content: bytes) -> bool:
 
 
 def _cleaned(name: str) -> str:
-    """Return a name of one short line, without a path and without marks that hide its end."""
     seen = _HIDING.sub("_", shown(one_line(name))).strip(". ")
     stem, dot, ending = seen.rpartition(".")
     kept = _MAX_NAME_CHARS - len(ending) - 1

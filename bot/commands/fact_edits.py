@@ -253,7 +253,6 @@ def _described(sentences: Sentences, language: str, how: str, write: ToolWrite) 
 
 
 def _fields(write: SetDomain) -> str:
-    """Return the fields as text. JSON that is no object sets nothing, and is shown unchanged."""
     try:
         fields = dict(orjson.loads(write.fields))
     except (TypeError, ValueError):

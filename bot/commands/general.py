@@ -5,14 +5,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from bot.commands.access import Access
-from bot.commands.bot_command import (
-    ANYTHING,
-    Answer,
-    Audience,
-    BotCommand,
-    Section,
-    ShownOnTop,
-)
+from bot.commands.bot_command import ANYTHING, Answer, Audience, BotCommand, Section, ShownOnTop
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
@@ -179,7 +172,6 @@ class RetryCommand:
     async def _press_letter(
         self, pressed: ButtonPress, here: Scope, nonce: str
     ) -> tuple[Part, ...]:
-        """Put the messages of a turn that was given up back into the mailbox, once."""
         letter = await self._checked(pressed, here, nonce, "letter")
         if not await self._letters.retry(here, letter):
             raise ShownOnTop("retry.nothing")

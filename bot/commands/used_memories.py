@@ -152,7 +152,6 @@ class UsedMemories:
         return found
 
     async def _other_topics(self, reading: _Reading, codes: Iterable[str]) -> list[UsedMemory]:
-        """Return messages of other topics of the chat, as far as they are still there."""
         chat_id, found = reading.here.scope.chat_id, []
         for topic, seqs in _by_topic(codes).items():
             history = await ChatHistory.read(self._histories, Scope.of_chat(chat_id, topic))

@@ -16,7 +16,6 @@ from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
 from bot.operator_classes import UnusableClass, building, found_at, replaced_by
 from bot.probe import Probe, StoreProbe
-from config.loading import load_settings
 from config.settings import Settings
 
 
@@ -80,14 +79,6 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
         with suppress(UnusableClass):
             kinds.append(found_at("FEATURES", f"{module}:SETTINGS"))
     return type("AllSettings", (*kinds, Settings), {"__module__": __name__})
-
-
-def load_all_settings() -> Settings:
-    """Read the settings, with those of all features; raise `SettingsError`."""
-    settings = load_settings(kind=all_settings())
-    if not settings.features:
-        return settings
-    return load_settings(kind=all_settings(settings.features))
 
 
 def all_probes() -> tuple[Probe | StoreProbe, ...]:

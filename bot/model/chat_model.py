@@ -157,7 +157,6 @@ class OpenAIChatModel:
         return reply
 
     def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
-        """Return the parts of a request, the least needed first."""
         dialect, parameters, labels = accepted.dialect, self.parameters, request.labels
         messages = request.messages if accepted.sees else _without_pictures(request.messages)
         prompt = {"model": self.model, **dialect.prompt(messages), "stream": True}
@@ -221,7 +220,6 @@ class OpenAIChatModel:
 
 
 def _without_pictures(messages: Sequence[PromptMessage]) -> list[PromptMessage]:
-    """Return the messages with a note in place of their pictures."""
     return [
         replace(each, content=f"{each.content}\n\n{NOT_SEEN}".strip(), pictures=())
         if each.pictures

@@ -48,7 +48,6 @@ def _wire_message(message: PromptMessage) -> dict[str, Any]:
 
 
 def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
-    """Return the text alone, or the pictures behind it."""
     if not message.pictures:
         return message.content
     pictures = [

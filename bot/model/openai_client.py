@@ -249,7 +249,6 @@ def translate(error: BaseException) -> ModelError:
 
 
 def _connection_code(error: BaseException) -> str:
-    """Return why there was no connection."""
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
             return "dns"
@@ -259,7 +258,6 @@ def _connection_code(error: BaseException) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and its causes, also those inside exception groups."""
     while error is not None:
         yield error
         for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():

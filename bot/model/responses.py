@@ -126,7 +126,6 @@ def _finish_reason_of(response: Mapping[str, object], *, has_calls: bool) -> str
 
 
 def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
-    """Return the text of all messages of a response, refusals included."""
     messages = [
         [object_of(part) for part in list_of(item.get("content"))]
         for item in output
@@ -145,7 +144,6 @@ def _call(item: Mapping[str, object]) -> ToolCall:
 
 
 def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of a prompt, with the reasoning items that `origin` can read."""
     for message in messages:
         if message.role == "tool":
             answered, output = message.tool_call_id, message.content
@@ -163,7 +161,6 @@ def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping
 
 
 def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
-    """Return the text alone, or the pictures behind it."""
     if not message.pictures:
         return message.content
     pictures = [
@@ -179,7 +176,6 @@ def _is_refused(entry: Mapping[str, object]) -> bool:
 
 
 def _streaming(messages: Sequence[PromptMessage], origin: str) -> Options:
-    """Ask for encrypted reasoning items, and add those of earlier steps."""
     option: dict[str, Any] = {"include": ["reasoning.encrypted_content"]}
     if any(message.reasoning for message in messages):
         option["input"] = list(_entries(messages, origin))

@@ -188,7 +188,6 @@ def read_object(text: str, names: Collection[str]) -> dict[str, object]:
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the outermost objects in a text, in their order."""
     start = text.find("{")
     for _ in range(_MAX_BRACES):
         if start < 0:

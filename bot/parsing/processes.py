@@ -134,7 +134,6 @@ def memory_mb() -> int:
 
 
 def _memory_limits() -> Iterator[int]:
-    """Yield the bytes of memory that the machine has, and those that its containers allow us."""
     yield 2**62
     with suppress(AttributeError, ValueError, OSError):  # Windows has no such call
         yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -138,7 +138,6 @@ class ChatForms:
         return place
 
     def _forwarder(self, place: PageChat, target: PageChat) -> PagePerson | None:
-        """Return who can forward from one chat to another: somebody who is in both."""
         person = place.speaker if target.is_group else target.speaker
         is_in_both = self._scene.is_in(place, person) and self._scene.is_in(target, person)
         return person if is_in_both else None
@@ -158,7 +157,6 @@ def back_to(place: PageChat) -> RedirectResponse:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Cut a long text into messages."""
     for start in range(0, len(text), _MAX_TEXT):
         yield text[start : start + _MAX_TEXT]
 

@@ -105,7 +105,6 @@ class FoundMessage:
     def _shared(
         self, keys: Callable[[str], AbstractSet[str]], wanted: AbstractSet[str]
     ) -> tuple[str, ...]:
-        """Return the content words of the message that have a wanted key, each once."""
         words = dict.fromkeys(_WORD.findall(self.hit.text))
         return tuple(word for word in words if content_words(word) and wanted & keys(word))
 
@@ -113,7 +112,6 @@ class FoundMessage:
 def _reasons(
     result: SearchResult, equal: tuple[str, ...], alike: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    """Yield how the message was found, and a sentence about it."""
     if equal:
         yield ("By words", f"it contains {_listed(equal)}, as your question does")
     elif alike and result.lexical > 0:
@@ -225,7 +223,6 @@ class Inspector:
                 await self._show(place, message)
 
     async def _show(self, place: PageChat, message: Message) -> None:
-        """Put a message from before this start into its chat, under its id in Telegram."""
         if message.sent_at >= self._began_at:
             return
         if message.role == "user":
@@ -360,7 +357,6 @@ def _entries(kind: str, content: Reply) -> Iterator[tuple[str, str]]:
 
 
 def _shown(value: bytes) -> str:
-    """Return a value as text, or its length if it is not text, such as a vector."""
     try:
         text = value.decode()
     except UnicodeDecodeError:

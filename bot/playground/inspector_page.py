@@ -301,24 +301,20 @@ def _day(at: float) -> str:
 
 
 def _dated(at: float) -> str:
-    """Return the day and how long ago it was."""
     return dated(at, time.time(), datetime.now().astimezone().tzinfo or UTC)
 
 
 def _local_time(item: WorkItem) -> str:
-    """Return when an item is due in the person's zone."""
     zone = ZoneInfo(item.zone) if item.zone else UTC
     return f"{datetime.fromtimestamp(item.due, zone):%A, %-d %B %Y, %H:%M}"
 
 
 def _initials(name: str) -> str:
-    """Return the first letters of the first and the last word of a name."""
     words = _WORD.findall(name)
     return "".join(word[0] for word in dict.fromkeys(words[:1] + words[-1:])).upper()
 
 
 def _short(at: float) -> str:
-    """Return the clock of today, the day of another time."""
     return _clock(at) if _day(at) == _day(time.time()) else _day(at).rsplit(" ", 1)[0]
 
 

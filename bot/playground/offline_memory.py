@@ -61,7 +61,6 @@ class OfflineInternalModel:
 
 
 def _known_in(content: str) -> dict[int, str]:
-    """Return the facts of an input that are known, by id."""
     lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"id":'))
     return {line["id"]: line["fact"] for line in lines if "fact" in line}
 
@@ -220,21 +219,9 @@ class _Wishes:
         return self._numbers[said] if said in self._numbers else int(said)
 
 
-_TIME = (
-    r"(?:{in})(?:(?P<count>{digits}{number}) ?)?(?P<unit>{units})"
-    r"|(?P<again>{every})(?:(?:{daily})|(?P<day>{day})(?:-feira|s)?)"
-    r"|(?:{on})*(?P<date>{day})(?:-feira)?"
-    r"|(?:{at}|(?=\d\d?(?:[:.h]\d\d| ?(?:[ap]m|{oclock})\b)))(?:(?P<before>{past}) )?"
-    r"(?P<hour>{digits}{hours})(?:[:.h](?P<minute>\d\d))?"
-    r"(?: ?(?P<half>[ap]m|{oclock})(?!\w))?(?: (?P<after>{past}))?"
-    r"|(?P<part>{parts})"
-)
-_LANGUAGES = tuple(
-    _Wishes(table)
-    for table in tomllib.loads(
-        Path(__file__).with_name("offline_reminders.toml").read_text("utf-8")
-    ).values()
-)
+_TABLES = tomllib.loads(Path(__file__).with_name("offline_reminders.toml").read_text("utf-8"))
+_TIME = re.sub(r"\n\s*", "", _TABLES.pop("time"))
+_LANGUAGES = tuple(map(_Wishes, _TABLES.values()))
 
 
 def begins_with_wish(text: str) -> bool:

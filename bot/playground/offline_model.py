@@ -208,7 +208,6 @@ _SMALL_TALK = {"greeting": "hello", "thanks": "welcome", "fine": "fine", "bye": 
 
 
 def _all_known(question: OfflineQuestion) -> str:
-    """Return the latest facts and statements that the prompt has, oldest first."""
     memories = question.memories()
     old = outdated(memories)
     told = {
@@ -309,7 +308,6 @@ def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:
 
 
 def _period(asked: str) -> dict[str, str]:
-    """Return the last time of the month or the days that a question names, as a search takes it."""
     today = datetime.now(UTC).date()
     named = [each.periods(today.year - 1, today.year) for each in named_days(asked)]
     periods = relative_periods(asked, today) or [p for each in named for p in each]

@@ -173,12 +173,10 @@ class Quotes:
         )
 
     def _tells(self, memory: Remembered) -> bool:
-        """Return whether it has the number or the name that the question asks for."""
         asks_number = NUMBER in self._wanted
         return (asks_number and NUMBER in self._known.get(memory, {})) or self._names(memory)
 
     def _names(self, memory: Remembered) -> bool:
-        """Return whether it names what the question asks the name of: "my cat Rex"."""
         if not asks_for_name(self._question):
             return False
         if asks_for_name(memory.text):
@@ -218,7 +216,6 @@ def quoted(
 
 
 def _translated(when: str, language: str) -> str:
-    """Return a date of the prompt, without how long ago it is if that cannot be translated."""
     day, *more = when.split(", ")
     own, english = (SAYS[code]["dates"].split() for code in (language, "en"))
     names = dict(zip(english, own, strict=True))

@@ -125,8 +125,6 @@ async def offline_models(
 
 
 def _knowing_the_year(models: OpenModels, year: Year) -> OpenModels:
-    """Return the models with what is to be learned from the made-up year."""
-
     @asynccontextmanager
     async def opened(
         settings: Settings, observers: Sequence[ModelObserver]

@@ -157,7 +157,6 @@ class PromptAssembler:
 
     @cached_property
     def _sizes(self) -> tuple[int, int]:
-        """Return the tokens of the system message and of the tools."""
         return self._front(self._system, self._counter.count)
 
     @property
@@ -243,7 +242,6 @@ class PromptAssembler:
         )
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
-        """Return the window's messages as the prompt shows them, without blank ones."""
         speakers, zone = context.speakers, self._zone
         shown = ((message, window_text(message, speakers, zone)) for message in context.window)
         return tuple(
@@ -295,13 +293,11 @@ def _repeated(context: AgentContext) -> dict[int, list[str]]:
 
 
 def _beginnings(text: str) -> set[str]:
-    """Return numbers and the beginnings of longer words, which forms of one word share."""
     words = (each for each in words_of(text) if each.isdigit() or len(each) >= _BEGINNING)
     return {word if word.isdigit() else word[:_BEGINNING] for word in words}
 
 
 def _codes(context: AgentContext, learned: str, shown: Container[int]) -> Iterator[str]:
-    """Yield the codes of what stands in the memory section, without what was cut off."""
     noted = context.call_context.used.items()
     yield from (code for code, line in noted if escaped(line) in learned)
     yield from codes_of(context.recalled, shown)

@@ -66,7 +66,6 @@ def with_dates(lines: Mapping[int, RecalledLine]) -> dict[int, str]:
 
 
 def _mark(later: Later, zone: tzinfo) -> str:
-    """Return the words behind a statement that does not hold any more."""
     until = f" [until {calendar_day(datetime.fromtimestamp(later.ended_at, zone).date())}"
     return f"{until}, then: {escaped(one_line(later.text))}]" if later.text else f"{until}]"
 
@@ -119,7 +118,6 @@ class RecallPacker:
     def _line(
         self, context: AgentContext, message: Message, query: str, tokens: int
     ) -> tuple[RecalledLine, int]:
-        """Return the line of a message, whose words get this many tokens, and its own tokens."""
         excerpt = relevant_excerpt(escaped(message.text), query, tokens, self.counter.count)
         number = f"#{message.seq} " if self.is_numbered else ""
         line = memory_line(message, excerpt, self.zone, context.speakers)
@@ -167,7 +165,6 @@ def _best_first(found: Sequence[SearchResult]) -> Iterator[Message]:
 
 
 def _says_enough(text: str) -> bool:
-    """Return whether the beginning of a text has enough content words."""
     beginning = words_of(text)[:_MAX_READ_WORDS]
     return len(asked_terms(beginning, {})) >= _MIN_WORDS
 

@@ -243,7 +243,6 @@ def _is_object(text: str) -> bool:
 
 
 def _least(counter: TokenCounter, step: Sequence[PromptMessage]) -> int:
-    """Count a step with its results as short as they may become."""
     return sum(
         messages_tokens(counter.count, [message]) - _spare(counter, message) for message in step
     )

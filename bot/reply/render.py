@@ -156,7 +156,6 @@ def _without_overlap(ordered: Iterable[Entity]) -> list[Entity]:
 
 
 def _around(style: Entity, codes: Sequence[Entity]) -> Iterator[Entity]:
-    """Yield the pieces of a style before, between and after the code in it."""
     start = style.offset
     first = bisect_right(codes, start, key=lambda code: code.end)
     for code in codes[first : bisect_left(codes, style.end, key=lambda code: code.offset)]:
@@ -279,7 +278,6 @@ async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Par
 
 
 def _without_long_code(source: str, say: Callable[..., str]) -> tuple[str, list[OutgoingFile]]:
-    """Return the text with the name of a file in place of each long code block, and the files."""
     pieces, files, at = list[str](), list[OutgoingFile](), 0
     for block in code_blocks(source):
         code = source[block.code_start : block.code_end]
@@ -305,7 +303,6 @@ def _code_file(block: CodeBlock, code: str, number: int) -> OutgoingFile:
 
 
 def _with_files(parts: tuple[Part, ...], files: list[OutgoingFile]) -> tuple[Part, ...]:
-    """Send the first file with the last part if that fits as its caption."""
     *before, last = parts
     if utf16_length(last.text) <= MAX_CAPTION_UTF16:
         first, *files = files

@@ -90,7 +90,6 @@ def _protected(token: re.Match[str]) -> str:
 
 
 def _formula(token: re.Match[str], mark: str) -> str:
-    """Return a formula in Unicode, or its source if it is too long or too deeply nested."""
     shown = unicode_of(token[token.lastgroup or 0])
     return f"{mark}{opaque(shown)}{mark}" if shown else opaque(token[0])
 

@@ -74,7 +74,6 @@ def traceback_without_texts(exc_info: ExcInfo) -> str:
 
 
 def _lines(error: TracebackException) -> Iterator[str]:
-    """Return the lines of an exception after those of what caused it."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause:
         yield from _lines(cause)
@@ -224,7 +223,6 @@ def _scrubbed(event: Any, _: object) -> Any:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, then its cause, and so on."""
     for _ in range(_MAX_CAUSES):
         if error is None:
             return
@@ -251,6 +249,5 @@ def _described(error: BaseException) -> dict[str, object]:
 
 
 def _short(path: str) -> str:
-    """Return a path without the folder in which the bot, or its packages, are installed."""
     below = [folder for folder in sys.path if folder and path.startswith(folder + os.sep)]
     return path.removeprefix(max(below, key=len) + os.sep) if below else Path(path).name

@@ -77,7 +77,6 @@ class LoopWatchdog:
 
 
 def _names(frame: FrameType | None) -> str:
-    """Return the innermost frames as `file:function`, the innermost first."""
     names: list[str] = []
     while frame is not None and len(names) < _FRAMES:
         code = frame.f_code

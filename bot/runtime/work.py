@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from bot.commands.notices import mutes
-from bot.feature import Work
+from bot.feature import Feature, Work
 from bot.runtime.maintenance import repeat
 from bot.telegram.errors import OutcomeUnknown, TelegramError
 from bot.telegram.updates import IncomingMessage, to_bytes
@@ -56,6 +56,11 @@ class UnlessMuted:
         message = await self._work.message(item)
         person = await self._scopes.read(Scope.of_person(item.person))
         return None if mutes(person) and not item.message_id else message
+
+
+def work_of(feature: Feature, scopes: Scopes) -> Sequence[Work]:
+    """Return the work of a feature as it is done."""
+    return [UnlessMuted(each, scopes) if feature.says_unasked else each for each in feature.work]
 
 
 class WorkLoop:

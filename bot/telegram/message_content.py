@@ -167,7 +167,6 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
 
 
 def _picture_type(document: telegram.Document) -> str:
-    """Return the type of a file that is taken for a photo, "" for any other file."""
     if (document.file_name or "").lower().endswith(_HEIC_NAMES):  # its type may be anything
         return HEIC_TYPES[0]
     return document.mime_type if document.mime_type in _PICTURES else ""

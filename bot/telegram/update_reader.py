@@ -202,7 +202,6 @@ class UpdateReader:
         return self._unless_stranger(incoming, chat)
 
     def _read_membership(self, update_id: int, change: telegram.ChatMemberUpdated) -> Update:
-        """Read being added to a group as /start there."""
         is_new = is_present(change.new_chat_member) and not is_present(change.old_chat_member)
         if not is_new or change.chat.type not in GROUPS or change.from_user.is_bot:
             return Ignored(update_id, "membership")
@@ -226,7 +225,6 @@ class UpdateReader:
         return Stranger(message.update_id, message, clean_name(chat.title or ""))
 
     def _reason_to_ignore(self, message: telegram.Message, content: Content) -> str:
-        """Return why a message is not for us, "" if it is."""
         is_group = message.chat.type in GROUPS
         if content.command_to:
             return "" if content.command_to == self._me.username.lower() else "other_bot"
@@ -283,7 +281,6 @@ _NUMBERS = (
 
 
 def _ids(update: Update) -> Iterator[object]:
-    """Yield the numbers that the rest of the bot relies on."""
     update = update.message if isinstance(update, Stranger | AlbumPart) else update
     for name in _NUMBERS:
         yield getattr(update, name, 0)

@@ -180,7 +180,6 @@ class AgentStep:
         return True
 
     async def _outbox(self, request: Request, context: AgentContext, text: str) -> Outbox:
-        """Return the reply, with a line or a question for each thing that tools want written."""
         language, is_reply = request.language, context.tool_question is None
         say, words = partial(self.sentences.say, language), partial(self.sentences.text, language)
         below = [await note(request, context, text) for note in self.notes]
@@ -240,7 +239,6 @@ class AgentStep:
         )
 
     def _not_seen(self, request: Request) -> list[Part]:
-        """Return notes on what came with the message and was not seen or heard."""
         # The steps that read files say themselves what they could not read.
         is_unknown = any(each.unseen and each.kind not in MEDIA for each in request.updates)
         known = [part for note in request.run.media_notes for part in render(note)]

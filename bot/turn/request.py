@@ -121,7 +121,6 @@ def _in_words(update: IncomingMessage, words: Mapping[int, str]) -> Iterator[Inc
 def _messages(
     updates: Sequence[IncomingMessage], tokens: TokenCounter
 ) -> tuple[Message, tuple[Message, ...]]:
-    """Return the messages as one, and as the history stores them."""
     groups = groupby(updates, key=lambda update: 0 if update.is_first_party else update.update_id)
     parts = (_joined(tuple(group), tokens) for _, group in groups)
     return _joined(updates, tokens), tuple(part for part in parts if part.text)
@@ -139,7 +138,6 @@ def is_off_record(opened: OpenTurn, updates: Sequence[IncomingMessage]) -> bool:
 
 
 def _asked_again(messages: Sequence[Message]) -> Message:
-    """Return the stored messages of a question as one."""
     if len(messages) == 1:
         return messages[0]
     return Message(

@@ -196,7 +196,6 @@ def _is_same(stored: Message, edit: IncomingMessage) -> bool:
 
 
 def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHistory) -> bool:
-    """Return whether the edit of a stored question asks for a new answer."""
     is_newest = history.messages[-1].exchange == question.exchange
     return is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S
 
@@ -207,7 +206,6 @@ def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:
 
 
 def _change(request: Request, sender_id: int, asked: IncomingMessage) -> tuple[bytes, bytes]:
-    """Return the waiting entry of a request and its new form."""
     entry = request.entries[-1]
     changed = Entry(entry.update_id, sender_id, entry.is_alone, to_bytes(asked))
     return entry.to_member(), changed.to_member()

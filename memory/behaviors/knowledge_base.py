@@ -93,7 +93,6 @@ def updated_fields(
 
 
 def _with_cut_texts(domain: type[BaseModel], fields: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields with the longest texts cut, as far as necessary and possible."""
     fitting = dict(fields)
     texts = {
         name: text
@@ -303,6 +302,5 @@ def _is_known(value: object) -> bool:
 
 
 def _entries(entries: Sequence[str]) -> list[str]:
-    """Return the first ten known entries, each once."""
     lines = (cut(one_line(entry), _ENTRY_BYTES) for entry in entries)
     return list(dict.fromkeys(line for line in lines if _is_known(line)))[:_MAX_ENTRIES]

@@ -214,7 +214,6 @@ class Synopses(LearningBehavior):
 
 
 def _continued(batch: Batch) -> Synopsis | None:
-    """Return the synopsis of how the same session began, if there is one."""
     last = batch.here.synopses[-1:]
     if last and batch.messages[0].sent_at - last[0].ended_at <= SESSION_PAUSE_S:
         return last[0]
@@ -275,7 +274,6 @@ def alike(first: int, texts: Sequence[str], k: int) -> list[int]:
 
 
 def _content_terms(text: str, languages: dict[str, str]) -> frozenset[str]:
-    """Return the stems of a text without function words, in the languages of all texts."""
     function_words = frozenset(
         chain.from_iterable(FUNCTION_WORDS.get(code, ()) for code in languages.values())
     )

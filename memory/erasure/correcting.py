@@ -225,7 +225,6 @@ class Correcting:
             await self.hide(conversation, seqs)
 
     async def _drop_items(self, facts: Sequence[Fact]) -> None:
-        """Erase the work items that follow from facts."""
         for conversation, seqs in _by_conversation(*facts).items():
             await self._work.drop_unasked(conversation, seqs)
 
@@ -289,7 +288,6 @@ def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
 
 
 def _by_conversation(*facts: Fact) -> dict[Scope, list[int]]:
-    """Return the sequences of the messages that facts rest on, by conversation."""
     found: dict[Scope, list[int]] = {}
     for source in (each for fact in facts for each in fact.sources):
         found.setdefault(Scope(source.tag), []).append(source.seq)

@@ -296,7 +296,6 @@ class Forgetting:
 
 
 def _begun_by(asked: Message, tasks: Sequence[Message]) -> list[Message]:
-    """Return those of these task turns that a message asked for."""
     begun = {
         each.exchange for each in tasks if each.is_task and each.replied_to in asked.message_ids
     }

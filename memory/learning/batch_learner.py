@@ -284,14 +284,12 @@ async def answered_after(scopes: Scopes, progress: Progress, watermark: int) -> 
 
 
 def _learnable(messages: Sequence[Message], progress: Progress) -> list[Message]:
-    """Return the messages of answered exchanges, without those that were hidden."""
     answered = {message.exchange for message in messages if message.role == "assistant"}
     hidden = progress.here.hidden
     return [each for each in messages if each.exchange in answered and each.seq not in hidden]
 
 
 def _before_last_exchange(messages: Sequence[Message]) -> int:
-    """Return the sequence before the last exchange, whose answer may be on the next page."""
     last = messages[-1]
     return max((each.seq for each in messages if each.exchange != last.exchange), default=last.seq)
 

@@ -233,7 +233,6 @@ class ConversationLearner:
         return inf
 
     async def _drop_unwanted_digests(self, progress: Progress) -> None:
-        """Remove the digests if no behavior learns from them."""
         unwanted = [each.name for each in progress.here.all(Digest)]
         if unwanted and all(each.is_personal for each in self._batches.within(progress)):
             await self._scopes.write(progress.here, Write(removed=unwanted))

@@ -255,7 +255,6 @@ class ToolWriter:
 def _agreed(
     here: ScopeMemory, facts: ScopeMemory, asked: WaitingWrite, answer: str
 ) -> list[ScopeEntry]:
-    """Return the entries that an answer adds to the facts."""
     write = asked.write
     if answer == "confirmed" and isinstance(write, StillTrue):
         return [Checked(write.record_id, time(), is_confirmed=True)]

@@ -279,7 +279,6 @@ class UsageStore:
         return self._keys.usage(month_of(at), f"reported:{percent}")
 
     def _counting(self, calls: Iterable[BilledCall]) -> list[ScriptCall]:
-        """Return one script for all calls of a person in a conversation on one day."""
         groups: dict[tuple[int, str, int], list[BilledCall]] = {}
         for call in calls:
             key = (call.person, call.conversation, day_number(call.at))

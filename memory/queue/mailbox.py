@@ -146,7 +146,6 @@ class Mailbox:
             await self.drop(Scope(tag.decode()), lambda entry: entry.sender_id == sender_id)
 
     async def _waiting(self, conversation: Scope) -> list[Entry]:
-        """Return the entries that wait, newest first, and those of dead letters."""
         keys = self._store.keys.scope(conversation)
         members, letters = await self._store.client.pipeline(
             [("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"), ("HVALS", keys.dead_letters)]

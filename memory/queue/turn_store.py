@@ -257,7 +257,6 @@ class TurnStore:
         }
 
     def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes, **asked: object) -> ScriptCall:
-        """Return a step that also answers whether the run has to end."""
         request = {**turn.lease.named, "turn": turn.id, **self._times._asdict(), **asked}
         if turn.run.shown is not None:
             request["is_shown"] = True

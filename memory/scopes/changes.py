@@ -167,7 +167,6 @@ def without(scope_memory: ScopeMemory, erased: Erased) -> Revision:
 
 
 def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[int], list[Record]]:
-    """Return the ids of the entries that go, and the records that stay in another form."""
     entries: list[int] = []
     instead: dict[int, Record] = {}
     lost: set[int] = set()

@@ -119,7 +119,6 @@ def with_facts(
 
 
 def _later(fact: Fact, by_id: dict[int, Fact]) -> Later:
-    """Return when a fact ended, and the last of the facts that replaced it."""
     seen: Sequence[int] = [fact.id]
     last = fact
     while last.replaced_by in by_id and last.replaced_by not in seen:

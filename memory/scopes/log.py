@@ -30,7 +30,6 @@ _name = lru_cache(maxsize=1_024)(bytes.decode)
 
 @lru_cache(maxsize=16)
 def _read_role(stored: bytes) -> tuple[Role, bool, bool]:
-    """Return the role, whether the text is the person's own, and whether it was refused."""
     role: Role = "assistant" if stored.startswith(b"assistant") else "user"
     return role, not stored.endswith(_UNTRUSTED.encode()), stored.startswith(_REFUSED.encode())
 

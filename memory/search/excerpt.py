@@ -72,7 +72,6 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
 
 
 def _pieces(text: str, question: str, room: int) -> list[_Piece]:
-    """Cut the text into pieces, each with the question's words in it."""
     spans = [span for sentence in _sentences(text) for span in _chunks(text, *sentence, room)]
     found = [words_of(text[start:end]) for start, end in spans]
     asked = words_of(question)
@@ -103,7 +102,6 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _chunks(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:
-    """Yield a sentence whole, or in parts that end after a blank or else between characters."""
     size = end - start if end - start <= room // 2 else max(1, min(_MAX_CHUNK_CHARS, room // 2))
     while start < end:
         stop = min(start + size, end)

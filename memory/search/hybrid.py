@@ -254,7 +254,6 @@ class HybridIndex:
 
 
 def _if_allowed(scores: Floats, allowed: Flags | None) -> Floats:
-    """Return scores with the lowest one for each record that may not be found."""
     return scores if allowed is None else np.where(allowed, scores, np.float32(-np.inf))
 
 

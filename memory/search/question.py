@@ -130,7 +130,6 @@ def _is_year(word: str) -> bool:
 
 
 def _months(words: Sequence[str]) -> dict[int, int]:
-    """Return the numbers of the months that words name, by position."""
     guessed, months = languages_of(words, {}), dict[int, int]()
     near = ["", "", *words, "", ""]
     for at, word in enumerate(words):
@@ -277,7 +276,6 @@ def _readings(question: str) -> Iterator[tuple[list[str], list[Meanings]]]:
 
 
 def _number(words: Sequence[str], meanings: Sequence[Meanings], at: int) -> int:
-    """Return the number that stands at a position, 0 for none."""
     if at < 0:
         return 0
     is_number = words[at].isdecimal() and len(words[at]) < 3
@@ -287,7 +285,6 @@ def _number(words: Sequence[str], meanings: Sequence[Meanings], at: int) -> int:
 def _period(
     words: Sequence[str], meanings: Sequence[Meanings], at: int, today: date
 ) -> Period | None:
-    """Return the days that the word at a position names with the words around it."""
     word, day = meanings[at], today.toordinal()
     earlier, later = meanings[max(0, at - 2) : at], meanings[at + 1 : at + 2]
     # "¿Qué ha pasado este año?" is not about last year, nor "vor dem Tag" about yesterday.
@@ -312,7 +309,6 @@ def _period(
 
 
 def _last_unit(unit: int, today: date) -> Period:
-    """Return the days of the calendar's last week, month or year, or yesterday."""
     monday, new_year = today - timedelta(today.weekday()), today.replace(month=1, day=1)
     last = (today, monday, today.replace(day=1), new_year)[unit] - timedelta(1)
     first = (last, monday - timedelta(7), last.replace(day=1), last.replace(month=1, day=1))[unit]

@@ -189,7 +189,6 @@ class RecordLanguages:
         return number
 
     def _prevailing(self, script: str) -> str:
-        """Return the most frequent known language of a script so far."""
         counts = Counter[str]()
         for number, count in self._counts.items():
             if language := self.sets[number].get(script, UNKNOWN):

@@ -230,7 +230,6 @@ class AnswerShape:
 
 
 def _loose_schema(model: type[BaseModel]) -> Schema:
-    """Return the plain schema of a model, for a prompt."""
     try:
         return model.model_json_schema()
     except PydanticInvalidForJsonSchema:

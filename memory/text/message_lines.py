@@ -154,7 +154,6 @@ def calendar_day(day: date) -> str:
 
 
 def _ago(days: int) -> str:
-    """Return a distance of two days or more, in the largest unit that gives at least two."""
     months = round(days / _DAYS_PER_MONTH)
     if days < 14:
         return f"{days} days ago"

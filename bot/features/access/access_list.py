@@ -291,7 +291,6 @@ class AccessList:
         return self._keys.access(f"name:{id_}")
 
     async def _names(self, ids: dict[bytes, bytes]) -> dict[bytes, str]:
-        """Return the names of ids, "" for a name that is gone."""
         if not ids:
             return {}
         names = await self._client.call("MGET", *(self._name(int(id_)) for id_ in ids))

@@ -176,7 +176,6 @@ class PeopleList:
         return ("access.let_in" if decision.is_in else "access.turned_away"), decision.by
 
     async def _names(self, language: str, people: Sequence[int]) -> dict[int, str]:
-        """Return how to call each of these people: by the name in their last message, if known."""
         logs = [self._memory.keys.scope(Scope.of_chat(each)).log for each in people]
         newest = [("XREVRANGE", log, "+", "-", "COUNT", _LAST_WORDS) for log in logs]
         replies = await self._memory.client.pipeline(newest) if newest else []
@@ -212,11 +211,7 @@ class InviteCommand:
     actions: Mapping[str, str] = {_WITHDRAW: "buttons.withdraw"}
 
     def __init__(
-        self,
-        access: AccessList,
-        me: Callable[[], BotIdentity],
-        mode: str,
-        sentences: Sentences,
+        self, access: AccessList, me: Callable[[], BotIdentity], mode: str, sentences: Sentences
     ) -> None:
         self._access = access
         self._me = me

@@ -162,7 +162,6 @@ class Strangers:
         return None
 
     async def _answer(self, message: IncomingMessage) -> str:
-        """Return the key of what a person in private is told, after asking for them."""
         mode = self.admission.settings.access
         if mode != "ask":
             return _GIVES_NUMBER if mode == "open" else "access.invited_only"

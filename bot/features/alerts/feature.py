@@ -82,7 +82,6 @@ class ModelWatch:
                 await self._telling.release()
 
     async def _news(self, condition: ModelCondition) -> Literal["on", "off"] | None:
-        """Return what admins do not know yet about a model."""
         part = condition.part
         answered, off = await self._client.call(
             *("HMGET", self._key, f"{part}:answered", f"{part}:off")

@@ -228,7 +228,6 @@ def _records_of(content: bytes) -> Iterator[FileRecord]:
 
 
 def _derived(passphrase: str, salt: str) -> tuple[bytes, str]:
-    """Return the key of a passphrase, and a check value that finds a wrong passphrase."""
     both = scrypt(passphrase.encode(), salt=bytes.fromhex(salt), **_SCRYPT)
     return both[:32], sha256(both[32:]).hexdigest()
 

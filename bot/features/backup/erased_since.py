@@ -60,7 +60,6 @@ def people_in(stored: StoredScope) -> set[int]:
 
 
 def _owner(scope: Scope) -> int:
-    """Return the person to whom all of a scope belongs, 0 if there is none."""
     if scope.is_person:
         return int(scope.tag.partition(":")[2])
     return scope.chat_id if scope.is_private else 0
@@ -69,7 +68,6 @@ def _owner(scope: Scope) -> int:
 def _erasures_of(
     stored: StoredScope, scope: Scope, taken: ErasedParts, erasures: Erasures
 ) -> Iterator[Erased]:
-    """Yield what was erased since, here and in the conversations that memories here rest on."""
     if taken.messages:
         yield Erased(stored.tag, taken.messages)
     if not _owner(scope):
@@ -103,7 +101,6 @@ def _said_by(stored: StoredScope, person: int, until: float) -> set[int]:
 
 
 def _read(stored: StoredScope) -> ScopeMemory:
-    """Return a scope as a process would have read it, without its messages."""
     version = str(stored.version.epoch), str(stored.version.erasure)
     fields = {name.decode(): value.decode() for name, value in stored.learned.items()}
     records = StreamDelta(stored.records, len(stored.records))

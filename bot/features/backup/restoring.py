@@ -148,7 +148,6 @@ class Restoring:
         return outcome
 
     def _indexed(self, scope: Scope, left: StoredScope) -> list[Command]:
-        """Return the commands by which erasures, sweeps and workers find a scope."""
         keys, at_ms = self._store.keys, round(left.version.read_at * 1000)
         commands: list[Command] = [
             ("ZADD", keys.index_of(scope), "GT", int(left.active_at), scope.tag)
@@ -166,7 +165,6 @@ class Restoring:
         return commands
 
     def _afterwards(self, scope: Scope, left: StoredScope) -> list[Command]:
-        """Return the commands whose loss in a crash does no harm."""
         keys, commands = self._store.keys, list[Command]()
         if left.is_due:
             commands.append(("ZADD", keys.learning, "NX", int(left.version.read_at), scope.tag))
@@ -176,7 +174,6 @@ class Restoring:
         return commands
 
     def _ttl_s(self, stored: StoredScope, now: float) -> float:
-        """Return how long a scope has still to live, 0 for ever, less than 0 if it has expired."""
         if not stored.ttl_s:
             return 0
         ttl_s = min(stored.ttl_s, self._store.ttl_s) - (now - stored.version.read_at)

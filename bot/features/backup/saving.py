@@ -192,7 +192,6 @@ class Saving:
         return counts
 
     async def _access(self) -> dict[str, dict[str, str]]:
-        """Return who may come in and who may not, without names."""
         found = {}
         for part in ACCESS_PARTS:
             stored = await self._client.call("HGETALL", self._store.keys.access(part))

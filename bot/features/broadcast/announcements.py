@@ -78,7 +78,6 @@ class Audience:
                     yield await self._reachable(active)
 
     async def _reachable(self, active: dict[int, int]) -> dict[int, int]:
-        """Return these chats without the muted ones and those not active since they were gone."""
         gone = await self._client.call("ZMSCORE", self._keys.of_feature(NAME, "gone"), *active)
         # If both happened in one second, the chat counts as reachable: Telegram says if it is not.
         here = [
@@ -291,9 +290,6 @@ class AnnouncementRun:
 async def count_left(client: RedisClient, keys: Keys) -> int | None:
     """Return how many chats the open announcement still goes to, None if there is none."""
     is_open, left = await client.pipeline(
-        [
-            ("HEXISTS", keys.of_feature(NAME, "job"), "due"),
-            ("ZCARD", keys.of_feature(NAME, "left")),
-        ]
+        [("HEXISTS", keys.of_feature(NAME, "job"), "due"), ("ZCARD", keys.of_feature(NAME, "left"))]
     )
     return int(left) if is_open else None

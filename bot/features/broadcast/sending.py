@@ -230,7 +230,6 @@ class Announcing:
 
 
 def _sent(error: TelegramError) -> _Sent:
-    """Return what an error means for the chat that was being sent to."""
     sent: _Sent = ("later", Pause(_TROUBLE_S, "away"))
     match error:
         case FloodWait():

@@ -121,7 +121,6 @@ def in_place_of_first(settings: Settings) -> Settings:
 
 
 async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:
-    """Ask for one word, streamed as each answer of the bot."""
     what, began = "Model stream", time.perf_counter()
     try:
         reply = await model.complete(_prompt("Reply with the word: ready"), ())
@@ -151,7 +150,6 @@ async def _tool_call(model: ChatModel, known: KnownServer) -> Row:
 
 
 async def _structured_answer(model: StructuredModel, name: str, known: KnownServer) -> Row:
-    """Ask for JSON of one shape, as learning does, and say in which form the server takes it."""
     what, advice = "Model JSON", "try another OPENAI_MEMORY_MODEL"
     try:
         parts = await model.fill(_EXTRACT, "My favorite color is blue.", _FAVORITE)

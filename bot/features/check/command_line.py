@@ -237,7 +237,6 @@ async def check_settings(settings: Settings) -> Rows:
 
 
 def _bot_rows(settings: Settings) -> Iterator[Row]:
-    """Say if there is no bot yet, or nobody to tell of its trouble."""
     advice = "talk to @BotFather: /newbot; then set TELEGRAM_BOT_TOKEN"
     if settings.telegram_bot_token is None and settings.platform:
         yield Row("Bot token", "fail", "not set", advice)

@@ -169,7 +169,6 @@ async def _stored(
 
 
 async def _newest(client: RedisClient, key: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """Return the newest entries of a stream, oldest first, read a page at a time."""
     entries: list[tuple[bytes, dict[bytes, bytes]]] = []
     page, end = [*range(_PAGE)], b"+"
     while len(page) == _PAGE and len(entries) < _MAX_ENTRIES:
@@ -180,7 +179,6 @@ async def _newest(client: RedisClient, key: str) -> list[tuple[bytes, dict[bytes
 
 
 def _found(said: Sequence[IndexRecord]) -> list[int]:
-    """Return for how many messages words, vectors and both find a neighbor, and how many asked."""
     indexes = [HybridIndex(weights=weights) for weights in (_BOTH, _VECTORS, _BOTH)]
     for number, record in enumerate(said):
         for index in indexes:  # each is a session of its own: neighbors would raise each other

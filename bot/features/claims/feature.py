@@ -88,7 +88,6 @@ class ClaimNote:
 
 
 def _may_have_written(context: AgentContext) -> bool:
-    """Return whether a tool of this run has written something, or may have."""
     # A write with a nonce is a card of earlier talk, not a write of this run.
     wanted = (each for each in context.writes if not each.nonce)
     return bool(called(context)) or any(not isinstance(each, ForgetRecord) for each in wanted)
@@ -147,7 +146,6 @@ class FalseClaims:
         return True
 
     def _false_claim(self, here: ScopeMemory, facts: ScopeMemory) -> Message | None:
-        """Return the newest answer with a false claim that learning has already read."""
         learner = learner_in(facts.scope, UserFacts.name, here.scope, here.generation)
         checked, learned = _checked(here), facts.watermark(learner)
         if checked >= learned or mode_in(facts) != "auto":

@@ -53,7 +53,6 @@ def _once(cells: tuple[_Cell, ...]) -> Iterator[_Cell]:
 
 
 def _texts(cell: _Cell) -> Iterator[str]:
-    """Yield the paragraphs of a cell, and of the tables inside it."""
     for block in cell.iter_inner_content():
         if isinstance(block, Paragraph):
             yield block.text

@@ -32,7 +32,6 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 
 
 def _chapters(book: zipfile.ZipFile) -> Iterator[str]:
-    """Yield the names of the chapters' files in the order of the spine."""
     container = _xml(book.read(_CONTAINER))
     package_name = container.find(".//{*}rootfile").get("full-path")
     package = _xml(book.read(package_name))

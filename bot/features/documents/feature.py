@@ -75,8 +75,7 @@ def _options(services: Services) -> TextRagOptions:
     """Return what the operator chose; what no feature replaces stays ours."""
     settings, replaced = services.own(DocumentSettings), services.replaced
     options = TextRagOptions(
-        namespaces=reaches_of(settings.document_namespaces),
-        by_tool=settings.documents == "tool",
+        namespaces=reaches_of(settings.document_namespaces), by_tool=settings.documents == "tool"
     )
     return replace(
         options,
@@ -202,7 +201,6 @@ class UploadStep:
     async def _passages(
         self, conversation: Scope, file: SentFile, content: bytes
     ) -> tuple[list[Section], ScannedPages | None]:
-        """Return the passages of a document in their order, and which pages a model has read."""
         format_, scan = format_of(file.name, file.mime_type), None
         try:
             sections = await read_sections(content, format_, Limits())

@@ -91,7 +91,6 @@ def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
 
 
 def _decoded(content: bytes) -> str:
-    """Return the text of UTF-8, or of UTF-16 with a byte order mark."""
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = content.decode(encoding)
@@ -131,6 +130,5 @@ async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, 
 
 
 def _flowing(text: str) -> str:
-    """Return a page's text without line breaks inside sentences."""
     text = _UNSPACED_LINE_END.sub("", _HYPHEN.sub("", text))
     return _LINE_END.sub(" ", text)

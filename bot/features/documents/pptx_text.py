@@ -32,7 +32,6 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 
 
 def _flat(shapes: Iterable[BaseShape]) -> Iterator[BaseShape]:
-    """Yield the shapes, and those inside groups."""
     for shape in shapes:
         if isinstance(shape, GroupShape):
             yield from _flat(shape.shapes)

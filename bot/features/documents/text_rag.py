@@ -122,15 +122,12 @@ class TextRag(AIContextBehavior):
         )
 
     async def _readable(self, conversation: Scope) -> list[ScopeMemory]:
-        """Return the scope memories of the conversation and of its namespaces, in this order."""
         reading = [self._scopes.read(each) for each, at in self._shared if at.covers(conversation)]
         return await asyncio.gather(self._scopes.current(conversation), *reading)
 
     async def _search(
         self, memories: Iterable[ScopeMemory], question: str
     ) -> list[list[Found[Chunk]]]:
-        """Return the passages of the present content of documents, by scope memory."""
-
         async def search(scope_memory: ScopeMemory) -> list[Found[Chunk]]:
             known = documents(scope_memory)
             if not known:
@@ -184,7 +181,6 @@ def _nearest(hits: Iterable[Iterable[Found[Chunk]]]) -> list[Chunk]:
 
 
 def _is_current(chunk: Chunk, document: Document | None) -> bool:
-    """Return whether a passage belongs to the present content of its document."""
     return document is not None and chunk.added_at == document.added_at
 
 

@@ -29,7 +29,6 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
 
 
 def _shown(value: object) -> str:
-    """Return a cell's value as people write it."""
     if value is None:
         return ""
     if isinstance(value, float) and value.is_integer():

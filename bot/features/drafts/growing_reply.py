@@ -45,7 +45,6 @@ class GrowingReply:
 
 
 def _last_paragraph(text: str) -> re.Match[str] | None:
-    """Return the beginning of the last paragraph that is no code."""
     found = list(_PARAGRAPH.finditer(text))
     blocks = list(code_blocks(text)) if found else []
     outside = (
@@ -125,7 +124,6 @@ def _of_code(text: str, block: CodeBlock) -> str:
 
 
 def _first_open(text: str, begins: int) -> int:
-    """Return where the first mark of the last paragraph stands that is still open."""
     if table := _TABLE_LINE.search(text, begins):
         return table.start()
     still_open: dict[str, int] = {}

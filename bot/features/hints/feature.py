@@ -108,14 +108,12 @@ class HintNote:
 
 
 def _is_plain(request: Request, context: AgentContext) -> bool:
-    """Return whether nothing else is said below the answer, and it is no second try."""
     tools_ask = context.writes or context.work.added or context.tool_question
     is_again = request.replaces or request.last.is_retried
     return context.uses_memory and not (context.is_group or tools_ask or is_again)
 
 
 def _asks_again(message: Message, earlier: Sequence[Message]) -> bool:
-    """Return whether a message asks in the same words as one that is an hour old or older."""
     if len(message.text) > _MAX_CHARS or not is_question(message.text):
         return False
     words = set(words_of(message.text))

@@ -284,7 +284,6 @@ def _keys(found: Selection, *, is_list: bool, is_one_day: bool) -> list[str]:
 
 
 def _free_title(here: ScopeMemory, title: str) -> str:
-    """Return the title, with a number if an earlier import of the day has it."""
     taken = {each.title for each in documents(here).values()}
     numbered = (f"{title} ({number})" for number in count(2))
     return next(each for each in chain([title], numbered) if each not in taken)

@@ -135,7 +135,6 @@ def select(
 
 
 def _sections(talk: dict[str, Any], source: str) -> list[Section]:
-    """Return a section for each question with its answer."""
     sections: list[Section] = []
     for role, text, at in talk["messages"]:
         if role == "assistant" and sections:

@@ -86,7 +86,6 @@ def _read(content: bytes) -> dict[str, object]:
 
 
 def _newest(talks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the newest talks, newest first, as many as an answer may hold."""
     talks.sort(key=lambda talk: float(-talk["at"]))
     chars = messages = 0
     for number, talk in enumerate(talks):
@@ -309,12 +308,10 @@ def _talk(title: object, at: float, messages: Messages) -> dict[str, Any] | None
 
 
 def _well_formed(text: str) -> str:
-    """Return the text without half an emoji, which JSON can hold and Redis cannot."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _moment(at: object) -> float:
-    """Return a time in Unix seconds, 0 for one that cannot be."""
     if isinstance(at, str):
         try:
             at = datetime.fromisoformat(at).timestamp()

@@ -232,7 +232,6 @@ class LivePage:
         )
 
     async def _looked_at(self, named: str) -> Response:
-        """Return one conversation with its words, if its people allow it now."""
         allowed = await self._looks.look.allowed()
         scopes = [scope for scope, _ in allowed if self._reader.name_of(scope) == named]
         seen = await self._looks.read(scopes[0]) if scopes else None
@@ -271,7 +270,6 @@ def _ago(seconds: float) -> str:
 
 
 def _clock(at: float) -> str:
-    """Return the time of day in UTC."""
     return time.strftime("%H:%M:%S", time.gmtime(at))
 
 

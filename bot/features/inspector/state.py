@@ -172,7 +172,6 @@ async def _read_queue(store: Store) -> QueueStats:
 
 
 async def _waiting(store: Store, entries: Reply) -> tuple[WaitingConversation, ...]:
-    """Return the conversations of wake-ups, oldest first, each once."""
     since: dict[Scope, float] = {}
     for entry, fields in entries:
         since.setdefault(Scope(fields[b"c"].decode()), int(entry.split(b"-")[0]) / 1000)

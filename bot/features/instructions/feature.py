@@ -160,7 +160,6 @@ class InstructionsCommand:
         return self._say(language, "removed")
 
     async def _shown(self, language: str, conversation: Scope) -> tuple[Part, ...]:
-        """Return the instructions with a button that removes them."""
         text = await self._stored.read(conversation)
         if not text:
             return self._say(language, "none")

@@ -107,7 +107,6 @@ class PageFetcher:
         raise PageRefused("the page redirects too often")
 
     async def _step(self, url: httpx2.URL) -> Page | str:
-        """Return the page, or the address that it redirects to."""
         host, port = url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
         addresses = await self._resolve(host, port)
         allowed = [each for each in addresses if self._is_allowed(each)]

@@ -84,10 +84,7 @@ class SearchService:
         """Return the body of the answer; raise `SearchFailed` for a status without results."""
         async with HttpClient(verify=trusted(), timeout=_TIMEOUT_S) as client:
             request = client.build_request(
-                "GET",
-                self._address,
-                params={"q": query, **self._parameters},
-                headers=self._headers,
+                "GET", self._address, params={"q": query, **self._parameters}, headers=self._headers
             )
             response = await client.send(request, stream=True, follow_redirects=False)
             try:

@@ -16,8 +16,7 @@ class LinksSettings(Settings):
     """The web, beside the settings of the core."""
 
     web: Annotated[Literal["off", "read"], values.AnyCase] = Field(
-        default="read",
-        description="Whether the model may read public web pages (`read`)",
+        default="read", description="Whether the model may read public web pages (`read`)"
     )
     search_api_key: values.Secret | None = Field(
         default=None, description="Key of Brave's web search API; not set: `SEARCH_URL` needs none"

@@ -42,7 +42,6 @@ def _in_one_alphabet(found: re.Match[str]) -> str:
 
 
 def _looks_like_others(before: str, character: str) -> bool:
-    """Return whether a character has no known form, or another spelling behind the one before."""
     if character.isascii():
         return False
     if unicodedata.category(character) == "Cn":
@@ -52,6 +51,5 @@ def _looks_like_others(before: str, character: str) -> bool:
 
 
 def _written_out(found: re.Match[str] | str) -> str:
-    """Return a character as JSON writes it in ASCII."""
     units = found[0].encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

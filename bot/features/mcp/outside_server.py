@@ -206,7 +206,6 @@ class OutsideServer:
             )
 
     def _explained(self, error: BaseException) -> str:
-        """Return what the model is told of an error, without the error's own text."""
         innermost = _innermost(error)
         if isinstance(innermost, TimeoutError):
             return f"the server {self.name} did not answer in time; it may have done it or not"

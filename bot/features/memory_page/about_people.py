@@ -70,7 +70,6 @@ def _languages(words: Sequence[str], spoken: str) -> set[str]:
 
 
 def _has_relation(words: Sequence[str], codes: set[str]) -> bool:
-    """Return whether one of these words is a relation in these languages or in English."""
     claimed = frozenset().union(*(FUNCTION_WORDS[code] for code in codes))
     nouns = [word for word in words if word not in claimed]  # "son" is "his" in French
     return any(

@@ -70,11 +70,7 @@ class MemoryEntries:
     """
 
     def __init__(
-        self,
-        memory: Memory,
-        sentences: Sentences,
-        features: Sequence[Feature],
-        word: str = "",
+        self, memory: Memory, sentences: Sentences, features: Sequence[Feature], word: str = ""
     ) -> None:
         self.word = word
         self._memory = memory
@@ -187,7 +183,6 @@ class MemoryEntries:
     def _facts(
         self, language: str, facts: ScopeMemory, here: ScopeMemory, names: Collection[str]
     ) -> Iterator[ListEntry]:
-        """Yield the facts that hold and have a word, those of the topic alone first."""
         shows = next((each.shows_message for each in self._features if each.shows_message), "")
         for each in reversed(fact_scopes(facts, here)):
             is_topic = each.scope.is_private
@@ -211,7 +206,6 @@ class MemoryEntries:
                     )
 
     def _former(self, language: str, facts: ScopeMemory, fact: Fact) -> list[str]:
-        """Return the former wordings of a fact and the facts that it replaced, oldest first."""
         return [
             self.sentences.text(
                 language,
@@ -269,7 +263,6 @@ def _group(fact: Fact, language: str, names: Collection[str], *, is_group: bool)
 
 
 def _portrait(entries: Sequence[ListEntry]) -> list[ListEntry]:
-    """Return the first entries of each group that one message can show, by group."""
     groups = groupby(_by_group(entries), key=lambda each: each.group)
     places = zip_longest(*(list(few) for _, few in groups))
     best = [each for place in places for each in place if each][:_ON_PORTRAIT]
@@ -283,7 +276,6 @@ def _by_group(entries: Sequence[ListEntry]) -> list[ListEntry]:
 
 
 def _switches(mode: str, stats: ConversationStats) -> dict[str, str]:
-    """Return the settings that can be chosen now, with the labels of their buttons."""
     if stats.is_off:
         return {"on": "buttons.memory_on"}
     others = (each for each in ("auto", "ask", "explicit") if each != mode)

@@ -86,7 +86,6 @@ class MemoryList:
         return await self._list.show(asked, conversation)
 
     def _found(self, word: str) -> "MemoryList":
-        """Return the list of what has a word; its buttons carry the word."""
         entries = self._entries.with_word(word)
         return MemoryList(entries, self._deletion, self._edits, self._settings, self._access)
 

@@ -143,7 +143,6 @@ class DescribingAgent:
 
 
 def _asks_what(said: str) -> bool:
-    """Return whether a message has no words, or asks what its picture shows or says."""
     words = _MARK.sub(" ", said).strip()
     if not any(map(str.isalpha, words)):
         return True
@@ -185,7 +184,6 @@ async def _send(arguments: SendPhotoAgainArguments, context: AgentContext) -> st
 
 
 async def _photo_of(history: ChatHistory, seq: int) -> Message | None:
-    """Return the photo that a message describes, or else the first one that was sent with it."""
     await history.fill()
     found = [each for each in history.messages if each.seq not in history.hidden]
     exchange = next((each.exchange for each in found if each.seq == seq), 0)
@@ -194,9 +192,5 @@ async def _photo_of(history: ChatHistory, seq: int) -> Message | None:
 
 
 SEND_PHOTO_AGAIN = Tool(
-    "send_photo_again",
-    "Send a photo again",
-    SendPhotoAgainArguments,
-    _send,
-    is_reader=True,
+    "send_photo_again", "Send a photo again", SendPhotoAgainArguments, _send, is_reader=True
 )

@@ -60,10 +60,7 @@ class RecallCommand:
     """
 
     def __init__(
-        self,
-        memory: Memory,
-        allows: Callable[[int], Awaitable[bool]],
-        sentences: Sentences,
+        self, memory: Memory, allows: Callable[[int], Awaitable[bool]], sentences: Sentences
     ) -> None:
         self._histories = memory.histories
         self._mailbox = memory.mailbox
@@ -126,7 +123,6 @@ class RecallCommand:
         return Answer((await self._shown(asked, named, ""),))
 
     async def _shown(self, asked: IncomingMessage, message: Message, query: str) -> Part:
-        """Return a part that replies to a message and quotes what the query is about."""
         language = asked.sender.language
         author = "by_you" if message.sender_id == asked.sender.id else "by_other"
         author = "by_me" if message.role == "assistant" else author
@@ -156,7 +152,6 @@ def _asked_before(messages: Sequence[Message]) -> set[int]:
 
 
 def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> Part:
-    """Return one silent part with what was found, and a link or a button for each."""
     text, links, buttons = "", [], []
     for number, (part, hit) in enumerate(zip(shown, hits, strict=True), start=1):
         said = f"\n“{part.quote.text}”" if part.quote and part.quote.text else ""
@@ -183,13 +178,11 @@ async def _as_sent(message: Message) -> list[tuple[int, Part]]:
 
 
 def _best(query: str, sent: Sequence[tuple[int, Part]]) -> tuple[int, Part]:
-    """Return the Telegram message that has most words of the query, the first of several."""
     asked = {*words_of(query)}
     return max(sent, key=lambda each: len(asked & {*words_of(each[1].text)}))
 
 
 def _has_format(part: Part, passage: str) -> bool:
-    """Return whether the passage has a format that a quote would need, too."""
     start = utf16_length(part.text[: part.text.find(passage)])
     end = start + utf16_length(passage)
     return any(

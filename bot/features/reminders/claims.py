@@ -66,7 +66,6 @@ class PromiseNote:
 
 
 def _is_about(reminder: WorkItem, text: str) -> bool:
-    """Return whether a text has a word of a reminder; word endings may differ."""
     return not _stems(reminder.text) or bool(_stems(reminder.text) & _stems(text))
 
 

@@ -105,7 +105,6 @@ class StatsCommands:
 
 
 async def _busiest_conversations(store: Store) -> list[tuple[int, float, Scope]]:
-    """Return messages, last activity and scope of those with most messages among the latest."""
     client, keys = store.client, store.keys
     replies = await client.pipeline(
         [("ZREVRANGE", index, 0, _COMPARED - 1, "WITHSCORES") for index in keys.conversations]

@@ -251,7 +251,6 @@ class OtherTopics(AIContextBehavior):
         return [each for each in topics if recalls_topics(each)]
 
     async def _joined(self, read: Iterable[tuple[Scope, Any]]) -> list[ScopeMemory]:
-        """Return the topics that were read, each with all its records, where memory is on."""
         topics = []
         for scope, answer in read:
             topic = self._scopes.join(scope, Delta.of(answer), _PAGE)
@@ -267,7 +266,6 @@ class OtherTopics(AIContextBehavior):
     async def _search(
         self, topic: ScopeMemory, question: str, k: int, search_filter: SearchFilter
     ) -> list[tuple[float, ScopeMemory, list[Message]]]:
-        """Return score, topic, and what to show: the message that was found, and its answer."""
         history = ChatHistory(self._histories, topic, topic.messages)
         if topic.messages.length <= _MAX_FILLED:
             try:

@@ -17,7 +17,6 @@ async def _traces(settings: TraceSettings) -> Rows:
 
 
 async def _row(endpoint: str) -> Row:
-    """Send a request without spans, as the bot would send it."""
     host = urlsplit(endpoint).hostname
     share_variables()
     try:

@@ -198,7 +198,6 @@ class Traces:
         _begin_span(self._tracer.start_span("turn", parent, SpanKind.CONSUMER, attributes, links))
 
     def _add_run(self, event: AgentRan) -> None:
-        """Add the spans of a run of the agent, except those of its calls to models."""
         began = event.context.now
         self._add("recall", (began, began + event.load_seconds))
         for step in event.context.completed_steps:

@@ -80,7 +80,6 @@ class UsageCommand:
         return self._report.period(language, "usage.chat", sums)
 
     async def _left(self, language: str, person: int) -> tuple[Part, ...]:
-        """Return how much of a person's day is left, or that nobody is answered any more."""
         if await self._report.budget.is_used_up():
             return self._sentences.say(language, "usage.no_budget")
         limit = self._settings.user_tokens_per_day
@@ -160,7 +159,6 @@ class UsageReport:
             yield self._text(language, f"usage.{key}", percent=percent)
 
     def _media(self, language: str, sums: BySource) -> Iterator[str]:
-        """Yield what was heard, spoken and drawn, if anything was."""
         if heard_s := _of_kind(sums, HEARD).reasoning:
             yield self._text(language, "usage.heard", minutes=-(-heard_s // 60))
         if spoken := _of_kind(sums, SPOKEN).reasoning:

@@ -188,7 +188,6 @@ class SpokenAnswers:
         return replace(outbox, parts=(*with_attached((first,), [voice], as_caption=True), *others))
 
     async def _sound(self, text: str, ends_at: float) -> bytes:
-        """Return the spoken text, empty if there is none by the deadline of the turn."""
         attempt = self._breaker.begin()
         if attempt is None:
             return b""

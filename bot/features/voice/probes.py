@@ -63,7 +63,6 @@ def _silence() -> bytes:
 
 
 def _has_server(own_key: object, settings: VoiceSettings) -> bool:
-    """Return whether there is a key for the model's server, or none is needed."""
     return own_key is not None or not lacks_model_key(settings)
 
 

@@ -117,7 +117,6 @@ class LearnedMarks:
         return True
 
     async def _message(self, conversation: Scope, seq: int) -> Message | None:
-        """Read one message by its sequence, however many have come since."""
         name = self._memory.keys.scope(conversation).log
         found = await self._memory.client.call("XRANGE", name, seq, seq)
         return message_of(*found[0]) if found else None
