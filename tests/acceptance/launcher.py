@@ -25,6 +25,7 @@ import bot.__main__
 import bot.features
 from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
+from memory.learning import vectors
 from memory.store.store import script_names, source
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped
@@ -53,6 +54,7 @@ _MAX_BYTES = 2**16
 def serve(path: str) -> None:
     """Answer start requests on a unix socket until standard input closes after the tests."""
     asyncio.run(TokenCounter.load())
+    vectors._TOGETHER = 2  # tests wait for the vectors of each turn
     Catalogue()
     trusted()
     features = walk_packages(bot.features.__path__, "bot.features.")
