@@ -220,7 +220,7 @@ class _Wishes:
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("offline_reminders.toml").read_text("utf-8"))
-_TIME = re.sub(r"\n\s*", "", _TABLES.pop("time"))
+_TIME = "".join(_TABLES.pop("time").splitlines())
 _LANGUAGES = tuple(map(_Wishes, _TABLES.values()))
 
 

@@ -201,7 +201,6 @@ def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHi
 
 
 def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:
-    """Return all messages of a turn: a question may have several."""
     return [each for each in history.messages if each.exchange == message.exchange]
 
 

@@ -288,5 +288,4 @@ def without_domain(state: str, _: str) -> str:
 
 
 def _writes_of(here: ScopeMemory, turn: str) -> ToolWrites:
-    """Return the writes of a turn's tools; none if they were carried out."""
     return here.get(ToolWrites, turn) or ToolWrites(turn, 0, ())

@@ -120,9 +120,10 @@ async def test_pictures_need_a_permit_like_files_and_another_until_the_turn_ends
 async def test_a_run_that_has_lost_its_lease_gives_its_permit_back() -> None:
     """It may end after the next run of its turn has begun here; until November 2026 it lost it."""
     words = raw.inbound(raw.message("a photo"))
-    permits, lost = Permits(1, no_wake), turn(1, 1, words)
-    for each in (lost, replace(lost, outbox=b"a reply", run=Run())):
+    permits, lost = Permits(2, no_wake), turn(1, 1, words)
+    for each in (lost, replace(lost, run=Run())):
         assert permits.take(each)
+    assert not permits.take(turn(2, 1, words))
     await permits.end(lost.run)
     assert permits.take(turn(2, 1, words))
 
