@@ -389,5 +389,6 @@ MUTANTS = (
             often=("pause", "hangs"),
             alone=True,
         ),
+        since=255,
     ),
 )
