@@ -41,9 +41,9 @@ _GRACE_S = 2.0
 
 
 class UnlessMuted:
-    """Work of a feature that says what nobody asked for: nothing, to a person who mutes.
+    """Says nothing to a person who mutes, unless a message asked for the item.
 
-    It is asked all the same, because it may plan what comes next. A message asked for some items.
+    The work is called all the same, because it may plan what comes next.
     """
 
     def __init__(self, work: Work, scopes: Scopes) -> None:
@@ -59,7 +59,7 @@ class UnlessMuted:
 
 
 def work_of(feature: Feature, scopes: Scopes) -> Sequence[Work]:
-    """Return the work of a feature as it is done."""
+    """Return the work of a feature; if nobody asked for it, a person can mute it."""
     return [UnlessMuted(each, scopes) if feature.says_unasked else each for each in feature.work]
 
 

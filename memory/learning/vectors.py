@@ -19,7 +19,7 @@ from memory.search.message_search import RECIPE, embedded_text
 
 _BATCH = 128
 _TOGETHER = 8
-"""So many new messages are embedded by one request, or fewer when the conversation pauses.
+"""New messages wait for vectors until there are eight, or until the conversation pauses.
 
 The window shows them meanwhile, and a search by vectors accepts ten messages without one
 (`MessageStream.is_embedded`). Four turns then need one request instead of four.

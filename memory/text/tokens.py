@@ -2,8 +2,8 @@
 
 The vocabulary (o200k, that of OpenAI's current models; close enough for a budget elsewhere) is a
 file in this package, so nothing is downloaded at run time. It takes 40 MB and 0.4 s. So a process
-loads it with its first turn, and workers that share memory before they part. Special tokens that
-people type are ordinary text.
+loads it with its first turn. Workers that share memory load it before the fork. Special tokens
+that people type are ordinary text.
 """
 
 import asyncio

@@ -93,13 +93,13 @@ class WorkItems:
 
         `here` is the conversation as it was read before. If the item follows from a fact, `source`
         is the first one of that fact, a message here, and `facts` the scope of `facts_scope`, also
-        as it was read. The item goes with the fact, with the message, with a clear, and with what
-        its person erases. Raise `NotWritten` if anything was erased since that reading.
+        as it was read. The item is erased with the fact, the message or the conversation, and when
+        its person is erased. Raise `NotWritten` if anything was erased since that reading.
         """
         conversation = here.scope
         if source and source.tag != conversation.tag:
             raise ValueError("the item belongs into the conversation of the source")
-        if source and source.epoch < here.source_epoch:  # it goes with a clear that is not over
+        if source and source.epoch < here.source_epoch:  # a clear that is under way erases it
             raise NotWritten(conversation.tag)
         stored = f"{item.person}|{source.seq if source else 0}|{_ms(item.due)}|0|0||{item.body}"
         look = self._look(conversation, item.id, item.due)
