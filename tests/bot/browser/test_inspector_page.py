@@ -229,8 +229,7 @@ async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained
         assert visitor.complaints == []
         await visitor.page.goto(f"{playground}?at=c:99:0")
         read = maya.locator(f"[id='{await maya.locator('article').nth(40).get_attribute('id')}']")
-        await read.evaluate("(each) => each.scrollIntoView()")
-        assert await visitor.page.evaluate("scrollY") == 0, "only the chat scrolls"
+        assert await read.evaluate("(each) => (each.scrollIntoView(), scrollY)") == 0
         before, oldest = await read.evaluate(_BOX), maya.locator("article").first
         first = await oldest.inner_text()
         await visitor.page.evaluate(_SAY_TO_MAYA, "a" * 90_000)
