@@ -44,7 +44,7 @@ from bot.telegram.updates import (
     trace_of_update,
 )
 from memory.limits.capacity import Ballast
-from memory.queue.mailbox import Entry, Mailbox, MailboxFull, NamedBy, Outcome
+from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused
 from memory.store.keys import Keys, Scope
@@ -182,6 +182,7 @@ class Intake:
                 | StoppedDraft()
                 | ThumbsDown()
                 | Stranger()
+                | TopicNamed()
                 | IncomingMessage(is_immediate=True)
             ):
                 if waiting := await self._act(update):
@@ -201,10 +202,6 @@ class Intake:
                 await self._mailbox.move(old, new)
                 await self._act(update)
                 log.info("group migrated", conversation=old.tag, to=new.tag)
-            case TopicNamed():
-                topic = Scope.of_chat(update.chat_id, update.topic_id)
-                named_by: NamedBy = "person" if update.is_by_person else "telegram"
-                await self._mailbox.topic_names.note(topic, named_by)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
 

@@ -243,9 +243,15 @@ class Stranger:
 
 
 ImmediateUpdate = (
-    ButtonPress | StoppedDraft | ThumbsDown | IncomingMessage | Stranger | ChatMigration
+    ButtonPress
+    | StoppedDraft
+    | ThumbsDown
+    | IncomingMessage
+    | Stranger
+    | ChatMigration
+    | TopicNamed
 )
-Update = ImmediateUpdate | AlbumPart | TopicNamed | Ignored
+Update = ImmediateUpdate | AlbumPart | Ignored
 
 
 trace_of_update: ContextVar[Callable[[], str]] = ContextVar("trace_of_update", default=str)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import time
-from typing import Literal
 
 import orjson
 
@@ -75,7 +74,6 @@ class Mailbox:
 
     def __init__(self, store: Store, wait_replicas: int = 0) -> None:
         self.albums = AlbumMarks(store)
-        self.topic_names = TopicNames(store)
         self._store = store
         self._wait_replicas = wait_replicas
         self._moved: dict[Scope, Scope] = {}
@@ -261,31 +259,3 @@ class AlbumMarks:
         """Return whether an album addresses the bot."""
         key = self._store.keys.scope(conversation).albums
         return await self._store.client.call("ZSCORE", key, f"{sender_id}|{album}") is not None
-
-
-_NAMES_KEPT_S = 7 * 86_400
-
-NamedBy = Literal["telegram", "person", "bot"]
-
-
-class TopicNames:
-    """Remembers for a week who named a topic; after that it keeps its name."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def note(self, topic: Scope, named_by: NamedBy) -> None:
-        """Note who named a topic last; that Telegram did only counts if nothing is noted."""
-        only_new = ("NX",) if named_by == "telegram" else ()
-        key = self._store.keys.topic_name(topic)
-        await self._store.client.call("SET", key, named_by, "EX", _NAMES_KEPT_S, *only_new)
-
-    async def needs_name(self, topic: Scope) -> bool:
-        """Return whether neither a person nor the bot has named a topic."""
-        named_by = await self._store.client.call("GET", self._store.keys.topic_name(topic))
-        return bool(named_by == b"telegram")
-
-    async def note_given(self, topic: Scope) -> None:
-        """Note that the bot named a topic, unless a person did meanwhile."""
-        if await self.needs_name(topic):
-            await self.note(topic, "bot")

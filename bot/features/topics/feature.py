@@ -22,7 +22,7 @@ from bot.commands.bot_command import MemoryWords
 from bot.feature import Feature, Services
 from bot.telegram.chat import Chat
 from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreachable
-from bot.telegram.updates import clean_name
+from bot.telegram.updates import TopicNamed, clean_name
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
 from memory.memory import Memory
@@ -61,11 +61,13 @@ def feature(services: Services) -> Feature:
         name = "private_topics_recall_each_other" if facts.scope.is_person else "recalls_topics"
         return {name: recalls_topics(facts)}
 
+    titles = TopicTitles(memory, services.chat)
     return Feature(
         name="topics",
         switches=[MemoryWords((_ON, _OFF), change, _shown)],
+        arrivals={TopicNamed: titles.arrived},
         behaviors=[OtherTopics(memory.histories)],
-        learned=[TopicTitles(memory, services.chat).give],
+        learned=[titles.give],
         exports=[exported],
     )
 
@@ -317,14 +319,29 @@ def _name(topic: ScopeMemory) -> str:
 _MAX_BYTES = 96
 """Telegram takes 128 characters and shows some thirty in the list of topics."""
 
+_NAMES_KEPT_S = 7 * 86_400
+"""How long it is known who named a topic; after that the topic keeps its name."""
+
 
 class TopicTitles:
     """Gives topics their titles, in the process that learns from them."""
 
     def __init__(self, memory: Memory, chat: Chat) -> None:
-        self._names = memory.mailbox.topic_names
+        self._client = memory.client
+        self._key_of = memory.keys.topic_name
         self._scopes = memory.scopes
         self._chat = chat
+
+    async def arrived(self, named: TopicNamed) -> None:
+        """Note at intake who named a topic last; raise `StoreError`.
+
+        That Telegram did only counts if nothing is noted.
+        """
+        topic = Scope.of_chat(named.chat_id, named.topic_id)
+        if named.is_by_person:
+            await self._note(topic, "person")
+        else:
+            await self._note(topic, "telegram", "NX")
 
     async def give(self, conversation: Scope) -> bool:
         """Name a conversation's topic if it needs a name and has a synopsis; raise `StoreError`.
@@ -333,11 +350,11 @@ class TopicTitles:
         gives the same name again.
         """
         is_topic = conversation.is_private and conversation.topic_id
-        if not is_topic or not await self._names.needs_name(conversation):
+        if not is_topic or not await self._needs_name(conversation):
             return True
         synopses = (await self._scopes.read(conversation)).synopses
         title = title_of(synopses[0]) if synopses else ""
-        if not title or not await self._names.needs_name(conversation):
+        if not title or not await self._needs_name(conversation):
             return True
         try:
             await self._chat.name_topic(conversation.chat_id, conversation.topic_id, title)
@@ -345,8 +362,17 @@ class TopicTitles:
             return False
         except TelegramError as error:
             log.info("topic not named", reason=type(error).__name__)
-        await self._names.note_given(conversation)
+        if await self._needs_name(conversation):  # no person gave a name meanwhile
+            await self._note(conversation, "bot")
         return True
+
+    async def _needs_name(self, topic: Scope) -> bool:
+        """Return whether neither a person nor the bot has named a topic."""
+        return bool(await self._client.call("GET", self._key_of(topic)) == b"telegram")
+
+    async def _note(self, topic: Scope, named_by: str, *condition: str) -> None:
+        key = self._key_of(topic)
+        await self._client.call("SET", key, named_by, "EX", _NAMES_KEPT_S, *condition)
 
 
 def title_of(synopsis: Synopsis) -> str:

@@ -109,7 +109,7 @@ async def test_forgetting_clears_the_private_chat_and_a_share_of_groups(memory: 
         await exchange(memory, update_id, GROUP, sender=sender)
     await put(memory, 4, GROUP)
     topic = Scope.of_chat(HERE.chat_id, 5)
-    await memory.mailbox.topic_names.note(topic, "telegram")
+    await memory.client.call("SET", memory.keys.topic_name(topic), "telegram")
     await put(memory, 5, topic)
     albums = memory.mailbox.albums
     for sender in (ANN, BOB):
@@ -119,7 +119,7 @@ async def test_forgetting_clears_the_private_chat_and_a_share_of_groups(memory: 
     finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert (finished.conversations, finished.receipt) == (3, Receipt(4, 0, 2, 0))
-    assert not await memory.mailbox.topic_names.needs_name(topic)
+    assert not await memory.client.call("EXISTS", memory.keys.topic_name(topic))
     assert [await albums.has(GROUP, sender, "11") for sender in (ANN, BOB)] == [False, True]
     assert await texts(memory) == []
     assert await texts(memory, GROUP) == ["text 3", "yes"]

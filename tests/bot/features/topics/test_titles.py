@@ -6,6 +6,7 @@ import pytest
 
 from bot.features.topics.feature import TopicTitles, title_of
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError
+from bot.telegram.updates import TopicNamed
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
@@ -40,9 +41,14 @@ def synopsis(request: str) -> Synopsis:
     return Synopsis(0, request, "", "Found a train.", "", "", "", "", 1, 2, 1, 2, TOPIC.tag)
 
 
+async def named(memory: Memory, topic: Scope = TOPIC, *, is_by_person: bool = False) -> None:
+    notice = TopicNamed(1, topic.chat_id, topic.topic_id, is_by_person)
+    await TopicTitles(memory, NamingChat()).arrived(notice)
+
+
 @pytest.fixture
 async def memory(memory: Memory) -> Memory:
-    await memory.mailbox.topic_names.note(TOPIC, "telegram")
+    await named(memory)
     return memory
 
 
@@ -59,7 +65,7 @@ async def test_a_topic_is_named_once_when_its_first_session_has_a_synopsis(memor
         await summed_up(memory, request)
         await titles.give(TOPIC)
         # Telegram may deliver the notice of the new topic again.
-        await memory.mailbox.topic_names.note(TOPIC, "telegram")
+        await named(memory)
     assert chat.names == [(7, 5, TITLE)]
 
 
@@ -84,7 +90,7 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
     doubled = 0
     for steps in range(MAX_STEPS):
         await memory.client.call("DEL", memory.keys.topic_name(TOPIC))
-        await memory.mailbox.topic_names.note(TOPIC, "telegram")
+        await named(memory)
         chat = NamingChat()
         dying.calls_left = MAX_STEPS
         doomed = TopicTitles(Memory(dying, 42, tokens, None, OPTIONS), chat)
@@ -96,14 +102,14 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
         assert await TopicTitles(memory, chat).give(TOPIC)
         assert set(chat.names) == {(7, 5, TITLE)}
         doubled += len(chat.names) - 1
-        assert not await memory.mailbox.topic_names.needs_name(TOPIC)
+        assert await memory.client.call("GET", memory.keys.topic_name(TOPIC)) == b"bot"
     assert doubled
 
 
 async def test_a_name_given_by_a_person_is_never_changed(memory: Memory) -> None:
     await summed_up(memory, GENOA)
-    await memory.mailbox.topic_names.note(TOPIC, "person")
-    await memory.mailbox.topic_names.note(TOPIC, "telegram")
+    await named(memory, is_by_person=True)
+    await named(memory)
     chat = NamingChat()
     await TopicTitles(memory, chat).give(TOPIC)
     assert chat.names == []
@@ -111,7 +117,7 @@ async def test_a_name_given_by_a_person_is_never_changed(memory: Memory) -> None
 
 @pytest.mark.parametrize("other", [Scope.of_chat(7), Scope.of_chat(-7, 5)])
 async def test_only_topics_of_private_chats_are_named(memory: Memory, other: Scope) -> None:
-    await memory.mailbox.topic_names.note(other, "telegram")
+    await named(memory, other)
     chat = NamingChat()
     await TopicTitles(memory, chat).give(other)
     assert chat.names == []
