@@ -6,11 +6,22 @@ An operator may show a row to anyone: it holds no secret, no error's own text an
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 
 import structlog
 
+from bot.model.model_errors import (
+    NO_CREDIT,
+    AnswerIncomplete,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
+from config.settings import Settings
 from memory.store.client import RedisClient
 from memory.store.errors import StoreRefused, StoreUnfit
 from memory.store.keys import Keys
@@ -163,3 +174,86 @@ async def read_state(client: RedisClient) -> ServerState:
 
 def _integer(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
+
+
+_CONNECTION = {
+    "dns": "the name in the address is unknown",
+    "connection_refused": "no server listens at the address",
+    "connection_failed": "the connection failed",
+}
+
+
+def trouble(
+    what: str,
+    error: ModelError,
+    model: str = "OPENAI_MODEL",
+    form: str = ", which usually ends in /v1",
+    refusal: str = "",
+) -> Row:
+    """Return the failed row of a model; it never repeats the server's text.
+
+    `model` is the setting that names the model. The form of an address stands behind the name of
+    its setting; `refusal` says why the server may have refused a request.
+    """
+    has_own_server = model in ("OPENAI_EMBEDDING_MODEL", "TRANSCRIPTION_MODEL", "SPEECH_MODEL")
+    server = model.removesuffix("_MODEL") if has_own_server else "OPENAI"
+    address = f"{server}_BASE_URL{form}"
+    match error:
+        case ContextTooLong():
+            seen, advice = "the prompt is too long for this model", "lower PROMPT_TOKENS"
+        case ModelRefused(status=HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN):
+            seen, advice = "the key was refused", f"check {server}_API_KEY"
+        case ModelRefused(status=HTTPStatus.NOT_FOUND):
+            seen, advice = "no such model, or no such path", f"check {model} and {address}"
+        case ModelRefused():
+            code = f", {error.code}" if error.code else ""
+            seen = f"the server refused the request ({error.status}{code})"
+            advice = f"try another {model}"
+            if refusal:
+                hint = refusal.replace("OPENAI_API_KEY", f"{server}_API_KEY")
+                advice += f"; {hint.replace('OPENAI_MODEL', model)}"
+        case ModelUnavailable():
+            seen, advice = _unavailable(error, model, server)
+        case NotAModel():
+            seen, advice = "the server there is not OpenAI-compatible", f"check {address}"
+        case AnswerIncomplete():
+            seen, advice = "the answer broke off twice", f"try again, or another {model}"
+        case _:
+            seen, advice = "no usable answer", f"try another {model}"
+    return Row(what, "fail", seen, advice)
+
+
+def optional_trouble(what: str, error: ModelError, model: str, advice: str = "") -> Row:
+    """Return the row of a model that the bot can do without; `advice` follows the usual one."""
+    row = trouble(what, error, model)
+    return replace(row, verdict="warn", advice=f"{row.advice}{advice}, or do without: {model}=off")
+
+
+def name_shared_key(row: Row, settings: Settings, server: str) -> Row:
+    """Name `OPENAI_API_KEY` in the advice if `server`, such as `SPEECH`, has no key of its own."""
+    own, address = f"{server}_API_KEY", f"{server}_BASE_URL".lower()
+    is_shared = getattr(settings, address) == settings.openai_base_url
+    if not is_shared or own.lower() in settings.model_fields_set:
+        return row
+    return replace(row, advice=row.advice.replace(own, "OPENAI_API_KEY"))
+
+
+def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:
+    match error.code, error.status:
+        case "dns" | "connection_refused" | "connection_failed", _:
+            seen = _CONNECTION[error.code]
+            advice = f"check {server}_BASE_URL, and whether the server runs"
+        case code, _ if code == NO_CREDIT:
+            seen, advice = "the account has no credit", f"check the account of {server}_API_KEY"
+        case _, HTTPStatus.TOO_MANY_REQUESTS:
+            seen, advice = "too many requests", f"wait, or check the limits of {server}_API_KEY"
+        case _, HTTPStatus.NOT_IMPLEMENTED:
+            seen, advice = "the server does not offer this", f"check {model}"
+        case _, 0:
+            seen = "no answer in time"
+            faster = "try a faster model" if model == "SPEECH_MODEL" else "raise MODEL_TIMEOUT_S"
+            advice = f"check {server}_BASE_URL, or {faster}"
+        case _:
+            seen = f"the server failed ({error.status})"
+            advice = f"try again, or check {model} and {server}_BASE_URL"
+    return seen, advice

@@ -14,14 +14,14 @@ from dataclasses import replace
 import orjson
 from pydantic import BaseModel
 
+from bot.features.check.known_servers import OTHER, KnownServer, recognize
 from bot.model.call import ChatModel, ModelReply, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
 from bot.model.models import chat_parameters, secret_of
 from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
-from bot.model.trouble import OTHER, KnownServer, recognize, trouble
-from bot.probe import Row, Rows
+from bot.probe import Row, Rows, trouble
 from bot.prompt.sections import messages_tokens
 from config.settings import Settings
 from memory.behaviors.steps import ToolCall
@@ -125,7 +125,7 @@ async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:
     try:
         reply = await model.complete(_prompt("Reply with the word: ready"), ())
     except ModelError as error:
-        return trouble(what, error, known=known)
+        return trouble(what, error, **known.words)
     seconds = time.perf_counter() - began
     if not reply.text.strip():
         return Row(what, "warn", f"{name} gave an empty answer", "try another OPENAI_MODEL")
@@ -139,7 +139,7 @@ async def _tool_call(model: ChatModel, known: KnownServer) -> Row:
     try:
         reply = await model.complete(_prompt(question), (_NOTE_COLOR,))
     except ModelError as error:
-        row = trouble(what, error, known=known)
+        row = trouble(what, error, **known.words)
         is_refused = isinstance(error, ModelRefused) and error.may_concern_parameters
         return replace(row, advice=f"{row.advice}; {hint}") if is_refused else row
     if any(_notes_blue(call) for call in reply.tool_calls):
@@ -155,7 +155,7 @@ async def _structured_answer(model: StructuredModel, name: str, known: KnownServ
         parts = await model.fill(_EXTRACT, "My favorite color is blue.", _FAVORITE)
         part = _FAVORITE.validate("favorite", parts["favorite"])
     except ModelError as error:
-        return trouble(what, error, "OPENAI_MEMORY_MODEL", known)
+        return trouble(what, error, "OPENAI_MEMORY_MODEL", **known.words)
     except PartInvalid:
         return Row(what, "fail", f"{name} answered in another shape", advice)
     if not isinstance(part, _Favorite) or "blue" not in (part.color or "").casefold():
@@ -199,7 +199,7 @@ async def whole_prompt(
     except ContextTooLong:
         return Row(_WHAT, "fail", f"the model does not take {sent} tokens", _advice(known))
     except ModelError as error:
-        return trouble(_WHAT, error, known=known)
+        return trouble(_WHAT, error, **known.words)
     return front_was_read(reply, sent, known)
 
 

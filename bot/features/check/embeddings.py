@@ -13,12 +13,12 @@ from math import inf, sqrt
 
 import numpy as np
 
+from bot.features.check.known_servers import recognize
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.models import secret_of
 from bot.model.openai_client import open_client
-from bot.model.trouble import name_shared_key, recognize, trouble
-from bot.probe import Row, Rows, StoreProbe
+from bot.probe import Row, Rows, StoreProbe, name_shared_key, trouble
 from config.settings import Settings
 from memory.scopes.log import message_of, seq_of
 from memory.search.arrays import unpacked
@@ -100,7 +100,7 @@ async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
     known = await recognize(settings.openai_embedding_base_url, key)
     cause = error.__cause__
     reason = cause if isinstance(cause, ModelError) else ModelError()
-    row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", known)
+    row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", **known.words)
     row = name_shared_key(row, settings, "OPENAI_EMBEDDING")
     return replace(row, advice=f"{row.advice}, or do without: OPENAI_EMBEDDING_MODEL=off")
 

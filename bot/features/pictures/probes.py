@@ -11,8 +11,7 @@ from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import ModelError
 from bot.model.models import lacks_model_key, secret_of
 from bot.model.openai_client import open_client
-from bot.model.trouble import trouble
-from bot.probe import Probe, Row, Rows
+from bot.probe import Probe, Row, Rows, trouble
 from memory.message import Picture
 
 _WHAT = "Photos"

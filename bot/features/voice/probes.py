@@ -9,8 +9,7 @@ from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ModelError, NotAModel
 from bot.model.models import lacks_model_key, secret_of
 from bot.model.openai_client import open_client
-from bot.model.trouble import name_shared_key, optional_trouble
-from bot.probe import Probe, Row, Rows
+from bot.probe import Probe, Row, Rows, name_shared_key, optional_trouble
 
 _WHAT = "Voice messages"
 _SPOKEN = "Spoken answers"
