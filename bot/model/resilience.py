@@ -7,7 +7,6 @@ Resilient          asks one model, or the second one while the first one fails
 """
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
@@ -115,10 +114,6 @@ class CircuitBreaker:
 
 Part: TypeAlias = Literal["answers", "learning", "vectors"]  # what a model is for
 
-_FOR_ALL_AFTER_S = 60
-_FAULT_AFTER_S = 3
-_CERTAIN_FAILURES = 2
-
 
 @dataclass(slots=True, eq=False)
 class ModelCondition:
@@ -132,7 +127,7 @@ class ModelCondition:
     error: ModelError = field(default_factory=ModelError)
     breaker: CircuitBreaker | None = None  # decides when the model is asked, if any does
     tell: Callable[[], None] | None = None  # called when a fault of the account fails a call
-    _failures: int = 0
+    failures: int = 0  # since it answered
 
     def observe(self, report: CallReport) -> None:
         """Note how a call ended; one that was cancelled says nothing."""
@@ -144,35 +139,15 @@ class ModelCondition:
     def answered(self) -> None:
         """Note an answer: earlier failures no longer count."""
         self.answered_at = self.clock()
-        self.failing_since, self._failures = 0.0, 0
+        self.failing_since, self.failures = 0.0, 0
 
     def failed(self, error: ModelError) -> None:
         """Note a call without an answer."""
         self.failing_since = self.failing_since or self.clock()
-        self._failures += 1
+        self.failures += 1
         self.error = error
         if account_fault(error) and self.tell:
             self.tell()
-
-    @property
-    def is_sure_in_s(self) -> float:
-        """In how many seconds without an answer the model counts as failing; inf: it works.
-
-        A fault of the account is sure as soon as the second model had its time to answer.
-        """
-        if not self.failing_since:
-            return math.inf
-        after_s = _FAULT_AFTER_S if account_fault(self.error) else _FOR_ALL_AFTER_S
-        return max(0.0, self.failing_since + after_s - self.clock())
-
-    @property
-    def fails_for_all(self) -> bool:
-        """Whether no call was answered for a while, and one message cannot be the reason."""
-        if self.is_sure_in_s > 0:
-            return False
-        error = self.error
-        is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
-        return self._failures >= _CERTAIN_FAILURES or not is_one_message
 
 
 FIRST_REST_S, MAX_REST_S = 60.0, 86_400.0

@@ -137,7 +137,6 @@ NO_PERSON = 0
 """The person of tokens that nobody caused, or that a forgotten person did."""
 _QUOTA_S = 2 * 86_400
 _ANSWER = "answer"
-_CLAIM_S = 60
 _COUNTED = b"counted"
 
 
@@ -259,24 +258,6 @@ class UsageStore:
             keys = [self._keys.usage(month, name) for name in names]
             request = {"person": str(person), "nobody": NO_PERSON}
             await self._scripts["forget_usage"](keys, request)
-
-    async def claim_notice(self, at: float, percent: int) -> bool:
-        """Return whether this process must tell admins that so much of the budget is spent.
-
-        The claim holds for a minute, so that one process tells them. `mark_reported` makes it last.
-        """
-        key = self._notice(at, percent)
-        return bool(await self._client.call("SET", key, "claimed", "NX", "EX", _CLAIM_S))
-
-    async def mark_reported(self, at: float, percent: int) -> None:
-        """Note that admins were told, for the rest of the month."""
-        key = self._notice(at, percent)
-        await self._client.pipeline(
-            [("SET", key, "reported"), ("EXPIREAT", key, expires_at(month_of(at)))]
-        )
-
-    def _notice(self, at: float, percent: int) -> str:
-        return self._keys.usage(month_of(at), f"reported:{percent}")
 
     def _counting(self, calls: Iterable[BilledCall]) -> list[ScriptCall]:
         groups: dict[tuple[int, str, int], list[BilledCall]] = {}

@@ -12,13 +12,18 @@ from typing import Literal
 from bot.commands.notices import OperatorNotices
 from bot.costs import Budget, shown
 from bot.feature import Feature, Services
-from bot.model.model_errors import account_fault, setting_to_check
+from bot.model.model_errors import ModelRefused, account_fault, setting_to_check
 from bot.model.resilience import ModelCondition
 from bot.runtime.maintenance import repeat
+from memory.limits.usage import expires_at, month_of
 from memory.memory import Memory
+from memory.store.store import NamedLease
 
 _MODELS_EVERY_S = 15.0
 _TELLING_MS = 60_000
+_FOR_ALL_AFTER_S = 60
+_FAULT_AFTER_S = 3
+_CERTAIN_FAILURES = 2
 _BUDGET_EVERY_S = 5.0
 _BUDGET_NOTICES = (100, 80)
 """Percent of the budget at which operators are told, the highest first."""
@@ -28,7 +33,33 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     notices = services.notices
     models = ModelWatch(services.memory, notices, services.models.conditions)
-    return Feature(name="alerts", tasks=(models.run, BudgetWatch(services.budget, notices).run))
+    budget = BudgetWatch(services.memory, services.budget, notices)
+    return Feature(name="alerts", tasks=(models.run, budget.run))
+
+
+def telling(memory: Memory) -> NamedLease:
+    """Return the lease of the one process that tells operators something."""
+    return memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
+
+
+def is_sure_in_s(condition: ModelCondition) -> float:
+    """Return in how many seconds without an answer a model counts as failing; inf: it works.
+
+    A fault of the account is sure as soon as the second model had its time to answer.
+    """
+    if not condition.failing_since:
+        return math.inf
+    after_s = _FAULT_AFTER_S if account_fault(condition.error) else _FOR_ALL_AFTER_S
+    return max(0.0, condition.failing_since + after_s - condition.clock())
+
+
+def fails_for_all(condition: ModelCondition) -> bool:
+    """Return whether no call was answered for a while, and one message cannot be the reason."""
+    if is_sure_in_s(condition) > 0:
+        return False
+    error = condition.error
+    is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
+    return condition.failures >= _CERTAIN_FAILURES or not is_one_message
 
 
 class ModelWatch:
@@ -51,7 +82,7 @@ class ModelWatch:
         self._notices = notices
         self._conditions = conditions
         self._clock = clock
-        self._telling = memory.store.lease(f"{self._key}:telling", _TELLING_MS)
+        self._telling = telling(memory)
         self._reported: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -65,7 +96,7 @@ class ModelWatch:
         """Check each model once; raise `StoreError`. Return in how many seconds to check again."""
         for condition in self._conditions:
             await self._check(condition)
-        sure_in_s = min((each.is_sure_in_s for each in self._conditions), default=math.inf)
+        sure_in_s = min(map(is_sure_in_s, self._conditions), default=math.inf)
         return sure_in_s if 0 < sure_in_s < _MODELS_EVERY_S else None
 
     async def _check(self, condition: ModelCondition) -> None:
@@ -87,7 +118,7 @@ class ModelWatch:
             *("HMGET", self._key, f"{part}:answered", f"{part}:off")
         )
         newest = max(float(answered or 0), condition.answered_at)
-        if condition.fails_for_all and newest < condition.failing_since:
+        if fails_for_all(condition) and newest < condition.failing_since:
             return None if off else "off"
         return "on" if off and newest > float(off) else None
 
@@ -109,11 +140,16 @@ class ModelWatch:
 
 
 class BudgetWatch:
-    """Tells operators once a month that most of the budget is spent, and once that all of it is."""
+    """Tells operators once a month that most of the budget is spent, and once that all of it is.
 
-    def __init__(self, budget: Budget, notices: OperatorNotices) -> None:
+    A key for each of the two says that they were told; it expires with the sums of its month.
+    """
+
+    def __init__(self, memory: Memory, budget: Budget, notices: OperatorNotices) -> None:
+        self._memory = memory
         self._budget = budget
         self._notices = notices
+        self._telling = telling(memory)
 
     async def run(self) -> None:
         """Check until cancelled; a budget may be set while the bot runs."""
@@ -121,17 +157,22 @@ class BudgetWatch:
 
     async def check(self) -> None:
         """Tell operators what they have not been told this month; raise `StoreError`."""
-        budget, usage = self._budget, self._budget.usage
+        budget = self._budget
         if not budget.amount:
             return
-        spent = await budget.spent()
-        share = 100 * spent / budget.amount
-        for at, percent in enumerate(_BUDGET_NOTICES):
-            if share < percent:
-                continue
-            if await usage.claim_notice(time.time(), percent):
-                values = {"percent": percent, "spent": shown(spent), "budget": shown(budget.amount)}
-                if await self._notices.say("notices.budget", values):
-                    for passed in _BUDGET_NOTICES[at:]:
-                        await usage.mark_reported(time.time(), passed)
-            return
+        spent, month = await budget.spent(), month_of(time.time())
+        passed = [each for each in _BUDGET_NOTICES if 100 * spent >= each * budget.amount]
+        keys = [self._memory.keys.usage(month, f"reported:{percent}") for percent in passed]
+        if keys and not await self._is_told(keys[0]) and await self._telling.hold():
+            try:
+                values = {"spent": shown(spent), "budget": shown(budget.amount)}
+                if not await self._is_told(keys[0]) and await self._notices.say(
+                    "notices.budget", {"percent": passed[0], **values}
+                ):
+                    told = ("reported", "EXAT", expires_at(month))
+                    await self._memory.client.pipeline([("SET", key, *told) for key in keys])
+            finally:
+                await self._telling.release()
+
+    async def _is_told(self, key: str) -> bool:
+        return bool(await self._memory.client.call("EXISTS", key))

@@ -109,16 +109,6 @@ async def test_tokens_of_a_forgotten_person_stay_in_the_totals(memory: Memory) -
     assert await memory.quotas.spent_today(ANN) == 10
 
 
-async def test_one_process_claims_a_budget_notice_for_the_month(memory: Memory) -> None:
-    claims = [await memory.usage.claim_notice(AT, 80) for _ in range(2)]
-    assert claims == [True, False]
-    [claim] = await memory.client.call("KEYS", "*reported*")
-    assert 0 < await memory.client.call("TTL", claim) <= 60
-    await memory.usage.mark_reported(AT, 80)
-    assert await memory.client.call("EXPIRETIME", claim) == expires_at(month_of(AT))
-    assert await memory.usage.claim_notice(AT, 100)
-
-
 async def test_a_held_call_is_counted_once_with_the_reply(memory: Memory) -> None:
     turn = await begin(memory, 1)
     await memory.usage.count([], [call(LEARNING, Tokens(3), ANN, HERE.tag)])

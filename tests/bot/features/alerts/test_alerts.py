@@ -1,5 +1,7 @@
 """Admins hear of a model that fails and of a budget that ends, each once."""
 
+import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -18,7 +20,7 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
 from config.values import Price
-from memory.limits.usage import BilledCall, BillingSource, Tokens
+from memory.limits.usage import BilledCall, BillingSource, Tokens, expires_at, month_of
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
@@ -212,6 +214,10 @@ class Notices(OperatorNotices):
         return self.reaches
 
 
+def watch(memory: Memory, notices: Notices, settings: Settings = LIMITED) -> BudgetWatch:
+    return BudgetWatch(memory, Budget(settings, memory.usage), notices)
+
+
 async def spend(memory: Memory, tokens: int) -> None:
     call = BilledCall.now(BillingSource("answer", "m"), Tokens(fresh=tokens), 7, "c:7:0")
     await memory.usage.count([call])
@@ -219,19 +225,20 @@ async def spend(memory: Memory, tokens: int) -> None:
 
 async def test_admins_get_one_notice_at_each_step(memory: Memory) -> None:
     notices = Notices()
-    watches = [BudgetWatch(Budget(LIMITED, memory.usage), notices) for _ in range(2)]
+    watches = [watch(memory, notices) for _ in range(2)]
     for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
         await spend(memory, tokens)
-        for watch in watches:
-            await watch.check()
+        await asyncio.gather(*(each.check() for each in watches))
     assert notices.sent == [(80, "0.8000"), (100, "1.0000")]
+    [told, _] = await memory.client.call("KEYS", "*reported*")
+    assert await memory.client.call("EXPIRETIME", told) == expires_at(month_of(time.time()))
 
 
 async def test_admins_get_one_notice_if_both_steps_are_passed_at_once(memory: Memory) -> None:
     notices = Notices()
     await spend(memory, 3_000_000)
     for _ in range(2):
-        await BudgetWatch(Budget(LIMITED, memory.usage), notices).check()
+        await watch(memory, notices).check()
     assert notices.sent == [(100, "3.0000")]
 
 
@@ -239,16 +246,13 @@ async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> N
     notices = Notices()
     notices.reaches = False
     await spend(memory, 900_000)
-    watch = BudgetWatch(Budget(LIMITED, memory.usage), notices)
-    await watch.check()
+    await watch(memory, notices).check()
     notices.reaches = True
-    [claim] = await memory.client.call("KEYS", "*reported*")
-    await memory.client.call("DEL", claim)  # as after a minute
-    await watch.check()
+    await watch(memory, notices).check()
     assert notices.sent == [(80, "0.9000")]
 
 
 async def test_without_a_budget_nothing_is_asked_of_redis(memory: Memory) -> None:
     before = memory.client.round_trips
-    await BudgetWatch(Budget(Settings(), memory.usage), Notices()).check()
+    await watch(memory, Notices(), Settings()).check()
     assert memory.client.round_trips == before
