@@ -15,7 +15,6 @@ from bot.model.wire import (
     MAX_CALLS,
     Accumulator,
     Dialect,
-    WrittenAnswer,
     data_url,
     joined,
     list_of,
@@ -76,16 +75,6 @@ def _json(shape: AnswerShape | None) -> Mapping[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
-def _read(body: Mapping[str, object]) -> WrittenAnswer:
-    choice = object_of(list_of(body["choices"])[0])
-    message, reason = object_of(choice["message"]), choice.get("finish_reason")
-    if message.get("refusal") or reason == CONTENT_FILTER:
-        raise ContentRefused("the model declined")
-    usage = usage_of(body.get("usage"), "prompt", "completion")
-    text = joined([text_of(message.get("content"))]).strip()
-    return WrittenAnswer(text, reason == "length", usage)
-
-
 @dataclass(slots=True)
 class _PartialCall:
     index: object
@@ -118,6 +107,14 @@ class ChunkAccumulator(Accumulator):
             self.finish_reason = text_of(choice.get("finish_reason")) or self.finish_reason
             if self.finish_reason == CONTENT_FILTER:
                 raise ContentRefused
+
+    def add_whole(self, body: Mapping[str, object]) -> None:
+        """Take a whole completion."""
+        choice = object_of(list_of(body["choices"])[0])
+        message = object_of(choice["message"])
+        if message.get("refusal"):
+            raise ContentRefused("the model declined")
+        self.add({**body, "choices": [{**choice, "delta": message}]})
 
     def reply(self) -> ModelReply:
         """Return the answer so far."""
@@ -178,5 +175,4 @@ CHAT = Dialect(
     verbosity=lambda verbosity: {"verbosity": verbosity},
     json=_json,
     accumulator=ChunkAccumulator,
-    read=_read,
 )

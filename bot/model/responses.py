@@ -20,7 +20,6 @@ from bot.model.wire import (
     Accumulator,
     Dialect,
     Options,
-    WrittenAnswer,
     data_url,
     joined,
     list_of,
@@ -64,6 +63,14 @@ class ResponseAccumulator(Accumulator):
             self._add_end(object_of(given.get("response")))
         elif kind == "error" or given.get("error"):
             raise reported_error(given)
+
+    def add_whole(self, body: Mapping[str, object]) -> None:
+        """Take a whole response."""
+        if body.get("error"):
+            raise reported_error(body)
+        if any(_is_refused(object_of(entry)) for entry in list_of(body["output"])):
+            raise ContentRefused("the model declined")
+        self._add_end(body)
 
     def reply(self) -> ModelReply:
         """Return the answer so far."""
@@ -189,17 +196,6 @@ def _json(shape: AnswerShape | None) -> Mapping[str, Any]:
     return {"text": {"format": {"type": "json_schema", **named}}}
 
 
-def _read(body: Mapping[str, object]) -> WrittenAnswer:
-    if body.get("error"):
-        raise reported_error(body)
-    output = [object_of(entry) for entry in list_of(body["output"])]
-    if any(_is_refused(entry) for entry in output):
-        raise ContentRefused("the model declined")
-    reason = _finish_reason_of(body, has_calls=False)
-    usage = usage_of(body.get("usage"), "input", "output")
-    return WrittenAnswer(_text_of_output(output).strip(), reason == "length", usage)
-
-
 RESPONSES = Dialect(
     name="Responses",
     path="/responses",
@@ -213,5 +209,4 @@ RESPONSES = Dialect(
     verbosity=lambda verbosity: {"text": {"verbosity": verbosity}},
     json=_json,
     accumulator=ResponseAccumulator,
-    read=_read,
 )

@@ -13,7 +13,7 @@ from time import monotonic
 
 import structlog
 
-from bot.model.call import ModelObserver, ObservedCall, PromptMessage
+from bot.model.call import ModelObserver, ModelReply, ObservedCall, PromptMessage
 from bot.model.model_errors import (
     CUT_SHORT,
     UNREADABLE,
@@ -28,7 +28,7 @@ from bot.model.model_errors import (
 from bot.model.openai_client import ModelClient
 from bot.model.request_forms import Accepted, ServedModel, merged
 from bot.model.resilience import Guard, Resilient, Resting
-from bot.model.wire import PROMPT, Dialect, Effort, Options, WrittenAnswer, less_effort, object_of
+from bot.model.wire import PROMPT, Dialect, Effort, Options, less_effort, object_of
 from memory.text.internal_model import AnswerShape, InputRefused, InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
@@ -91,10 +91,10 @@ class StructuredModel:
             ask = partial(self._ask, call, lambda dialect: {PROMPT: dialect.prompt(prompt)})
             async with time_limit(self.timeout_s):
                 for _ in range(_TRIES):
-                    answer = await ask(effort, max_tokens if self._limits_tokens else None)
-                    if answer.text:
-                        return _whole(answer)
-                    if answer.is_cut:  # the model spent all tokens on reasoning
+                    _, reply = await ask(effort, max_tokens if self._limits_tokens else None)
+                    if reply.text:
+                        return _whole(reply)
+                    if reply.finish_reason == CUT_SHORT:  # the model spent all tokens on reasoning
                         self._limits_tokens, effort = False, less_effort(effort)
             raise AnswerUnreadable("no text")
 
@@ -124,11 +124,11 @@ class StructuredModel:
                 del options[_STRICT]
             return options
 
-        answer = await self._ask(call, formats, self.reasoning)
-        if answer.is_cut and not answer.text:
-            answer = await self._ask(call, formats, less_effort(self.reasoning))
-        found = read_object(_whole(answer), shape.parts)
-        if answer.mode == _STRICT and not shows_schema and not shape.is_met_by(found):
+        mode, reply = await self._ask(call, formats, self.reasoning)
+        if reply.finish_reason == CUT_SHORT and not reply.text:
+            mode, reply = await self._ask(call, formats, less_effort(self.reasoning))
+        found = read_object(_whole(reply), shape.parts)
+        if mode == _STRICT and not shows_schema and not shape.is_met_by(found):
             raise AnswerUnreadable("the server ignored the schema")
         return shape.raw_parts(found)
 
@@ -138,8 +138,8 @@ class StructuredModel:
         formats: Callable[[Dialect], Options],
         effort: Effort | None,
         max_tokens: int | None = None,
-    ) -> Awaitable[WrittenAnswer]:
-        """Return the answer to a request whose first option, its mode, is one of the formats."""
+    ) -> Awaitable[tuple[str, ModelReply]]:
+        """Return the format that the server took, and its answer."""
 
         def groups(accepted: Accepted) -> Sequence[Options]:
             dialect = accepted.dialect
@@ -148,12 +148,13 @@ class StructuredModel:
             efforts = [{reasoning: dialect.effort(effort)}] if effort else []
             return [formats(dialect), *limit, _TEMPERATURE, *efforts]
 
-        async def send(dialect: Dialect, chosen: Options) -> WrittenAnswer:
+        async def send(dialect: Dialect, chosen: Options) -> tuple[str, ModelReply]:
             mode, began = next(iter(chosen)), monotonic()
             request = {"model": self.model, **dialect.fixed, **merged(chosen)}
             body = await self.client.post_whole(dialect.path, request, _MAX_BYTES, self.timeout_s)
+            answer = dialect.accumulator()
             try:
-                answer = dialect.read(object_of(json.loads(body)))
+                answer.add_whole(object_of(json.loads(body)))
             except (*UNREADABLE, KeyError) as error:
                 raise NotAModel(type(error).__name__) from error
             call.usage += answer.usage
@@ -165,7 +166,8 @@ class StructuredModel:
                 completion_tokens=answer.usage.completion_tokens,
                 seconds=round(monotonic() - began, 3),
             )
-            return replace(answer, mode=mode)
+            reply = answer.reply()
+            return mode, replace(reply, text=reply.text.strip())
 
         return self._served.ask(groups, send)
 
@@ -205,10 +207,10 @@ def _messages(instructions: str, content: str) -> Sequence[PromptMessage]:
     return (PromptMessage("system", instructions), PromptMessage("user", content))
 
 
-def _whole(answer: WrittenAnswer) -> str:
-    if answer.is_cut:
+def _whole(reply: ModelReply) -> str:
+    if reply.finish_reason == CUT_SHORT:
         raise AnswerIncomplete("cut short", code=CUT_SHORT)
-    return answer.text
+    return reply.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)

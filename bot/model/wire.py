@@ -204,19 +204,9 @@ def usage_of(given: object, prompt: str, completion: str) -> Usage:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenAnswer:
-    """The answer to an internal call."""
-
-    text: str
-    is_cut: bool  # it ended at its token limit
-    usage: Usage
-    mode: str = ""  # the option by which it was asked for
-
-
 @dataclass(slots=True, repr=False, eq=False)
 class Accumulator:
-    """Joins the events of one streamed answer; each API has its own subclass.
+    """Joins the events of one answer, or reads a whole one; each API has its own subclass.
 
     An answer counts as complete, and nothing more is read, when its text exceeds `max_chars` or
     when it has more than `MAX_CALLS` tool calls. `origin` names the server and the model that can
@@ -238,6 +228,13 @@ class Accumulator:
 
         Raise `AnswerIncomplete` for one that cannot be read or that reports an error, and
         `ContentRefused` for one that says that a filter declined the text.
+        """
+        raise NotImplementedError
+
+    def add_whole(self, body: Mapping[str, object]) -> None:
+        """Take an answer that was not streamed; raise what `add` raises, or `KeyError`.
+
+        Nobody reads it as it is, so a model that declines is no answer: `ContentRefused`.
         """
         raise NotImplementedError
 
@@ -278,8 +275,6 @@ class Dialect:
     json: Callable[[AnswerShape | None], Mapping[str, Any]]
     """The fields that ask for JSON of a strict shape, or for any JSON object (None)."""
     accumulator: type[Accumulator]
-    read: Callable[[Mapping[str, object]], WrittenAnswer]
-    """Reads an answer that was not streamed; raises `ContentRefused` or `AnswerIncomplete`."""
 
     def max_tokens(self, count: int) -> Options:
         """Return the token limit of an answer."""
