@@ -27,7 +27,7 @@ from bot.operator_classes import (
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
 from bot.runtime.reloading import UseSystemPrompt
 from bot.telegram.updates import IncomingMessage
-from bot.turn.agent_step import AgentStep, RunTools, ToolButtons
+from bot.turn.agent_step import AgentStep, RunTools
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
 from bot.turn.deliver import Deliverer
 from bot.turn.load import ContextLoader
@@ -266,7 +266,6 @@ def build_commands(
     words = CommandWords(access.operators, sentences)
     commands = tuple(access.guarded(words.checked(each)) for each in listed)
     buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
-    buttons |= ToolButtons(memory, sentences).handlers
     for feature in features:
         buttons |= feature.buttons
     handlers = {command.name: command.handler for command in commands}

@@ -5,7 +5,7 @@ runs the tool.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from secrets import token_urlsafe
@@ -14,16 +14,14 @@ import orjson
 import structlog
 
 from bot.agent.agent import RunAgent
-from bot.commands.bot_command import ButtonHandler
 from bot.commands.fact_edits import confirmations, questions
-from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
 from bot.reply.parts import Part, with_buttons
 from bot.reply.render import MAX_CHARS, render, reply_parts
 from bot.reply.source import is_worth_rich
 from bot.reply.split import said_with, with_attached, with_line
-from bot.telegram.updates import MEDIA, ButtonPress
+from bot.telegram.updates import MEDIA
 from bot.turn.answer import TypingIndicator
 from bot.turn.load import ContextLoader
 from bot.turn.notes import QUESTION_ALONE, Finish, Note
@@ -34,17 +32,16 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolQuestion, ToolResult, digest
 from memory.behaviors.tool import is_answer_untrusted
 from memory.behaviors.user_facts import question_for
-from memory.erasure.questions import NotConfirmed, Question, Questions
-from memory.memory import Memory
+from memory.erasure.questions import Question, Questions
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, to_json
-from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
 RunTools = Callable[[Action, AgentContext], Awaitable[CompletedStep]]
 
-_YES, _NO = "run_tool", "dont_run_tool"
+RUN, DONT_RUN = "run_tool", "dont_run_tool"
+"""The verbs of the two buttons."""
 _VALID_S = 600
 _UNKNOWN = (
     "Error: the tool was started and the bot stopped before its result came, so it is not known "
@@ -63,50 +60,13 @@ def with_question(
 ) -> tuple[Part, ...]:
     """Return the parts with the two buttons; `asker` may agree within ten minutes."""
     about = orjson.dumps([time.time() + _VALID_S, *astuple(asked)]).decode()
-    return sentences.ask(language, parts, Question("tool", asker, about), _YES, _NO)
+    return sentences.ask(language, parts, Question("tool", asker, about), RUN, DONT_RUN)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolButtons:
-    """Acts on the answers; only the person who asked may give one."""
-
-    memory: Memory
-    sentences: Sentences
-
-    @property
-    def handlers(self) -> Mapping[str, ButtonHandler]:
-        """What the two buttons do, by verb."""
-        return {_YES: self.agree, _NO: self.refuse}
-
-    async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
-        """Put the answer into the mailbox like a message; its turn runs the tool."""
-        asked, language = await self._checked(pressed, here, nonce), pressed.sender.language
-        yes = self.sentences.text(language, "buttons.run_tool")
-        agreed = replace(message_of(pressed), kind="text", text=yes, agreed=nonce)
-        if not await put_press(self.memory.mailbox, here, agreed):
-            return ()
-        log.info("tool agreed to", server=asked.server)
-        return self._shown(language, "outside.agreed", asked)
-
-    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
-        """Withdraw the question."""
-        asked = await self._checked(pressed, here, nonce)
-        await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
-        return self._shown(pressed.sender.language, "outside.refused", asked)
-
-    async def _checked(self, pressed: ButtonPress, here: Scope, nonce: str) -> ToolQuestion:
-        about = await self.memory.questions.check(here, nonce, "tool", pressed.sender.id)
-        if not about or orjson.loads(about)[0] <= time.time():
-            raise NotConfirmed("unknown")
-        return _asked(about)
-
-    def _shown(self, language: str, key: str, asked: ToolQuestion) -> tuple[Part, ...]:
-        return self.sentences.say(language, key, server=asked.server, tool=asked.tool)
-
-
-def _asked(about: str) -> ToolQuestion:
-    _, *asked = orjson.loads(about)
-    return ToolQuestion(*asked)
+def asked_in(about: str) -> tuple[float, ToolQuestion]:
+    """Return until when a stored question may be answered (Unix seconds), and what it asks."""
+    until, *asked = orjson.loads(about)
+    return until, ToolQuestion(*asked)
 
 
 _MAX_USED = 64
@@ -164,7 +124,7 @@ class AgentStep:
             log.info("agreed tool not run")
             return False
         about, which = begun
-        asked = _asked(about)
+        _, asked = asked_in(about)
         call = ToolCall(f"call_{nonce}", asked.name, asked.arguments)
         action = Action((call,))
         if which == "first":

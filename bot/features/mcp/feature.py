@@ -6,8 +6,10 @@ library takes a second to import.
 
 import asyncio
 import re
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,15 +18,24 @@ import orjson
 import structlog
 from pydantic import ConfigDict
 
+from bot.commands.bot_command import ButtonHandler
+from bot.commands.immediate import message_of, put_press
+from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.mcp.clear_json import clear_json
 from bot.features.mcp.outside_server import OutsideServer, ServerAway
 from bot.features.mcp.settings import McpServer, McpSettings
 from bot.prompt.sections import tools_tokens
+from bot.reply.parts import Part
+from bot.telegram.updates import ButtonPress
+from bot.turn.agent_step import DONT_RUN, RUN, asked_in
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolQuestion
 from memory.behaviors.tool import Arguments, Tool, ToolError
+from memory.erasure.questions import NotConfirmed
+from memory.memory import Memory
+from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import escaped, escaped_json, one_line, shown, visible
 
@@ -205,6 +216,45 @@ async def _asked(
     return "The person is being asked."
 
 
+@dataclass(frozen=True, slots=True)
+class ToolButtons:
+    """Acts on the answers to questions about a call; only the person who asked may give one."""
+
+    memory: Memory
+    sentences: Sentences
+
+    @property
+    def handlers(self) -> Mapping[str, ButtonHandler]:
+        """What the two buttons do, by verb."""
+        return {RUN: self.agree, DONT_RUN: self.refuse}
+
+    async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Put the answer into the mailbox like a message; its turn runs the tool."""
+        asked, language = await self._checked(pressed, here, nonce), pressed.sender.language
+        yes = self.sentences.text(language, "buttons.run_tool")
+        agreed = replace(message_of(pressed), kind="text", text=yes, agreed=nonce)
+        if not await put_press(self.memory.mailbox, here, agreed):
+            return ()
+        log.info("tool agreed to", server=asked.server)
+        return self._shown(language, "outside.agreed", asked)
+
+    async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
+        """Withdraw the question."""
+        asked = await self._checked(pressed, here, nonce)
+        await self.memory.questions.withdraw(here, nonce, pressed.sender.id)
+        return self._shown(pressed.sender.language, "outside.refused", asked)
+
+    async def _checked(self, pressed: ButtonPress, here: Scope, nonce: str) -> ToolQuestion:
+        about = await self.memory.questions.check(here, nonce, "tool", pressed.sender.id)
+        until, asked = asked_in(about) if about else (0, None)
+        if asked is None or until <= time.time():
+            raise NotConfirmed("unknown")
+        return asked
+
+    def _shown(self, language: str, key: str, asked: ToolQuestion) -> tuple[Part, ...]:
+        return self.sentences.say(language, key, server=asked.server, tool=asked.tool)
+
+
 class OutsideTools(AIContextBehavior):
     """The tools of MCP servers."""
 
@@ -224,4 +274,5 @@ async def feature(services: Services) -> Feature:
         int(settings.prompt_tokens * _SHARE),
         settings.tool_timeout_s,
     )
-    return Feature(name="mcp", behaviors=[OutsideTools(tools)])
+    buttons = ToolButtons(services.memory, services.sentences).handlers
+    return Feature(name="mcp", behaviors=[OutsideTools(tools)], buttons=buttons)

@@ -23,14 +23,20 @@ from starlette.routing import Route
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.commands.sentences import Sentences
 from bot.features.mcp.clear_json import clear_json
-from bot.features.mcp.feature import MAX_PER_SERVER, OutsideTools, asks_first, list_outside_tools
+from bot.features.mcp.feature import (
+    MAX_PER_SERVER,
+    OutsideTools,
+    ToolButtons,
+    asks_first,
+    list_outside_tools,
+)
 from bot.features.mcp.outside_server import _LARGE, MAX_BYTES, OutsideServer
 from bot.features.mcp.settings import McpServer
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress, Sender
-from bot.turn.agent_step import ToolButtons, question_text, with_question
+from bot.turn.agent_step import question_text, with_question
 from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, ToolCall, ToolQuestion
