@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -43,7 +44,6 @@ from bot.runtime.process import (
     memory_options,
     open_store,
 )
-from bot.runtime.reloading import Reloading
 from bot.runtime.web import WebServer, health_routes
 from bot.runtime.work import WorkLoop, work_of
 from bot.telegram.bot_api import BotIdentity, TelegramClient
@@ -162,9 +162,15 @@ class App:
             learned: list[AfterLearning] = []
             learner = BackgroundLearner(memory.learn, learned, self._observe)
             sentences = Sentences(self._catalogue, settings.timezone)
+
+            def use_system_prompt(path: Path | None) -> bool:
+                return assistant.use_system_prompt(path)  # it is made below
+
             services = replace(
                 Services.of(settings, memory, telegram.chat, sentences, models),
                 learn=learner.learn,
+                use_system_prompt=use_system_prompt,
+                env_file="" if outside.observer else ".env",
                 me=self._account,
                 name_of=partial(short_name, secret_of(settings.telegram_bot_token) or ""),
                 takes_in=self._duty.takes_in,
@@ -222,18 +228,15 @@ class App:
         """Answer people while the block lasts."""
         settings, sentences, memory = self._settings, services.sentences, services.memory
         chat, features, observe = services.chat, services.features, self._observe
-        # The playground has settings of its own, which no file changes.
-        env_file = "" if self._outside.observer else ".env"
-        reloading = Reloading(settings, memory, sentences, assistant.use_system_prompt, env_file)
         erasing = [hook for each in features for hook in each.erasing]
         deleting = all_in_order([assistant.behaviors.on_conversation_deleting, *erasing])
-        commands = build_commands(services, deleting, [reloading.command])
+        commands = build_commands(services, deleting)
         check_names(commands.listed, features)
         observe(BotServing(memory, assistant.prompt))
         worker = turn_worker(services, assistant, commands.answer, observe)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
-        running = [*_watches(services), reloading.run()]
+        running = _watches(services)
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)

@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
+from functools import partial
 from pathlib import Path
 
-from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
+from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, labels_of, run_agent
 from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
 from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
@@ -14,7 +14,7 @@ from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, RetryCommand
 from bot.commands.immediate import stop_command
 from bot.feature import Feature, Services
-from bot.model.call import CallLabels, ChatModel, PromptMessage
+from bot.model.call import ChatModel, PromptMessage
 from bot.model.models import secret_of
 from bot.operator_classes import (
     agents_of,
@@ -24,8 +24,13 @@ from bot.operator_classes import (
     replaced_by,
     selector_of,
 )
-from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
-from bot.runtime.reloading import UseSystemPrompt
+from bot.prompt.assemble import (
+    Prompt,
+    PromptAssembler,
+    PromptBudget,
+    UseSystemPrompt,
+    load_system_prompt,
+)
 from bot.telegram.updates import IncomingMessage
 from bot.turn.agent_step import AgentStep, RunTools
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
@@ -193,18 +198,8 @@ def _assistant_with(
         context.used, context.sizes = prompt.used, asdict(prompt.tokens)
         return prompt.messages
 
-    bot_id = bot_id_of(settings)
-
-    def labels(context: AgentContext) -> CallLabels:
-        """Return hashes of the conversation and the person, different for each bot."""
-
-        def hashed(name: str) -> str:
-            return sha256(f"{bot_id} {name}".encode()).hexdigest()[:32]
-
-        person = context.user_message.sender_id if settings.openai_safety_identifier == "on" else 0
-        about_person = hashed(f"person {person}") if person else ""
-        return CallLabels(hashed(context.conversation.tag), about_person)
-
+    names_person = settings.openai_safety_identifier == "on"
+    labels = partial(labels_of, bot_id_of(settings), names_person=names_person)
     ours = FunctionsBasedAgent(model, assemble, toolbox.definitions, settings.max_steps, labels)
     turns_agent = agents_of(settings, ours, replaced.agent)
 
@@ -241,10 +236,8 @@ class CommandSet:
     edits: FactEdits  # takes new wordings of facts
 
 
-def build_commands(
-    services: Services, deleting: Deleting, more: Sequence[BotCommand] = ()
-) -> CommandSet:
-    """Return our commands, `more` and those of features, each behind the checks it declares."""
+def build_commands(services: Services, deleting: Deleting) -> CommandSet:
+    """Return our commands and those of features, each behind the checks it declares."""
     memory, chat, features = services.memory, services.chat, services.features
     sentences, access = services.sentences, services.access
     ways = [way for feature in features for way in feature.ways]
@@ -258,7 +251,6 @@ def build_commands(
         edits.command,
         *erasing.commands,
         erasing.for_operators,
-        *more,
         *(command for feature in features for command in feature.commands),
     ]
     order = {key: place for place, key in enumerate((*sentences.keys(), "commands.help"))}

@@ -17,6 +17,7 @@ from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.model.models import Models
+from bot.prompt.assemble import UseSystemPrompt
 from bot.telegram.admission import Admission, Members
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.chat import Chat
@@ -79,6 +80,8 @@ class Services:
     files: FileFetcher  # fetches a file that a message brings
     notices: OperatorNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
+    use_system_prompt: UseSystemPrompt = lambda _: False  # once the bot serves
+    env_file: str = ""  # with the settings; "" in the playground, whose settings no file changes
     me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
     name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id
     takes_in: bool = True  # whether this process takes updates in

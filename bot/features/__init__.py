@@ -38,6 +38,7 @@ OUR_FEATURES = (
     Listed("recall"),
     Listed("export"),
     Listed("stats"),
+    Listed("reload"),
     Listed("alerts"),
     Listed("mute"),
     Listed("privacy"),

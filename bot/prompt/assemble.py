@@ -73,6 +73,13 @@ class UnusableSystemPrompt(Exception):
     """Raised at start when the system prompt cannot be used; the text says what to change."""
 
 
+UseSystemPrompt = Callable[[Path | None], bool]
+"""Uses the operator's file, or ours for None, from now on; returns whether the prompt differs.
+
+Raises `UnusableSystemPrompt` and changes nothing if the file cannot be used.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
     """Tokens of one call."""

@@ -10,7 +10,6 @@ from bot.commands.bot_command import BotCommand
 from bot.commands.general import menus
 from bot.features import open_features
 from bot.language.catalogue import Catalogue
-from bot.runtime.reloading import Reloading
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
 from memory.behaviors.context import CallContext
@@ -35,8 +34,7 @@ async def commands(memory: Memory) -> CommandSet:
     settings = Settings(admin_user_ids=str(OPERATOR))
     services = replace(services_of(memory, settings), me=lambda: ME)
     await open_features(services)
-    reloading = Reloading(settings, memory, services.sentences, lambda _: False, "")
-    return build_commands(services, _deleting, [reloading.command])
+    return build_commands(services, _deleting)
 
 
 async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) -> str:

@@ -4,20 +4,17 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import structlog
 
 from bot.commands.bot_command import Answer, BotCommand
-from bot.commands.sentences import Sentences
+from bot.feature import Feature, Services
 from bot.prompt.assemble import UnusableSystemPrompt
 from bot.runtime.maintenance import repeat
 from bot.telegram.updates import IncomingMessage
 from config.loading import Reloaded, SettingsError, reload_settings
 from config.settings import Settings
-from memory.memory import Memory
 from memory.store.keys import Scope
 from memory.store.store import RELOADS
 
@@ -26,11 +23,11 @@ log = structlog.get_logger(__name__)
 _LOOK_EVERY_S = 15.0
 _PROMPT = "SYSTEM_PROMPT_FILE"
 
-UseSystemPrompt = Callable[[Path | None], bool]
-"""Uses the operator's file, or ours for None, from now on; returns whether the prompt differs.
 
-Raises `UnusableSystemPrompt` and changes nothing if the file cannot be used.
-"""
+def feature(services: Services) -> Feature:
+    """Return the feature."""
+    reloading = Reloading(services)
+    return Feature(name="reload", commands=[reloading.command], tasks=[reloading.run])
 
 
 class Reloading:
@@ -39,22 +36,15 @@ class Reloading:
     One counter in Redis says how often an operator asked. A note tells each process to look.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        memory: Memory,
-        sentences: Sentences,
-        use_prompt: UseSystemPrompt,
-        env_file: str,
-    ) -> None:
+    def __init__(self, services: Services) -> None:
         self.command = BotCommand("reload", self._answer, "operators")
-        self._settings = settings
-        self._sentences = sentences
-        self._store, self._client = memory.store, memory.client
-        self._noted = memory.scopes.noted[RELOADS]
-        self._key = memory.keys.reloads
-        self._use_prompt = use_prompt
-        self._env_file = env_file
+        self._settings = services.settings
+        self._sentences = services.sentences
+        self._store, self._client = services.memory.store, services.memory.client
+        self._noted = services.memory.scopes.noted[RELOADS]
+        self._key = services.memory.keys.reloads
+        self._use_prompt = services.use_system_prompt
+        self._env_file = services.env_file
         self._seen: int | None = None
 
     async def run(self) -> None:

@@ -1,0 +1,1 @@
+"""The feature: an operator changes settings of a bot that runs."""
