@@ -150,7 +150,7 @@ def _months(words: Sequence[str]) -> dict[int, int]:
 def _is_time(near: Sequence[str], code: str) -> bool:
     """Return whether an unclear word is a time, by the two words before it and after it.
 
-    A word alone is one: it is all that is asked about.
+    A word alone is one: it is all that is asked about, as behind "how was".
     """
     earlier, before, _, after, later = near
     if after in _NEVER[code]:
@@ -159,12 +159,13 @@ def _is_time(near: Sequence[str], code: str) -> bool:
     is_marked = {before, prior} & _BEFORE[code] or after in _AFTER[code] or _is_year(after)
     # "March 3", but not "march 3 miles"
     is_dated = _DAY.fullmatch(after) and (later in {"", *FUNCTION_WORDS[code]} or _is_year(later))
-    return bool(is_marked or is_dated or _DAY.fullmatch(prior) or not before + after)
+    is_asked = f"{earlier}_{before}" in _ASKED[code] and after in {"", *_BEFORE[code]}
+    return bool(is_marked or is_dated or is_asked or _DAY.fullmatch(prior) or not before + after)
 
 
-_UNCLEAR, _JOINS, _BEFORE, _AFTER, _NEVER = (
+_UNCLEAR, _JOINS, _BEFORE, _AFTER, _NEVER, _ASKED = (
     {code: language.words(name) for code, language in LANGUAGES.items()}
-    for name in ("unclear", "joins", "before_times", "after_times", "never_times")
+    for name in ("unclear", "joins", "before_times", "after_times", "never_times", "ask_how")
 )
 
 
