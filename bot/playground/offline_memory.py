@@ -110,7 +110,7 @@ def _state(said: list[Said]) -> dict[str, object]:
     return {
         "first_name": "unknown",
         "last_name": "unknown",
-        "discussion_summary": f"Last said: {by_people[-1] if by_people else 'unknown'}",
+        "discussion_summary": by_people[-1] if by_people else "unknown",
         "key_entities": [],
         "open_problems": questions[-3:],
         "current_goals": [],
@@ -139,6 +139,7 @@ _MAX_WISH = 400
 """Characters of a wish; a longer text is something else."""
 _MORNING, _MAX_AFTERNOON = 9, 6
 """The hour of a day without one; a bare "at six", and what is before it, is in the afternoon."""
+_DAY_AFTER_TOMORROW = 9  # of `days`
 
 
 def _values(listed: str, start: int = 0) -> dict[str, int]:
@@ -210,7 +211,8 @@ class _Wishes:
         if "again" in said:
             return {"cron": f"{minute} {hour} * * {(day - 1) % 7 if day > 1 else '*'}"}
         at = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
-        at += timedelta((day - 2 - now.weekday()) % 7 if day > 1 else max(0, day))
+        weekdays = (day - 2 - now.weekday()) % 7 if day > 1 else max(0, day)
+        at += timedelta(2 if day == _DAY_AFTER_TOMORROW else weekdays)
         if at <= now:
             at += timedelta(7 if day > 1 else 1)
         return {} if day == 0 and at.date() != now.date() else {"at": f"{at:%Y-%m-%dT%H:%M}"}
