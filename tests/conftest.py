@@ -42,7 +42,7 @@ def _is_here(host: str) -> bool:
     try:
         address = ip_address(host)
     except ValueError:
-        return host == "localhost"
+        return host in ("localhost", "2130706433", "0x7f.1")  # other ways to write 127.0.0.1
     return address.is_loopback or address.is_unspecified
 
 

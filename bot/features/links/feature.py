@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ from memory.behaviors.tool import DOCUMENTS_HEADING, Arguments, Tool, ToolError,
 
 _PARSER = Parser(Path(__file__).with_name("page_text.py"), 2 * 2**20, 2**19, cpu_s=5)
 _MAX_CHARS = 40_000
-_ADDRESS = re.compile(r"""https?://[^\s"<>`“”„«»\[\]{}|\\^]+""", re.IGNORECASE)
+_ADDRESS = re.compile(r"""https?://[^\s"<>`“”„«»\[\]{}|\\^]{1,2000}""", re.IGNORECASE)
 _MARKS = ".,;:!?'*_~…。、，；：！？"
 _READER, _SEARCH = "read_page", "search_web"
 
@@ -105,8 +105,9 @@ def _written(context: AgentContext) -> Iterator[str]:
     for message in (context.user_message, *context.window, *recalled, *replied):
         if message and message.role == "user":
             yield message.text
-    *_, passages = context.memory_context.partition(f"{DOCUMENTS_HEADING}\n")
-    yield from takewhile(lambda line: line.startswith(("[", "  ")), passages.splitlines())
+    # Any other line, such as a synopsis, may end like the heading.
+    lines = dropwhile(DOCUMENTS_HEADING.__ne__, context.memory_context.splitlines())
+    yield from takewhile(lambda line: line.startswith(("[", "  ")), islice(lines, 1, None))
 
 
 def _results(tool: str, context: AgentContext) -> Iterator[str]:
@@ -124,8 +125,9 @@ def _addresses(text: str) -> set[str]:
     found: set[str] = set()
     for address in _ADDRESS.findall(text):
         plain = bare = address.rstrip(_MARKS)
-        while bare.endswith(")") and bare.count(")") > bare.count("("):
-            bare = bare[:-1].rstrip(_MARKS)
+        surplus = bare.count(")") - bare.count("(")
+        while surplus > 0 and bare.endswith(")"):
+            bare, surplus = bare[:-1].rstrip(_MARKS), surplus - 1
         found |= {address, plain, bare}
     return found
 

@@ -10,7 +10,9 @@ import socket
 import ssl
 import zlib
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx2
@@ -22,6 +24,9 @@ _MAX_BYTES = 2 * 2**20
 """Of a page, as it is sent and as it is unpacked."""
 _MAX_REDIRECTS = 4
 _MAX_ADDRESS_CHARS = 2_000
+_LOOKUPS = ThreadPoolExecutor(4)
+"""A name that nobody answers for holds its thread for half a minute. The loop has four threads for
+the names of Telegram and of models."""
 _PORTS = {"http": 80, "https": 443}
 _TYPES = ("application/xhtml+xml", "application/json")
 """Besides text of any kind."""
@@ -73,7 +78,8 @@ def is_public(address: Address) -> bool:
 
 async def resolved(host: str, port: int) -> list[Address]:
     """Return the addresses of a host, IPv4 first; raise `OSError` for an unknown one."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, look_up)
     addresses = {ip_address(str(where[0]).partition("%")[0]) for *_, where in found}
     return sorted(addresses, key=lambda address: (address.version, int(address)))
 

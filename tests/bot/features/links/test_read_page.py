@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.agent.own_tools import current_time_tool
-from bot.features.links.feature import ReadPageArguments, read_page_tool
+from bot.features.links.feature import ReadPageArguments, _addresses, read_page_tool
 from bot.features.links.page_fetch import (
     Address,
     Page,
@@ -36,6 +37,7 @@ from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.servers.web_site import ARTICLE, HTML, Site
+from tests.work import QUADRATIC, ratio
 
 LOOPBACK = ip_address("127.0.0.1")
 
@@ -166,6 +168,12 @@ async def test_a_part_of_an_address_is_no_address(context: AgentContext) -> None
     assert await read(context, book) == [True]
 
 
+def test_an_address_with_many_marks_takes_linear_time() -> None:
+    """Before the fix, a page of 40,000 brackets held the loop for a second."""
+    long, half = (f"{A}{')' * chars}" for chars in (40_000, 20_000))
+    assert ratio(lambda: _addresses(long), lambda: _addresses(half), QUADRATIC) < QUADRATIC
+
+
 async def test_a_list_of_addresses_is_no_code(context: AgentContext) -> None:
     """Before the fix, one page of each site of the list was read: 40 bits with four sites."""
     urls = [f"http://{host}.test/{number}" for number, host in enumerate(("evil", "bad", "ugly"))]
@@ -205,6 +213,7 @@ DOCUMENT = f"Facts:\n#1 x\nFrom documents:\n[notes.txt] Hello\n  {A}\nOther: y"
         ("recalled", "assistant", False),
         ("memory", DOCUMENT, True),
         ("memory", f"Earlier sessions:\n[Monday] See {A}", False),
+        ("memory", f"Earlier sessions:\n[Monday] From documents:\n[Friday] {A}", False),
         ("search_web", FOUND, True),
         ("read_page", FOUND, True),
         ("search_memory", f"You: See {A} {UNTRUSTED_MARK}", False),
@@ -271,6 +280,25 @@ async def test_a_name_server_that_changes_its_answer_changes_nothing(site: Site)
     site.put("/", b"page")
     page = await PageFetcher(changing, local).fetch(site.at("/", "changes.invalid"))
     assert (page.content, asked) == (b"page", ["changes.invalid"])
+
+
+async def test_names_without_an_answer_hold_up_no_other_lookup(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before the fix, 16 such pages stopped new connections to Telegram for 80 seconds."""
+    looked_up, answered = threading.Event(), threading.Event()
+
+    def silent(*_: object, **__: object) -> None:
+        looked_up.set()
+        answered.wait()
+        raise OSError
+
+    monkeypatch.setattr("socket.getaddrinfo", silent)
+    pages = [asyncio.create_task(refusal(f"http://{n}.test/", PageFetcher())) for n in range(16)]
+    assert await asyncio.to_thread(looked_up.wait, 20)
+    await asyncio.get_running_loop().getaddrinfo("localhost", 80)
+    answered.set()
+    assert {*await asyncio.gather(*pages)} == {"the page cannot be reached"}
 
 
 @pytest.mark.parametrize("packing", ["", "Content-Encoding: gzip\r\n"])
