@@ -15,10 +15,10 @@ from bot.model.wire import (
     MAX_CALLS,
     Accumulator,
     Dialect,
+    called,
     data_url,
     joined,
     list_of,
-    new_call_id,
     object_of,
     reported_error,
     text_of,
@@ -118,12 +118,8 @@ class ChunkAccumulator(Accumulator):
 
     def reply(self) -> ModelReply:
         """Return the answer so far."""
-        calls = tuple(
-            ToolCall(call.id or new_call_id(), call.name, joined(call.arguments))
-            for call in self._calls
-            if call.name
-        )
-        return ModelReply(joined(self._pieces), calls, self.finish_reason, self.usage)
+        calls = [called(each.id, each.name, each.arguments) for each in self._calls if each.name]
+        return ModelReply(joined(self._pieces), tuple(calls), self.finish_reason, self.usage)
 
     def _add_call(self, piece: Mapping[str, object]) -> None:
         if self.is_over:

@@ -20,10 +20,10 @@ from bot.model.wire import (
     Accumulator,
     Dialect,
     Options,
+    called,
     data_url,
     joined,
     list_of,
-    new_call_id,
     object_of,
     reported_error,
     text_of,
@@ -146,8 +146,8 @@ def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
 
 
 def _call(item: Mapping[str, object]) -> ToolCall:
-    call_id = text_of(item.get("call_id")) or new_call_id()
-    return ToolCall(call_id, text_of(item["name"]), joined([text_of(item.get("arguments"))]))
+    call_id, name, arguments = (text_of(item.get(n)) for n in ("call_id", "name", "arguments"))
+    return called(call_id, name, [arguments])
 
 
 def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping[str, Any]]:

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from bot.model.call import ModelReply, PromptMessage, Usage
 from bot.model.model_errors import AnswerIncomplete, ContentRefused, ModelError, NotAModel
 from bot.reply.parts import well_formed
+from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Picture
 from memory.text.internal_model import AnswerShape
@@ -165,9 +166,9 @@ def reported_error(event: Mapping[str, object]) -> ModelError:
     return AnswerIncomplete("the server reported an error", code=code)
 
 
-def new_call_id() -> str:
-    """Return an id for a tool call to which the server gave none."""
-    return f"call_{token_hex(8)}"
+def called(call_id: str, name: str, arguments: Sequence[str]) -> ToolCall:
+    """Return a tool call, with an id of ours if the server gave none."""
+    return ToolCall(joined([call_id]) or f"call_{token_hex(8)}", joined([name]), joined(arguments))
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

@@ -52,6 +52,10 @@ PIECES: dict[str, tuple[tuple[Piece, ...], tuple[ToolCall, ...]]] = {
         TWO_CALLS[:1],
     ),
     "there are no arguments": (({**FIRST, "function": {"name": "f"}},), (ToolCall("a", "f", ""),)),
+    "half an emoji, which could not be stored, is replaced": (
+        (piece("{\ud83d", "f\ud83d", id="a\ud83d"),),
+        (ToolCall("a\ufffd", "f\ufffd", "{\ufffd"),),
+    ),
     "a call that never gets a name is dropped": ((piece("{}", **FIRST),), ()),
 }
 
