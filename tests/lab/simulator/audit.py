@@ -14,8 +14,9 @@ class Auditor(ReminderAuditor):
         """Note that a turn makes a reply; return the number of the reply."""
         lease, number = turn.lease, len(self.records.replies) + 1
         updates = tuple(entry.update_id for entry in turn.entries)
+        answered = frozenset().union(*(self.records.updates[each].asks for each in updates))
         tag = lease.conversation.tag
-        made = MadeReply(number, turn.id, tag, lease.version, updates, is_answer)
+        made = MadeReply(number, turn.id, tag, lease.version, updates, answered, is_answer)
         written = self.records.written.get((tag, turn.id, lease.version), self.step)
         if is_answer and written < self.records.begun[lease.token, turn.id]:
             self.violated("the model is not asked after the outbox", f"turn {turn.id} in {tag}")
@@ -25,7 +26,7 @@ class Auditor(ReminderAuditor):
     def sending(self, text: str, token: str) -> None:
         """Check that a send may begin."""
         name = markers.part_name(text)
-        answered = self.records.replies[name.reply].updates if name else ()
+        answered = self.records.replies[name.reply].answered if name else ()
         said = (*markers.mentioned(text), *answered)
         erased = [self.records.erased.get(each, self.step) for each in said]
         if any(at < self.records.marked.get(token, 0) for at in erased):

@@ -30,12 +30,20 @@ class AcceptedUpdate:
     """The messages in the chat that its reply replaces."""
 
     @property
+    def asks(self) -> frozenset[int]:
+        """What a reply to it answers: its words as they are now.
+
+        Its own number alone is that of its first words, which an edit may have replaced.
+        """
+        return (self.words if self.update_id > 0 else frozenset()) or frozenset({self.update_id})
+
+    @property
     def marks(self) -> frozenset[int]:
         """All updates that must not be seen again once this one is erased.
 
         A task says only what is in the history; an erasure may end its turn before it gets there.
         """
-        return (self.words if self.update_id > 0 else frozenset()) | {self.update_id}
+        return self.asks | {self.update_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,8 @@ class MadeReply:
     tag: str
     version: tuple[str, str]
     updates: tuple[int, ...]
+    answered: frozenset[int]
+    """What it answers, as `AcceptedUpdate.asks` says."""
     is_answer: bool
     was_set_aside: bool = False
     """Whether its turn was set aside, and then tried again."""

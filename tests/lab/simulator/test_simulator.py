@@ -28,6 +28,12 @@ def test_a_sample_of_schedules_keeps_every_promise(tokens: TokenCounter) -> None
     assert [(each.seed, each.violation) for each in outcomes if each.violation] == []
 
 
+def test_a_reply_to_edited_words_is_no_reply_to_the_erased_ones(tokens: TokenCounter) -> None:
+    """In this schedule a waiting message is edited, and the reply to its new words is sent."""
+    with simulator(tokens=tokens) as simulated:
+        assert simulated.run(219).violation == ""
+
+
 def test_a_sample_of_schedules_with_reminders_and_tasks_keeps_every_promise(
     tokens: TokenCounter,
 ) -> None:
