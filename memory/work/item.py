@@ -98,7 +98,7 @@ class WorkItem:
 
     @classmethod
     def of_stored(cls, id_: str, stored: bytes) -> Self:
-        """Read the value of a field, which `memory/store/lua/shared/scope.lua` describes."""
+        """Read the value of a field, which `memory/store/lua/shared/work.lua` describes."""
         person, _, due, sends, _, _, body = stored.split(b"|", 6)
         # An item of the first release has no kind, and few have the fields of a task.
         read = dict(zip((*_BODY, *_BODY_OF_TASK), orjson.loads(body), strict=False))

@@ -101,11 +101,11 @@ class WorkItems:
             raise ValueError("the item belongs into the conversation of the source")
         if source and source.epoch < here.source_epoch:  # a clear that is under way erases it
             raise NotWritten(conversation.tag)
-        stored = f"{item.person}|{source.seq if source else 0}|{_ms(item.due)}|0|0||{item.body}"
         look = self._look(conversation, item.id, item.due)
         epoch, erasure = here.version
-        request = {"id": item.id, "epoch": epoch, "erasure": erasure}
-        add = self._store.call("add_work", conversation, request, stored)
+        added = (item.id, item.person, source.seq if source else 0, round(item.due * 1000))
+        request = {"item": added, "epoch": epoch, "erasure": erasure}
+        add = self._store.call("add_work", conversation, request, item.body)
         _, is_added, _ = await self._store.client.pipeline([look, add, look])
         if not is_added:
             raise NotWritten(conversation.tag)

@@ -21,7 +21,7 @@ from memory.work.item import WorkItem
 
 _ANY_VERSION = -1
 _PERSON, _SEQ = 0, 1
-"""The first parts of a stored work item (`shared/scope.lua`)."""
+"""The first parts of a stored work item (`shared/work.lua`)."""
 
 
 def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> StoredScope | None:

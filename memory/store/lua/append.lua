@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, messages
 -- ARGV[1], a JSON object: `epoch`, `erasure`, `ttl_s`, `messages`, and `exchange` unless they begin a new one.
 -- Answers a list: 'refused', or 'appended' with the exchange and the sequence of the first message.
 local request = cjson.decode(ARGV[1])

@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, messages, work, erasing
 -- ARGV[1], a JSON object: `nonce` of the question; `person` who pressed the button; `last_update`, the update id of
 -- the confirmation; `by_admin`, whether any admin may confirm; `ttl_s`. Erases the conversation, once for a nonce.
 -- Answers {'done', counts}, or {'unknown'} or {'not_yours'} if nothing was erased.

@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, work
 -- Keys: reminders, confirm, meta, mailbox
 -- ARGV[1], a JSON object: `id`; `token` of the caller; `due`, when it is due next in ms, '0' for never. ARGV[2]: the
 -- member of the mailbox that a task begins; then also `ttl_s`, and `begun`: what stands for its requests, and how long it
@@ -19,11 +19,11 @@ if ARGV[2] then
 end
 if ARGV[2] and request.due == '0' then
   local begun, kept_ms = string.match(request.begun, '^(%d+)|(%d+)$')
-  redis.call('HSET', WORK, request.id, table.concat({person, seq, 0, begun, whole(now_ms() + kept_ms), '', body}, '|'))
+  redis.call('HSET', WORK, request.id, work_of(person, seq, 0, body, begun, now_ms() + kept_ms))
 elseif request.due == '0' then
   redis.call('HDEL', WORK, request.id)
 else
-  redis.call('HSET', WORK, request.id, table.concat({person, seq, request.due, 0, 0, '', body}, '|'))
+  redis.call('HSET', WORK, request.id, work_of(person, seq, request.due, body))
 end
 redis.call('HSET', CONFIRM, request.token, 'closed')
 redis.call('EXPIRE', CONFIRM, 3600)

@@ -1,4 +1,4 @@
--- Uses: scope, delta, interrupt, begin
+-- Uses: scope, messages, work, delta, interrupt, begin
 -- Keys: meta, lease, turn, mailbox, seen, log, vec, learned, records, rvec, dead_letters, reminders, off_record
 -- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `taken`, the update ids of its messages;
 -- `ttl_s`; `ends_session`, if so; `digest`, a summary of the tool steps, if there is one; `work`: the items to add (id,
@@ -29,6 +29,15 @@ local function only_forgets(writes)
   local found = {}
   for each in string.gmatch(writes, '%["forget",%d+[^%[%]"]*"?[%w_%-]*"?%]') do found[#found + 1] = each end
   return #found > 0 and '[' .. table.concat(found, ',') .. ']' or ''
+end
+
+-- While memory is off, only as many of the messages since then are kept as the window may show. This is not done in
+-- every turn, because it rewrites all that stays.
+local function forget_beyond_window(off_at, tail)
+  local since = ids_from(LOG, '(' .. off_at .. '-0')
+  if #since < tail * 1.5 then return end
+  for _ = 1, tail do table.remove(since) end
+  erase_messages(since)
 end
 
 local function committed(exchange, first_seq, begun, is_known)
@@ -101,7 +110,7 @@ end
 local added, cancelled = unpack(request.work or {{}, {}})
 for _, item in ipairs(added) do
   local id, person, due, body = unpack(item)
-  redis.call('HSET', WORK, id, table.concat({whole(person), first, whole(due), 0, 0, '', body}, '|'))
+  redis.call('HSET', WORK, id, work_of(person, first, due, body))
 end
 for _, id in ipairs(cancelled) do redis.call('HDEL', WORK, id) end
 if written[#written] == LEARNED then

@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, work
 -- Keys: reminders, confirm, meta, mailbox
 -- ARGV[1], a JSON object: `id`; `due`, when it is due in ms. ARGV[2]: its JSON.
 -- Opens a work item that the person has agreed to; a repeat changes nothing. Answers 1, or 0 if it is gone.
@@ -7,6 +7,6 @@ local stored = redis.call('HGET', WORK, request.id)
 if not stored then return 0 end
 local person, seq, due = read_work(stored)
 if due == '0' then
-  redis.call('HSET', WORK, request.id, table.concat({person, seq, request.due, 0, 0, '', ARGV[2]}, '|'))
+  redis.call('HSET', WORK, request.id, work_of(person, seq, request.due, ARGV[2]))
 end
 return 1

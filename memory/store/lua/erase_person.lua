@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, messages, work, erasing
 -- ARGV[1], a JSON object: `receipt`, the id of the receipt; `person`; `last_update`, the update id of the confirmation;
 -- `until`, its time in Unix seconds.
 -- Erases a person's waiting messages, dead letters, work items, albums and questions about tools in a group, and the

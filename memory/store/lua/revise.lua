@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, messages, work, erasing
 -- ARGV[1]: a JSON object.
 --   receipt: the id under which the receipt is kept, '' for none
 --   ttl_s
@@ -38,13 +38,6 @@ if wanted.entry then
   end
 end
 
-local function erase(stream, numbers, instead)
-  local erased = 0
-  for _, number in ipairs(numbers) do erased = erased + redis.call('XDEL', stream, number .. '-0') end
-  if erased > 0 or (instead and next(instead)) then leave_no_bytes(stream, instead) end
-  return erased
-end
-
 -- Returns the fields of a message with another text, and with the numbers that belong to that text.
 local function with_text(fields, message)
   local new = {t = message.text, k = message.tokens, l = message.lengths, e = message.edited_at}
@@ -57,41 +50,20 @@ local function with_text(fields, message)
   return changed
 end
 
--- Returns the ids of a stream from one on.
-local function ids_from(stream, id)
-  local ids = {}
-  for i, row in ipairs(redis.call('XRANGE', stream, id, '+')) do ids[i] = string.match(row[1], '^%d+') end
-  return ids
-end
-
 begin_again() -- first, because it frees before anything grows: a full Redis then accepts the rest
 if #wanted.messages > 0 then drop_questions_with_words(nil, 'import') end -- a file is no message that is erased
 local instead = {}
 for _, record in ipairs(wanted.instead) do
   instead[record[1] .. '-0'] = {'k', record[2], 'j', ARGV[record[3]]}
 end
--- A work item names the first message of its turn, and any of the turn's messages may have asked for it.
-local function asked_in(seq)
-  local id = whole(seq) .. '-0'
-  local found = redis.call('XRANGE', LOG, id, id)[1]
-  if not found then return whole(seq) end
-  local fields = found[2]
-  for i = 1, #fields, 2 do fields[fields[i]] = fields[i + 1] end
-  return fields.r == 'user' and 'x' .. fields.x or whole(seq)
-end
-local goes = {}
-if redis.call('EXISTS', WORK) == 1 then
-  for _, seq in ipairs(wanted.messages) do goes[asked_in(seq)] = true end
-end
-if next(goes) then drop_work(function(_, seq) return goes[asked_in(seq)] end) end
-local rewritten, without_vector = {}, wanted.messages
+drop_work_of(wanted.messages)
+local messages, vectors = erase_messages(wanted.messages)
 if wanted.rewritten then
   local id = whole(wanted.rewritten.seq) .. '-0'
   local found = redis.call('XRANGE', LOG, id, id)[1]
-  if found then rewritten[id] = with_text(found[2], wanted.rewritten) end
-  without_vector = ids_from(VEC, id)
+  if found then erase(LOG, {}, {[id] = with_text(found[2], wanted.rewritten)}) end
+  vectors = vectors + erase(VEC, ids_from(VEC, id))
 end
-local messages, vectors = erase(LOG, wanted.messages, rewritten), erase(VEC, without_vector)
 if wanted.entry then
   redis.call('ZREM', MAILBOX, ARGV[wanted.entry])
   redis.call('ZADD', MAILBOX, (read_entry(ARGV[wanted.entry])), ARGV[wanted.entry + 1])

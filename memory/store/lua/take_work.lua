@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, work
 -- Keys: reminders, confirm, meta, mailbox
 -- ARGV[1], a JSON object: `id`; `token` of the caller; `lease_ms`; `sends`, the new count of its
 -- requests that Telegram may have carried out, absent if it stays.
@@ -14,7 +14,6 @@ if token ~= request.token then
   if tonumber(due) > now then return {'early', due} end
   if tonumber(held_until) > now then return {'held', held_until} end
 end
-held_until = whole(now + request.lease_ms)
-local kept = table.concat({person, seq, due, request.sends or sends, held_until, request.token, body}, '|')
+local kept = work_of(person, seq, due, body, request.sends or sends, now + request.lease_ms, request.token)
 redis.call('HSET', WORK, request.id, kept)
 return {'taken', kept}

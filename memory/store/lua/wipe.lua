@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, messages, work, erasing
 -- ARGV[1], a JSON object: `receipt`, the id of the receipt; `last_update`, the update id of the confirmation; `until`,
 -- its time in Unix seconds; `ttl_s`.
 -- Erases the conversation for a job. Messages that people wrote after the confirmation stay, with their answers.
@@ -15,15 +15,10 @@ for _, entry in ipairs(newest) do
     if string.sub(message_ids, 1, 1) == '-' then tasks[exchange] = true else kept = entry[1] end
   end
 end
-local gone, messages, vectors = {}, 0, 0
+local gone = {}
 for _, entry in ipairs(newest) do
-  if tasks[entry[2][2]] then
-    messages = messages + redis.call('XDEL', LOG, entry[1])
-    vectors = vectors + redis.call('XDEL', VEC, entry[1])
-    gone[tonumber(string.match(entry[1], '^%d+'))] = true
-  end
+  if tasks[entry[2][2]] then gone[#gone + 1] = string.match(entry[1], '^%d+') end
 end
 local counts = wipe(request.last_update, kept, gone)
-counts[1], counts[2] = counts[1] + messages, counts[2] + vectors
 touch(request.ttl_s)
 return keep_receipt(request.receipt, counts)

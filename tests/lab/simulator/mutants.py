@@ -305,7 +305,7 @@ MUTANTS = (
     Mutant(
         "a question that is answered again stays in the history",
         "what was answered is remembered once",
-        _lua(("revise", "erase(LOG, wanted.messages, rewritten)", "0")),
+        _lua(("revise", "= erase_messages(wanted.messages)", "= 0, 0")),
         since=8,
     ),
     Mutant(
@@ -363,9 +363,7 @@ MUTANTS = (
     Mutant(
         "a clear leaves the reminders",
         "no send begins after a clear",
-        _reminding(
-            _lua(("clear", "return not kept or seq < first_kept or gone[seq]", "return false"))
-        ),
+        _reminding(_lua(("clear", "LOG, VEC, WORK)", "LOG, VEC)"))),
         since=24,
     ),
     Mutant(

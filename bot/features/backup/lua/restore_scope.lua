@@ -1,4 +1,4 @@
--- Uses: scope
+-- Uses: scope, messages, work, erasing
 -- KEYS: all keys of the scope, and its staged ones (`restoring_log` and so on), which hold what is restored.
 -- ARGV[1], a JSON object: `backup`, the id of the file; `epoch` and `erasure`, the versions under which the caller
 -- decided; `ttl_ms`, how long the scope lives, 0 for ever.

@@ -47,15 +47,3 @@ local function read_delta(cursor, max, meta)
   answer[1] = cjson.encode(head)
   return answer, off_session or ''
 end
-
--- While memory is off, only as many of the messages since then are kept as the window may show. This is not done in
--- every turn, because it rewrites all that stays.
-local function forget_beyond_window(off_at, tail)
-  local since = redis.call('XRANGE', LOG, '(' .. off_at .. '-0', '+')
-  if #since < tail * 1.5 then return end
-  for i = 1, #since - tail do
-    redis.call('XDEL', LOG, since[i][1])
-    redis.call('XDEL', VEC, since[i][1])
-  end
-  leave_no_bytes(LOG)
-end

@@ -141,35 +141,6 @@ local function off_record(stored)
   return tonumber(since), tonumber(ends_at)
 end
 
-local function columns_of(message, exchange)
-  local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
-    'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
-  for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen},
-    {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}, {'h', message.photo}, {'a', message.album},
-    {'e', message.edited_at}}) do
-    if each[2] then
-      columns[#columns + 1] = each[1]
-      columns[#columns + 1] = each[2]
-    end
-  end
-  return columns
-end
-
--- Appends messages to the log after sequence `seq`, and returns the sequences of the first one, 0 without messages, and
--- of the last one. The caller writes the latter to META as `next_seq`.
--- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
--- sequences and epochs start again; other scopes tell the old conversation from the new one by this time.
-local function append(messages, exchange, seq)
-  local first
-  for _, message in ipairs(messages) do
-    seq = seq + 1
-    first = first or seq
-    if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
-    redis.call('XADD', LOG, whole(seq) .. '-0', unpack(columns_of(message, exchange)))
-  end
-  return first or 0, seq
-end
-
 -- Stores the questions of a reply, each a nonce and `<kind>|<who is asked>|<what it is about>`. Each new one renews the
 -- hour of all, so somebody who asks for questions without end would fill Redis. Above 1,000 the older ones are gone.
 local function ask(questions)
@@ -178,34 +149,6 @@ local function ask(questions)
     redis.call('HSET', CONFIRM, nonce, stored)
     redis.call('EXPIRE', CONFIRM, 3600)
   end
-end
-
--- An erasure keeps its receipt, so that a repeated call gets the same answer. If the erasure answered a
--- question, the question follows the receipt: `done|<counts>|<kind>|<who was asked>`.
-local function receipt_of(id)
-  local found = redis.call('HGET', CONFIRM, id)
-  return found and string.match(found, '^done|([^|]*)'), found
-end
-
-local function keep_receipt(id, counts)
-  local receipt = table.concat(counts, ',')
-  local asked = string.match(redis.call('HGET', CONFIRM, id) or '', '^%a+|%-?%d+')
-  local done = 'done|' .. receipt .. (asked and '|' .. asked or '')
-  redis.call('HSET', CONFIRM, id, done)
-  redis.call('EXPIRE', CONFIRM, 3600)
-  return receipt
-end
-
--- Writes a stream again without its deleted entries. Redis keeps the bytes of a deleted entry, in memory and
--- in its files, while neighbors in the same node stay. `instead` maps an entry id to its new fields.
-local function leave_no_bytes(key, instead)
-  local kept, ttl = redis.call('XRANGE', key, '-', '+'), redis.call('PTTL', key)
-  redis.call('UNLINK', key)
-  for _, entry in ipairs(kept) do
-    local fields = instead and instead[entry[1]] or entry[2]
-    redis.call('XADD', key, entry[1], unpack(fields))
-  end
-  if ttl > 0 then redis.call('PEXPIRE', key, ttl) end
 end
 
 -- Tells the process that holds the lease to look at its turn. If nobody hears it, the turn finds out later. An
@@ -241,96 +184,9 @@ local function drop_letter(id)
   return members
 end
 
--- After an erasure the holder of the lease must load the conversation again, because it has read what is now
--- erased. This does not count as a failed attempt. If the turn was being given up, it is tried again instead.
-local function begin_again()
-  redis.call('DEL', LEASE)
-  drop_letter(redis.call('HGET', TURN, 'id') or '')
-  redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
-  if redis.call('HEXISTS', TURN, 'attempts') == 1 then redis.call('HSET', TURN, 'attempts', 0) end
-  redis.call('HINCRBY', META, 'erasure', 1)
-  expiry = nil
-end
-
--- Removes the dead letters up to an update, of one sender or of everybody; returns the number of messages.
-local function drop_letters(last_update, sender)
-  local dropped = 0
-  for _, letter in ipairs(dead_letters()) do
-    local is_old = last_update == '+inf' or tonumber(letter.id) <= tonumber(last_update)
-    if is_old and (not sender or sender == letter.sender) then
-      dropped = dropped + #drop_letter(letter.id)
-    end
-  end
-  return dropped
-end
-
 -- Notes that a person's updates up to this one are forgotten here. An older update changes nothing.
 local function cut_person(person, update)
   local before = string.match(redis.call('HGET', META, 'cut:' .. person) or '', '^(%d+)|')
   if tonumber(update) <= tonumber(before or '-inf') then return end
   redis.call('HSET', META, 'cut:' .. person, update .. '|' .. whole(now_ms()))
-end
-
--- A work item is `<person>|<sequence of the request>|<due, in ms>|<times that sending was begun>|<leased until, in ms>|
--- <token of the lease>|<JSON>`. `due` is 0 until the person has agreed to it. It does not expire with the conversation.
-local function read_work(stored) return string.match(stored, '^(%-?%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') end
-
--- Erases the work items for which `goes(person, sequence)` is true.
-local function drop_work(goes)
-  for _, id in ipairs(redis.call('HKEYS', WORK)) do
-    local person, seq = read_work(redis.call('HGET', WORK, id))
-    if goes(person, tonumber(seq)) then redis.call('HDEL', WORK, id) end
-  end
-end
-
--- Erases the questions that hold words, of one person or of everybody: whether a tool may run, and whether something
--- is imported. One is `tool|<who was asked>|<JSON>` or `import|<who was asked>|<JSON>`. `keeps` is the kind that stays.
-local function drop_questions_with_words(person, keeps)
-  for _, field in ipairs(CONFIRM and redis.call('HKEYS', CONFIRM) or {}) do
-    local kind, asked = string.match(redis.call('HGET', CONFIRM, field), '^(%a+)|(%-?%d+)|')
-    local has_words = (kind == 'tool' or kind == 'import') and kind ~= keeps
-    if has_words and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
-  end
-end
-
--- Ends the permission of the operator to look. The update that gave it stays known, so that it counts only once.
-local function end_look()
-  local newest = string.match(redis.call('HGET', META, 'look') or '', '^(%d+)|')
-  if newest then redis.call('HSET', META, 'look', newest .. '|0') end
-end
-
--- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
--- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
--- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil; `gone`
--- has the sequences of later messages that were erased, too.
-local function wipe(last_update, kept, gone)
-  local counts = {redis.call('XLEN', LOG), redis.call('XLEN', VEC)}
-  if kept then
-    counts[1] = redis.call('XTRIM', LOG, 'MINID', kept)
-    counts[2] = redis.call('XTRIM', VEC, 'MINID', kept)
-    leave_no_bytes(LOG)
-    leave_no_bytes(VEC)
-  else
-    redis.call('UNLINK', LOG, VEC)
-    redis.call('HDEL', META, 'vector_fingerprint', 'session', 'lexical_only', 'dropped_vectors', 'dropped_messages')
-  end
-  counts[5] = redis.call('XLEN', RECORDS)
-  redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD, ALBUMS)
-  redis.call('HDEL', META, 'off_record_said')
-  redis.call('HDEL', META, 'record_vector_fingerprint')
-  end_look()
-  drop_questions_with_words()
-  local first_kept = kept and tonumber(string.match(kept, '^%d+'))
-  drop_work(function(_, seq) return not kept or seq < first_kept or gone[seq] end)
-  redis.call('DEL', LEASE, TURN)
-  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
-  redis.call('HINCRBY', META, 'epoch', 1)
-  redis.call('HINCRBY', META, 'erasure', 1)
-  expiry = nil
-  local before = redis.call('HGET', META, 'cut_update')
-  if last_update ~= '+inf' and tonumber(last_update) > tonumber(before or '-inf') then
-    redis.call('HSET', META, 'cut_update', last_update, 'cut_at', whole(now_ms()))
-  end
-  counts[4] = redis.call('ZCARD', MAILBOX)
-  return counts
 end

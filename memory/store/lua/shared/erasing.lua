@@ -1,0 +1,111 @@
+-- What erasures have in common. Follows `scope`, `messages` and `work`.
+
+-- An erasure keeps its receipt, so that a repeated call gets the same answer. If the erasure answered a
+-- question, the question follows the receipt: `done|<counts>|<kind>|<who was asked>`.
+local function receipt_of(id)
+  local found = redis.call('HGET', CONFIRM, id)
+  return found and string.match(found, '^done|([^|]*)'), found
+end
+
+local function keep_receipt(id, counts)
+  local receipt = table.concat(counts, ',')
+  local asked = string.match(redis.call('HGET', CONFIRM, id) or '', '^%a+|%-?%d+')
+  local done = 'done|' .. receipt .. (asked and '|' .. asked or '')
+  redis.call('HSET', CONFIRM, id, done)
+  redis.call('EXPIRE', CONFIRM, 3600)
+  return receipt
+end
+
+-- Erases the work items that messages have asked for, before the messages go: these ones, and all before the sequence
+-- `kept` if it is there. An item names the first message of its turn, and any of the turn's messages may have asked for it.
+local function drop_work_of(seqs, kept)
+  local function asked_in(seq)
+    local id = whole(seq) .. '-0'
+    local found = redis.call('XRANGE', LOG, id, id)[1]
+    if not found then return whole(seq) end
+    local fields = found[2]
+    for i = 1, #fields, 2 do fields[fields[i]] = fields[i + 1] end
+    return fields.r == 'user' and 'x' .. fields.x or whole(seq)
+  end
+  local goes
+  if #seqs == 0 and not kept then return end
+  drop_work(function(_, seq)
+    if not goes then
+      goes = {}
+      for _, each in ipairs(seqs) do goes[asked_in(each)] = true end
+    end
+    return kept and seq < kept or next(goes) and goes[asked_in(seq)]
+  end)
+end
+
+-- After an erasure the holder of the lease must load the conversation again, because it has read what is now
+-- erased. This does not count as a failed attempt. If the turn was being given up, it is tried again instead.
+local function begin_again()
+  redis.call('DEL', LEASE)
+  drop_letter(redis.call('HGET', TURN, 'id') or '')
+  redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
+  if redis.call('HEXISTS', TURN, 'attempts') == 1 then redis.call('HSET', TURN, 'attempts', 0) end
+  redis.call('HINCRBY', META, 'erasure', 1)
+  expiry = nil
+end
+
+-- Removes the dead letters up to an update, of one sender or of everybody; returns the number of messages.
+local function drop_letters(last_update, sender)
+  local dropped = 0
+  for _, letter in ipairs(dead_letters()) do
+    local is_old = last_update == '+inf' or tonumber(letter.id) <= tonumber(last_update)
+    if is_old and (not sender or sender == letter.sender) then
+      dropped = dropped + #drop_letter(letter.id)
+    end
+  end
+  return dropped
+end
+
+-- Erases the questions that hold words, of one person or of everybody: whether a tool may run, and whether something
+-- is imported. One is `tool|<who was asked>|<JSON>` or `import|<who was asked>|<JSON>`. `keeps` is the kind that stays.
+local function drop_questions_with_words(person, keeps)
+  for _, field in ipairs(CONFIRM and redis.call('HKEYS', CONFIRM) or {}) do
+    local kind, asked = string.match(redis.call('HGET', CONFIRM, field), '^(%a+)|(%-?%d+)|')
+    local has_words = (kind == 'tool' or kind == 'import') and kind ~= keeps
+    if has_words and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
+  end
+end
+
+-- Ends the permission of the operator to look. The update that gave it stays known, so that it counts only once.
+local function end_look()
+  local newest = string.match(redis.call('HGET', META, 'look') or '', '^(%d+)|')
+  if newest then redis.call('HSET', META, 'look', newest .. '|0') end
+end
+
+-- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
+-- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
+-- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil; `gone`
+-- has the sequences of later messages that go, too.
+local function wipe(last_update, kept, gone)
+  local counts
+  if kept then
+    drop_work_of(gone, tonumber(string.match(kept, '^%d+')))
+    counts = {erase_messages(gone, kept)}
+  else
+    counts = {redis.call('XLEN', LOG), redis.call('XLEN', VEC)}
+    redis.call('UNLINK', LOG, VEC, WORK)
+    redis.call('HDEL', META, 'vector_fingerprint', 'session', 'lexical_only', 'dropped_vectors', 'dropped_messages')
+  end
+  counts[5] = redis.call('XLEN', RECORDS)
+  redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD, ALBUMS)
+  redis.call('HDEL', META, 'off_record_said')
+  redis.call('HDEL', META, 'record_vector_fingerprint')
+  end_look()
+  drop_questions_with_words()
+  redis.call('DEL', LEASE, TURN)
+  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
+  redis.call('HINCRBY', META, 'epoch', 1)
+  redis.call('HINCRBY', META, 'erasure', 1)
+  expiry = nil
+  local before = redis.call('HGET', META, 'cut_update')
+  if last_update ~= '+inf' and tonumber(last_update) > tonumber(before or '-inf') then
+    redis.call('HSET', META, 'cut_update', last_update, 'cut_at', whole(now_ms()))
+  end
+  counts[4] = redis.call('ZCARD', MAILBOX)
+  return counts
+end

@@ -1,0 +1,61 @@
+-- The messages of a conversation and their vectors: appended, and erased. Follows `scope`.
+local function columns_of(message, exchange)
+  local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
+    'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
+  for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen},
+    {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}, {'h', message.photo}, {'a', message.album},
+    {'e', message.edited_at}}) do
+    if each[2] then
+      columns[#columns + 1] = each[1]
+      columns[#columns + 1] = each[2]
+    end
+  end
+  return columns
+end
+
+-- Appends messages to the log after sequence `seq`, and returns the sequences of the first one, 0 without messages, and
+-- of the last one. The caller writes the latter to META as `next_seq`.
+-- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
+-- sequences and epochs start again; other scopes tell the old conversation from the new one by this time.
+local function append(messages, exchange, seq)
+  local first
+  for _, message in ipairs(messages) do
+    seq = seq + 1
+    first = first or seq
+    if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
+    redis.call('XADD', LOG, whole(seq) .. '-0', unpack(columns_of(message, exchange)))
+  end
+  return first or 0, seq
+end
+
+-- Writes a stream again without its deleted entries. Redis keeps the bytes of a deleted entry, in memory and
+-- in its files, while neighbors in the same node stay. `instead` maps an entry id to its new fields.
+local function leave_no_bytes(key, instead)
+  local kept, ttl = redis.call('XRANGE', key, '-', '+'), redis.call('PTTL', key)
+  redis.call('UNLINK', key)
+  for _, entry in ipairs(kept) do
+    local fields = instead and instead[entry[1]] or entry[2]
+    redis.call('XADD', key, entry[1], unpack(fields))
+  end
+  if ttl > 0 then redis.call('PEXPIRE', key, ttl) end
+end
+
+-- Erases entries of a stream, and all before the id `kept` if it is there; returns how many they were. `instead` is as
+-- above.
+local function erase(stream, numbers, instead, kept)
+  local erased = kept and redis.call('XTRIM', stream, 'MINID', kept) or 0
+  for _, number in ipairs(numbers) do erased = erased + redis.call('XDEL', stream, number .. '-0') end
+  if erased > 0 or (instead and next(instead)) then leave_no_bytes(stream, instead) end
+  return erased
+end
+
+-- Erases messages with their vectors, and all before the id `kept` if it is there; returns how many of both. What they
+-- asked for stays, because they may have to go only for lack of space: see `drop_work_of`.
+local function erase_messages(seqs, kept) return erase(LOG, seqs, nil, kept), erase(VEC, seqs, nil, kept) end
+
+-- Returns the ids of a stream from one on, without the part behind the dash.
+local function ids_from(stream, id)
+  local ids = {}
+  for i, row in ipairs(redis.call('XRANGE', stream, id, '+')) do ids[i] = string.match(row[1], '^%d+') end
+  return ids
+end
