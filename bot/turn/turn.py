@@ -169,7 +169,7 @@ class TurnRunner:
         try:
             return await self.deliverer.deliver(outbox, opened.sending, opened.sent, mark)
         except Parked as parked:
-            await self.turns.park(opened.lease, int(parked.pause_s * 1000))
+            await self.turns.park(opened, int(parked.pause_s * 1000))
             raise
 
     async def _commit(

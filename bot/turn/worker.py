@@ -230,8 +230,8 @@ class TurnWorker:
     async def _uninterrupted(self, opened: OpenTurn, signal: asyncio.Event) -> AsyncIterator[None]:
         """Renew the lease while the block runs, and cancel the block when its run has to end.
 
-        Raise `LeaseLost` or `Interrupted` then. A commit is not cancelled: it may give the lease
-        away itself, so only its own answer tells how it ended.
+        Raise `LeaseLost` or `Interrupted` then. A commit and a pause are not cancelled: they give
+        the lease back themselves, so only their own answer tells how they ended.
         """
         task = asyncio.current_task()
         if task is None:
@@ -244,7 +244,7 @@ class TurnWorker:
             try:
                 await self._keep_renewing(opened, signal)
             except (LeaseLost, Interrupted) as error:
-                if not opened.run.is_committing:
+                if not opened.run.is_giving_back:
                     why, opened.run.is_ending = error, True
                     task.cancel()
 

@@ -168,10 +168,11 @@ class TurnStore:
         request = {**turn.lease.named, "lease_ms": self._times.lease_ms, **marks}
         check(await self._store.run("sending", turn.lease.conversation, request), turn.lease)
 
-    async def park(self, lease: Lease, pause_ms: int) -> None:
+    async def park(self, turn: OpenTurn, pause_ms: int) -> None:
         """Give the lease back and let the turn wait for `pause_ms`; raise `LeaseLost`."""
-        request = {**lease.named, "pause_ms": pause_ms}
-        check(await self._give_back(lease, pause_ms, "park", request), lease)
+        turn.run.is_giving_back = True
+        request = {**turn.lease.named, "pause_ms": pause_ms}
+        check(await self._give_back(turn.lease, pause_ms, "park", request), turn.lease)
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
         """Count a failure with the class of its error; give the lease back unless it is lost."""
@@ -205,7 +206,7 @@ class TurnStore:
             **self._begin_fields(cursor),
         }
         commit = store.call("commit", lease.conversation, request, closing.writes)
-        turn.run.is_committing = True
+        turn.run.is_giving_back = True
         due = time() + LEARN_LATE_S
         noted: list[Command] = []
         if (messages or closing.ends_session) and closing.uses_memory:

@@ -395,6 +395,18 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_lease_ended(rig: Ri
     assert begun == ["answer", "outbox", "delivery", "commit", "after"]
 
 
+async def test_a_parked_turn_ends_in_peace_and_leaves_no_wake_up(rig: Rig) -> None:
+    """Renewals that come too late for its lease end neither the turn nor its behaviors' hooks."""
+    slow = SlowAtTheEnd(rig.ready_queue)
+    rig.runner.script = [answering(rig, say_yes, FloodedChat(), slow).run]
+    with capture_logs() as log:
+        async with rig.working():
+            await say_hello(rig)
+            await rig.until_acknowledged(1)
+    assert (slow.saved, [line["event"] for line in log]) == (1, ["turn parked"])
+    assert (await rig.wake_ups(), await rig.waiting(), await rig.is_held()) == (0, 1, False)
+
+
 class SlowToAnswerCommits(RedisClient):
     """A store that answers a commit only after the lease would have been renewed."""
 
@@ -427,19 +439,6 @@ async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(r
         await gate.was_cancelled.wait()
         await rig.until_acknowledged(1)
     assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2])]
-
-
-async def test_the_wake_up_of_a_parked_turn_is_acknowledged(rig: Rig) -> None:
-    async def park(turn: OpenTurn) -> Committed:
-        await rig.memory.turns.write_outbox(turn, b"[]")
-        await rig.memory.turns.park(turn.lease, 30_000)
-        raise Parked(30)
-
-    rig.runner.script = [park]
-    async with rig.working():
-        await put(rig.memory, 1)
-        await rig.until_acknowledged(1)
-    assert (await rig.wake_ups(), await rig.waiting(), await rig.is_held()) == (0, 1, False)
 
 
 async def test_a_turn_that_could_not_reach_the_store_begins_again_when_its_lease_ends(

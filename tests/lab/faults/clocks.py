@@ -53,12 +53,12 @@ async def _jump_at_a_death(scene: Scene, *, to_s: Sequence[float]) -> None:
 
 
 async def _jump_while_parked(scene: Scene, *, to_s: Sequence[float]) -> None:
-    """Let the clocks jump while a flood wait keeps a reply back."""
-    rule = scene.telegram.faults.add(FloodWait(_FLOOD_WAIT_S), method="sendMessage")
+    """Let the clocks jump while flood waits keep replies back, until one of them is parked."""
+    scene.telegram.faults.add(FloodWait(_FLOOD_WAIT_S), method="sendMessage", times=None)
     await scene.talk(1)
-    await scene.telegram.wait_for(lambda: rule.left == 0)
     [bot] = scene.bots
     await bot.wait_for_log("turn parked")
+    scene.heal()
     await _set_clocks(scene, to_s[scene.round % len(to_s)])
 
 

@@ -60,7 +60,7 @@ async def test_another_process_gets_the_poller_lease_from_the_future(memory: Mem
 
 async def test_a_parked_turn_waits_no_longer_than_its_pause(memory: Memory) -> None:
     turn = await begin(memory, 1)
-    await memory.turns.park(turn.lease, 60_000)
+    await memory.turns.park(turn, 60_000)
     await memory.client.call("HINCRBY", memory.keys.scope(HERE).turn, "due", HOURS_MS)
     assert isinstance(await memory.turns.acquire(HERE, Cursor()), OpenTurn)
 
@@ -68,7 +68,7 @@ async def test_a_parked_turn_waits_no_longer_than_its_pause(memory: Memory) -> N
 async def test_a_parked_turn_that_is_woken_up_too_early_is_woken_up_again(memory: Memory) -> None:
     """Wake-ups follow the clock of a bot, and turns that of the server."""
     turn = await begin(memory, 1)
-    await memory.turns.park(turn.lease, 60_000)
+    await memory.turns.park(turn, 60_000)
     await memory.client.call("ZADD", memory.keys.due, 1, HERE.tag)
     assert await memory.sweep.wake_due() == 1
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("parked")

@@ -171,7 +171,7 @@ async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
         memory.turns.renew(stale),
         memory.turns.write_outbox(stale, b"late"),
         memory.turns.mark_sending(stale, 1, ()),
-        memory.turns.park(stale.lease, 1),
+        memory.turns.park(stale, 1),
         memory.turns.commit(stale, exchange_of(stale), Cursor()),
     ):
         with pytest.raises(LeaseLost):
@@ -223,7 +223,7 @@ async def test_a_refused_step_says_whether_the_question_was_erased(memory: Memor
 async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memory) -> None:
     turn = await begin(memory, 1)
     await memory.turns.write_outbox(turn, b"reply")
-    await memory.turns.park(turn.lease, 60_000)
+    await memory.turns.park(turn, 60_000)
     assert await memory.turns.acquire(HERE, Cursor()) == NoTurn("parked")
     keys = memory.keys.scope(HERE)
     await memory.client.call("HSET", keys.turn, "due", 1)
