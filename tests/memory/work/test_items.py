@@ -4,7 +4,6 @@ import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
 from memory.scopes.entries import Fact
-from memory.scopes.fact_lists import known_facts
 from memory.scopes.log import Cursor
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Source
@@ -23,6 +21,7 @@ from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.work.item import WorkChanges, WorkItem
 from memory.work.items import TakenWork
+from tests.bot.features.services import services_of
 from tests.memory.turns import (
     ANN,
     BOB,
@@ -387,13 +386,17 @@ async def test_the_example_of_the_documentation_adds_an_item_that_goes_with_its_
     memory: Memory,
 ) -> None:
     page = (Path(__file__).parents[3] / "docs" / "features.md").read_text()
-    code = re.search(r"```python\n(async def learned.+?)```", page, re.DOTALL)
-    assert code
-    module: dict[str, Any] = {"known_facts": known_facts, "sha256": sha256, "WorkItem": WorkItem}
-    exec(compile(code[1], "docs/features.md", "exec"), module)  # noqa: S102 - our own page
+    [code] = re.findall(r"```python\n(\"{3}Congratulates.+?)```", page, re.DOTALL)
+    module: dict[str, Any] = {}
+    exec(compile(code, "docs/features.md", "exec"), module)  # noqa: S102 - our own page
     await know(memory, HERE)
+    example = module["Birthdays"](services := services_of(memory))
     for _ in range(2):
-        assert await module["learned"](memory, HERE)
-    assert len(await memory.work.of_kind("birthday").list_open(HERE, ANN)) == 1
+        assert await example.learned(HERE)
+    [item] = await memory.work.of_kind("birthday").list_open(HERE, ANN)
+    assert item.rule == "0 9 3 3 *"
+    services.sentences.add({"en": {"birthdays.today": "🎂 {fact}"}})
+    assert [part.text for part in (await example.message(item)).parts] == [f"🎂 {item.text}"]
+    assert await example.message(replace(item, due=1)) is None
     await erase(memory, HERE, "delete")
     assert await memory.work.of_kind("birthday").list_open(HERE) == []
