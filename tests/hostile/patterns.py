@@ -117,7 +117,9 @@ def slow(pattern: re.Pattern[str], repeated: str) -> float:
                 return 0
         elif taken > _LONG_ENOUGH_S or length == CHARS:
             whole, quarter = (_search(pattern, repeated, chars) for chars in (length, length // 4))
-            growth = ratio(whole, quarter, _LINEAR, rounds=2)
+            # Most patterns are linear, and the whole need not be searched again to know it.
+            is_linear = taken <= _LINEAR * min(seconds(quarter), seconds(quarter))
+            growth = 0 if is_linear else ratio(whole, quarter, _LINEAR, rounds=2)
             if growth > _QUADRATIC:
                 return growth
             if growth <= _LINEAR and length >= _SURE_OF_LINEAR:

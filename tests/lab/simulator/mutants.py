@@ -124,7 +124,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
-        since=20,
+        since=86,
     ),
     Mutant(
         "a refused holder deletes what others count as sent",
@@ -137,7 +137,7 @@ MUTANTS = (
             *("text", "new"),
             often=("repeated", "pause", "late"),
         ),
-        since=100,
+        since=103,
     ),
     Mutant(
         "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
@@ -163,7 +163,7 @@ MUTANTS = (
             *("text", "clear"),
             often=("late",),
         ),
-        since=12,
+        since=16,
     ),
     Mutant(
         "learning does not check for erasures",
@@ -192,7 +192,7 @@ MUTANTS = (
             often=("late",),
             alone=True,
         ),
-        since=177,
+        since=201,
     ),
     Mutant(
         "the newest updates are taken first",
@@ -213,13 +213,13 @@ MUTANTS = (
         "giving up sends no notice",
         "every update is answered",
         _bot(broken_bots.SilentBot),
-        since=48,
+        since=73,
     ),
     Mutant(
         "after an unknown part nothing more is sent",
         "every update is answered",
         _bot(broken_bots.DiscouragedBot),
-        since=5,
+        since=13,
     ),
     Mutant(
         "an exchange is appended twice",
@@ -323,7 +323,7 @@ MUTANTS = (
         "a stop marks nothing",
         "a stopped turn gets no answer",
         _lua(("stop", "redis.call('HSET', TURN, 'stopped', 1)", "")),
-        since=18,
+        since=98,
     ),
     Mutant(
         "the outbox does not look for a stop",
@@ -364,19 +364,19 @@ MUTANTS = (
         "a clear leaves the reminders",
         "no send begins after a clear",
         _reminding(_lua(("clear", "LOG, VEC, WORK)", "LOG, VEC)"))),
-        since=24,
+        since=29,
     ),
     Mutant(
         "a repeated close begins the turn of a task again",
         "an update is accepted once",
         _reminding(_lua(("close_work", "token ~= request.token", "not stored"))),
-        since=220,
+        since=226,
     ),
     Mutant(
         "an erasure leaves the turns of tasks that began before its job",
         "what is forgotten is gone",
         _reminding(_lua(("wipe", "== '-' then tasks", "== '+' then tasks"))),
-        since=80,
+        since=98,
     ),
     Mutant(
         "an erased task is answered",
@@ -387,6 +387,6 @@ MUTANTS = (
             often=("pause", "hangs"),
             alone=True,
         ),
-        since=255,
+        since=258,
     ),
 )
