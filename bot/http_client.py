@@ -1,6 +1,7 @@
-"""Shared by all calls to outside servers: the trusted certificates, and one corrected error."""
+"""Shared by all HTTP: the trusted certificates, one corrected error, and bodies up to a bound."""
 
 import ssl
+from collections.abc import AsyncIterable
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,16 @@ import httpx2
 def trusted() -> ssl.SSLContext:
     """Return httpx2's default TLS context; built once in a process, because that takes 45 ms."""
     return httpx2.create_ssl_context()
+
+
+async def read_within(pieces: AsyncIterable[bytes], max_bytes: int) -> bytes | None:
+    """Return a body, or None if it is longer; the length that is announced is not trusted."""
+    body = bytearray()
+    async for piece in pieces:
+        body += piece
+        if len(body) > max_bytes:
+            return None
+    return bytes(body)
 
 
 class HttpClient(httpx2.AsyncClient):

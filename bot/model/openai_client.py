@@ -22,7 +22,7 @@ import httpcore2
 import httpx2
 from httpx2 import ByteStream
 
-from bot.http_client import trusted
+from bot.http_client import read_within, trusted
 from bot.model.call import WhichModel, current_call
 from bot.model.model_errors import (
     UNREADABLE,
@@ -161,19 +161,18 @@ class ModelClient:
         """
         broken: Exception | None = None
         for _ in range(1 + self.retries):
-            response, whole = await self.post(path, body, silence_s, file), bytearray()
+            response = await self.post(path, body, silence_s, file)
             try:
                 async with aclosing(response):
-                    async for piece in response.aiter_raw():
-                        whole += piece
-                        if len(whole) > max_bytes:
-                            raise NotAModel("the answer is too long")
+                    whole = await read_within(response.aiter_raw(), max_bytes)
             except httpx2.HTTPError as error:
                 broken = error
                 continue
+            if whole is None:
+                raise NotAModel("the answer is too long")
             if call := current_call.get():
                 call.answered()
-            return bytes(whole)
+            return whole
         raise ModelUnavailable(type(broken).__name__, code="connection_failed") from broken
 
 

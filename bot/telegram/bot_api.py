@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import httpx2
 
-from bot.http_client import HttpClient, trusted
+from bot.http_client import HttpClient, read_within, trusted
 from bot.telegram.errors import OutcomeUnknown, Refused, TelegramError, error_of, lost
 from memory.behaviors.tool_output import OutgoingFile
 
@@ -123,7 +123,9 @@ class TelegramClient:
         form["timeout"] = httpx2.Timeout(None, connect=connect_s, pool=connect_s)
         max_bytes = _MAX_UPDATES_BYTES if method == "getUpdates" else _MAX_ANSWER_BYTES
         async with _bounded(timeout_s), self._http.stream("POST", url, **form) as response:
-            content = await _content(response, max_bytes, OutcomeUnknown("too long"))
+            content = await read_within(response.aiter_bytes(), max_bytes)
+        if content is None:
+            raise OutcomeUnknown("too long")
         try:
             # The standard library's reader, because faster ones refuse a lone surrogate.
             answer = json.loads(content.decode("utf-8", "replace"))
@@ -145,7 +147,10 @@ class TelegramClient:
             async with self._http.stream("GET", url) as response:
                 if response.status_code != httpx2.codes.OK:
                     raise Refused("other")
-                return await _content(response, max_bytes, Refused("too_big"))
+                content = await read_within(response.aiter_bytes(), max_bytes)
+            if content is None:
+                raise Refused("too_big")
+            return content
 
     async def identify(self) -> BotIdentity:
         """Return who we are; raise `BadToken` if Telegram does not know the token."""
@@ -206,15 +211,6 @@ async def _bounded(timeout_s: float) -> AsyncIterator[None]:
         raise OutcomeUnknown("timeout") from None
     except Exception as error:  # noqa: BLE001 - an odd answer makes the library raise anything
         raise lost(error) from None
-
-
-async def _content(response: httpx2.Response, max_bytes: int, too_long: TelegramError) -> bytes:
-    content = bytearray()
-    async for piece in response.aiter_bytes():
-        content += piece
-        if len(content) > max_bytes:
-            raise too_long
-    return bytes(content)
 
 
 def _identity(me: dict[str, Any]) -> BotIdentity:

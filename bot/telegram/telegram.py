@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.http_client import read_within
 from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, TelegramClient
 from bot.telegram.chat import Chat
 from bot.telegram.connection import Backoff, Pause, TelegramHealth
@@ -198,7 +199,7 @@ def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[
             return Response(status_code=HTTPStatus.FORBIDDEN)
         try:
             async with asyncio.timeout(_BODY_S):
-                body = await _body(request)
+                body = await read_within(request.stream(), _MAX_BODY_BYTES)
         except (ClientDisconnect, TimeoutError):
             return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
         if body is None:
@@ -214,16 +215,6 @@ def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[
         return Response(status_code=HTTPStatus.OK)
 
     return [Route(WEBHOOK_PATH, receive, methods=["POST"])]
-
-
-async def _body(request: Request) -> bytes | None:
-    """Read the body; return None if it is too large. The announced length is not trusted."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_BODY_BYTES:
-            return None
-    return bytes(body)
 
 
 def _json_object(body: bytes) -> dict[str, object] | None:

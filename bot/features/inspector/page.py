@@ -28,6 +28,7 @@ from starlette.routing import Route
 from bot.features.inspector.operator_look import LookReader
 from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED_S
+from bot.http_client import read_within
 from bot.runtime.web import BASE_STYLE
 from memory.store.errors import StoreError
 
@@ -133,11 +134,9 @@ async def read_form(request: Request) -> dict[str, str]:
     own = {request.headers.get("Host"), request.headers.get("X-Forwarded-Host")}
     if not origin or origin not in own:
         raise UntrustedForm
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MAX_FORM_BYTES:
-            raise UntrustedForm
+    body = await read_within(request.stream(), _MAX_FORM_BYTES)
+    if body is None:
+        raise UntrustedForm
     try:
         return dict(parse_qsl(body.decode(), max_num_fields=4))
     except ValueError:

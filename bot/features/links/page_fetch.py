@@ -17,7 +17,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx2
 
-from bot.http_client import HttpClient, trusted
+from bot.http_client import HttpClient, read_within, trusted
 
 _TIMEOUT_S = 10
 _MAX_BYTES = 2 * 2**20
@@ -164,12 +164,10 @@ async def body_of(response: httpx2.Response) -> bytes:
 
     What the server announces about its size counts for nothing.
     """
-    content = bytearray()
-    async for chunk in response.aiter_raw():
-        content += chunk
-        if len(content) > _MAX_BYTES:
-            raise PageRefused("the page is too big")
-    return _unpacked(bytes(content), response)
+    content = await read_within(response.aiter_raw(), _MAX_BYTES)
+    if content is None:
+        raise PageRefused("the page is too big")
+    return _unpacked(content, response)
 
 
 def _unpacked(content: bytes, response: httpx2.Response) -> bytes:
