@@ -133,7 +133,6 @@ class App:
         self._observers: list[Observer] = []  # filled when the features are made
         self._observe: Observer = all_of(self._observers)
         self._health = TelegramHealth()
-        self._catalogue = Catalogue()
         self._intake: Intake | None = None
         self._me: BotIdentity | None = None
         self._webhook = webhook_of(settings) if duty.takes_in else None
@@ -161,7 +160,7 @@ class App:
             telegram = await stack.enter_async_context(opened)
             learned: list[AfterLearning] = []
             learner = BackgroundLearner(memory.learn, learned, self._observe)
-            sentences = Sentences(self._catalogue, settings.timezone)
+            sentences = Sentences(Catalogue(), settings.timezone)
 
             def use_system_prompt(path: Path | None) -> bool:
                 return assistant.use_system_prompt(path)  # it is made below
@@ -277,9 +276,9 @@ class App:
         )
         ballast = memory.capacity.ballast
         self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)
-        menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
+        menu = menus(services.sentences, commands.listed, settings.admin_user_ids)
         ways = [way for each in features for way in each.ways]
-        return SetupPlan(self._webhook, menu, descriptions(self._catalogue, ways))
+        return SetupPlan(self._webhook, menu, descriptions(services.sentences, ways))
 
     def _web(self, services: Services) -> WebServer:
         settings = self._settings

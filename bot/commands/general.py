@@ -8,7 +8,6 @@ from bot.commands.access import Access
 from bot.commands.bot_command import ANYTHING, Answer, Audience, BotCommand, Section, ShownOnTop
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.bot_api import BotIdentity, CommandMenu, Description, MenuScope
@@ -187,7 +186,7 @@ class RetryCommand:
 
 
 def menus(
-    catalogue: Catalogue, commands: Sequence[BotCommand], operators: Iterable[int]
+    sentences: Sentences, commands: Sequence[BotCommand], operators: Iterable[int]
 ) -> Iterator[CommandMenu]:
     """Yield all menus; the English one also serves languages that have none."""
     private = LISTED["private"]
@@ -201,19 +200,18 @@ def menus(
             scope,
             _code(language),
             tuple(
-                (command.name, catalogue.text(language, f"commands.{command.name}"))
+                (command.name, sentences.text(language, f"commands.{command.name}"))
                 for command in commands
                 if command.audience in audiences
             ),
         )
         for scope, audiences in scopes
-        for language in catalogue.languages
+        for language in sentences.languages
     )
 
 
-def descriptions(catalogue: Catalogue, ways: Sequence[str]) -> Iterator[Description]:
+def descriptions(sentences: Sentences, ways: Sequence[str]) -> Iterator[Description]:
     """Yield what an empty chat with the bot shows; English also serves all other languages."""
-    sentences = Sentences(catalogue)
 
     def said(language: str) -> str:
         shown = what_to_send(ways, sentences, language)
@@ -221,7 +219,7 @@ def descriptions(catalogue: Catalogue, ways: Sequence[str]) -> Iterator[Descript
         (part,) = render("\n\n".join((texts[0], shown, texts[1])))
         return part.text
 
-    return (Description(_code(each), said(each)) for each in catalogue.languages)
+    return (Description(_code(each), said(each)) for each in sentences.languages)
 
 
 def _code(language: str) -> str:

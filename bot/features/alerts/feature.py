@@ -17,7 +17,6 @@ from bot.model.resilience import ModelCondition
 from bot.runtime.maintenance import repeat
 from memory.limits.usage import expires_at, month_of
 from memory.memory import Memory
-from memory.store.store import NamedLease
 
 _MODELS_EVERY_S = 15.0
 _TELLING_MS = 60_000
@@ -35,11 +34,6 @@ def feature(services: Services) -> Feature:
     models = ModelWatch(services.memory, notices, services.models.conditions)
     budget = BudgetWatch(services.memory, services.budget, notices)
     return Feature(name="alerts", tasks=(models.run, budget.run))
-
-
-def telling(memory: Memory) -> NamedLease:
-    """Return the lease of the one process that tells operators something."""
-    return memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
 
 
 def is_sure_in_s(condition: ModelCondition) -> float:
@@ -82,7 +76,7 @@ class ModelWatch:
         self._notices = notices
         self._conditions = conditions
         self._clock = clock
-        self._telling = telling(memory)
+        self._telling = memory.store.lease(f"{self._key}:telling", _TELLING_MS)
         self._reported: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -149,7 +143,7 @@ class BudgetWatch:
         self._memory = memory
         self._budget = budget
         self._notices = notices
-        self._telling = telling(memory)
+        self._telling = memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
 
     async def run(self) -> None:
         """Check until cancelled; a budget may be set while the bot runs."""

@@ -8,6 +8,7 @@ import pytest
 from bot.assistant import CommandSet, build_commands
 from bot.commands.bot_command import BotCommand
 from bot.commands.general import menus
+from bot.commands.sentences import Sentences
 from bot.features import open_features
 from bot.language.catalogue import Catalogue
 from bot.telegram.bot_api import BotIdentity
@@ -19,7 +20,7 @@ from tests.acceptance.sentences import IN_GROUPS, IN_PRIVATE, OF_OPERATORS
 from tests.bot.features.services import services_of
 from tests.settings import Settings
 
-CATALOGUE = Catalogue()
+SENTENCES = Sentences(Catalogue())
 OPERATOR, ANNA = 1, 7
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
 PRIVATE, GROUP, OPERATORS = {*IN_PRIVATE}, {*IN_GROUPS}, {*OF_OPERATORS}
@@ -31,8 +32,8 @@ async def _deleting(_: CallContext) -> None:
 
 @pytest.fixture
 async def commands(memory: Memory) -> CommandSet:
-    settings = Settings(admin_user_ids=str(OPERATOR))
-    services = replace(services_of(memory, settings), me=lambda: ME)
+    services = services_of(memory, Settings(admin_user_ids=str(OPERATOR)))
+    services = replace(services, me=lambda: ME)
     await open_features(services)
     return build_commands(services, _deleting)
 
@@ -67,13 +68,13 @@ async def test_help_lists_the_commands_that_apply_in_a_place_and_to_a_person(
     lines = [line.partition(" – ") for line in text.splitlines() if " – " in line]
     assert {name.rpartition("/")[2] for name, _, _ in lines} == listed
     for name, _, does in lines:
-        assert does == CATALOGUE.text("en", f"commands.{name.rpartition('/')[2]}")
+        assert does == SENTENCES.text("en", f"commands.{name.rpartition('/')[2]}")
 
 
 def test_menus_list_the_same_commands(commands: CommandSet) -> None:
     english = {
         menu.scope: {name for name, _ in menu.commands}
-        for menu in menus(CATALOGUE, commands.listed, [OPERATOR])
+        for menu in menus(SENTENCES, commands.listed, [OPERATOR])
         if not menu.language
     }
     assert english == {"private": PRIVATE, "groups": GROUP, OPERATOR: PRIVATE | OPERATORS}

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands.general import descriptions
+from bot.commands.sentences import Sentences
 from bot.language import catalogue
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render
@@ -146,7 +147,7 @@ def test_menus_and_buttons_are_short_plain_text(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_description_of_an_empty_chat_fits(language: str) -> None:
     everything = ("way_voice", "way_photo", "way_file", "way_link")
-    shown = {each.language: each.text for each in descriptions(CATALOGUE, everything)}
+    shown = {each.language: each.text for each in descriptions(Sentences(CATALOGUE), everything)}
     text = shown["" if language == "en" else language]
     assert len(text) <= 512
     assert "&" not in text

@@ -1,6 +1,7 @@
 """A topic gets its title once, through errors and crashes, and never instead of a person's name."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
 
 TOPIC = Scope.of_chat(7, 5)
+OPENED = TopicNamed(1, 7, 5, is_by_person=False)
 GENOA = "Wanted to plan a trip to Genoa."
 TITLE = "Wanted to plan a trip to Genoa"
 MAX_STEPS = 30
@@ -41,14 +43,9 @@ def synopsis(request: str) -> Synopsis:
     return Synopsis(0, request, "", "Found a train.", "", "", "", "", 1, 2, 1, 2, TOPIC.tag)
 
 
-async def named(memory: Memory, topic: Scope = TOPIC, *, is_by_person: bool = False) -> None:
-    notice = TopicNamed(1, topic.chat_id, topic.topic_id, is_by_person)
-    await TopicTitles(memory, NamingChat()).arrived(notice)
-
-
 @pytest.fixture
 async def memory(memory: Memory) -> Memory:
-    await named(memory)
+    await TopicTitles(memory, QuietChat()).arrived(OPENED)
     return memory
 
 
@@ -65,7 +62,7 @@ async def test_a_topic_is_named_once_when_its_first_session_has_a_synopsis(memor
         await summed_up(memory, request)
         await titles.give(TOPIC)
         # Telegram may deliver the notice of the new topic again.
-        await named(memory)
+        await titles.arrived(OPENED)
     assert chat.names == [(7, 5, TITLE)]
 
 
@@ -90,8 +87,8 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
     doubled = 0
     for steps in range(MAX_STEPS):
         await memory.client.call("DEL", memory.keys.topic_name(TOPIC))
-        await named(memory)
         chat = NamingChat()
+        await TopicTitles(memory, chat).arrived(OPENED)
         dying.calls_left = MAX_STEPS
         doomed = TopicTitles(Memory(dying, 42, tokens, None, OPTIONS), chat)
         dying.calls_left = steps
@@ -108,18 +105,18 @@ async def test_wherever_a_process_dies_the_next_one_gives_the_same_name(
 
 async def test_a_name_given_by_a_person_is_never_changed(memory: Memory) -> None:
     await summed_up(memory, GENOA)
-    await named(memory, is_by_person=True)
-    await named(memory)
-    chat = NamingChat()
-    await TopicTitles(memory, chat).give(TOPIC)
+    titles = TopicTitles(memory, chat := NamingChat())
+    await titles.arrived(replace(OPENED, is_by_person=True))
+    await titles.arrived(OPENED)
+    await titles.give(TOPIC)
     assert chat.names == []
 
 
 @pytest.mark.parametrize("other", [Scope.of_chat(7), Scope.of_chat(-7, 5)])
 async def test_only_topics_of_private_chats_are_named(memory: Memory, other: Scope) -> None:
-    await named(memory, other)
-    chat = NamingChat()
-    await TopicTitles(memory, chat).give(other)
+    titles = TopicTitles(memory, chat := NamingChat())
+    await titles.arrived(replace(OPENED, chat_id=other.chat_id, topic_id=other.topic_id))
+    await titles.give(other)
     assert chat.names == []
 
 
