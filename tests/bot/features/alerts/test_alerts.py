@@ -214,10 +214,6 @@ class Notices(OperatorNotices):
         return self.reaches
 
 
-def watch(memory: Memory, notices: Notices, settings: Settings = LIMITED) -> BudgetWatch:
-    return BudgetWatch(memory, Budget(settings, memory.usage), notices)
-
-
 async def spend(memory: Memory, tokens: int) -> None:
     call = BilledCall.now(BillingSource("answer", "m"), Tokens(fresh=tokens), 7, "c:7:0")
     await memory.usage.count([call])
@@ -225,7 +221,7 @@ async def spend(memory: Memory, tokens: int) -> None:
 
 async def test_admins_get_one_notice_at_each_step(memory: Memory) -> None:
     notices = Notices()
-    watches = [watch(memory, notices) for _ in range(2)]
+    watches = [BudgetWatch(memory, Budget(LIMITED, memory.usage), notices) for _ in range(2)]
     for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
         await spend(memory, tokens)
         await asyncio.gather(*(each.check() for each in watches))
@@ -238,7 +234,7 @@ async def test_admins_get_one_notice_if_both_steps_are_passed_at_once(memory: Me
     notices = Notices()
     await spend(memory, 3_000_000)
     for _ in range(2):
-        await watch(memory, notices).check()
+        await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
     assert notices.sent == [(100, "3.0000")]
 
 
@@ -246,13 +242,13 @@ async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> N
     notices = Notices()
     notices.reaches = False
     await spend(memory, 900_000)
-    await watch(memory, notices).check()
+    await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
     notices.reaches = True
-    await watch(memory, notices).check()
+    await BudgetWatch(memory, Budget(LIMITED, memory.usage), notices).check()
     assert notices.sent == [(80, "0.9000")]
 
 
 async def test_without_a_budget_nothing_is_asked_of_redis(memory: Memory) -> None:
     before = memory.client.round_trips
-    await watch(memory, Notices(), Settings()).check()
+    await BudgetWatch(memory, Budget(Settings(), memory.usage), Notices()).check()
     assert memory.client.round_trips == before
