@@ -84,13 +84,17 @@ def _tidy(text: str) -> str:
 
 
 def _packed(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
-    passage = ""
+    passage, at_most = "", 0
     for piece in _pieces(text, counter, max_tokens):
         longer = passage + piece
-        if passage and counter.count(longer.strip()) > max_tokens:
+        # A token has a byte or more. To count each time would take minutes for very short lines.
+        at_most += len(piece.encode())
+        if at_most > max_tokens:
+            at_most = counter.count(longer.strip())
+        if passage and at_most > max_tokens:
             if passage.strip():
                 yield passage.strip()
-            longer = piece
+            longer, at_most = piece, len(piece.encode())
         passage = longer
     if passage.strip():
         yield passage.strip()
@@ -109,10 +113,11 @@ def _pieces(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
 
 
 def _longest_part(text: str, counter: TokenCounter, max_tokens: int) -> int:
-    """Return where to cut off the longest first part that fits (by bisection)."""
-    fits, too_long = 1, min(len(text), max_tokens * _CHARS_PER_TOKEN) + 1
+    """Return where to cut off the longest first part that fits (by doubling, then bisection)."""
+    # A character has at most four bytes, and a token at least one.
+    fits, too_long = max(1, max_tokens // 4), min(len(text), max_tokens * _CHARS_PER_TOKEN) + 1
     while too_long - fits > 1:
-        middle = (fits + too_long) // 2
+        middle = min(2 * fits, (fits + too_long) // 2)
         if counter.count(text[:middle].strip()) <= max_tokens:
             fits = middle
         else:

@@ -106,3 +106,21 @@ def test_the_time_to_cut_grows_no_faster_than_the_text(tokens: TokenCounter, run
     assert without_blanks("".join(cut(tokens, text, 220))) == without_blanks(text)
     growth = ratio(lambda: cut(tokens, text, 220), lambda: cut(tokens, half, 220), QUADRATIC)
     assert growth < QUADRATIC
+
+
+class Counted(TokenCounter):
+    """Adds up the characters of the texts whose tokens it counts."""
+
+    chars = 0
+
+    def count(self, text: str) -> int:
+        self.chars += len(text)
+        return super().count(text)
+
+
+@pytest.mark.parametrize("line", ["a.\n", "# \n", "\U00012345\U00012311"])
+def test_each_character_of_a_text_is_counted_a_few_times(line: str) -> None:
+    """Before the fix 60 times: a text of short lines or rare letters took up to a minute."""
+    counter, text = Counted(), line * 20_000
+    passages([Section(text)], counter)
+    assert counter.chars < 20 * len(text)
