@@ -5,46 +5,20 @@ judges it: nobody gets two copies, nobody is left out, and the receipt is true. 
 request was under way may be unknown.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
-from tests.acceptance.rig import BotProcess
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.fault import Fault
-from tests.lab.faults.moments import MomentMissed
+from tests.lab.faults.moments import MomentMissed, Steps
 from tests.lab.faults.scene import MANY, Scene, Stage
-from tests.lab.wire_tap import RoundTrip
 from tests.servers.bot_api import Chat, Message, Person
 
 _ADMIN = 7_000
 _PEOPLE = 3
 _QUIET_S = 120
 _POLLS = {"HEXISTS", "HGET"}
-_STEPS: dict[str, int] = {}
-"""How many steps each fault has tried; after the last step it begins again."""
-
-
-class _Steps:
-    """Counts the steps of an announcement, beginning with a script's, over all processes."""
-
-    def __init__(self, begins_with: str, number: int) -> None:
-        self._begins_with = begins_with
-        self._left = number
-        self._has_begun = False
-        self.newest: list[str] = []
-
-    def is_last(self, trip: RoundTrip) -> bool:
-        """Whether a process must stop before this request."""
-        if b"{announcement}" not in trip.sent or _POLLS.issuperset(trip.names):
-            return False
-        self._has_begun |= self._begins_with in trip.names
-        if self._has_begun:
-            self.newest = trip.names
-            self._left -= 1
-        return self._has_begun and self._left == 0
 
 
 async def _asked(ada: Person, chat: Chat, text: str) -> Message:
@@ -55,29 +29,8 @@ async def _asked(ada: Person, chat: Chat, text: str) -> Message:
     return await chat.wait_for_reply(after=command)
 
 
-async def _killed_at(
-    scene: Scene, steps: _Steps, acts: Awaitable[object], is_over: Callable[[], bool]
-) -> list[BotProcess]:
-    """Let somebody act; return the killed process that came to the last step, none without one."""
-    for tap in scene.taps:
-        tap.stop(steps.is_last)
-    await acts
-    waiting = [asyncio.create_task(tap.reached.wait()) for tap in scene.taps]
-    ending = asyncio.create_task(scene.telegram.wait_for(is_over, _QUIET_S))
-    done, _ = await asyncio.wait([*waiting, ending], return_when=asyncio.FIRST_COMPLETED)
-    for task in (*waiting, ending):
-        task.cancel()
-    await asyncio.gather(*waiting, ending, return_exceptions=True)
-    struck = [bot for bot, at in zip(scene.bots, waiting, strict=True) if at in done]
-    for bot in struck:
-        await bot.kill()
-    for tap in scene.taps:
-        tap.let_go()
-    return struck
-
-
 async def _killed_while_announcing(scene: Scene, *, fault: str, begins_with: str) -> None:
-    rig, number = scene.rig, _STEPS.get(fault, 0) + 1
+    rig = scene.rig
     ada, adas = rig.person(_ADMIN, "Ada")
     people = [rig.person(_ADMIN + each, f"P{each}") for each in range(1, _PEOPLE + 1)]
     if not scene.round:
@@ -101,23 +54,24 @@ async def _killed_while_announcing(scene: Scene, *, fault: str, begins_with: str
         now = adas.message(question.id)
         return now.text if now and now.text in (known, in_doubt) else ""
 
-    steps = _Steps(begins_with, number)
-    struck = await _killed_at(scene, steps, ada.press(question, "Send"), lambda: bool(receipt()))
-    _STEPS[fault] = number if struck else 0
-    if struck:
-        scene.met.add(fault)
+    async def send() -> None:
+        await ada.press(question, "Send")
+        await rig.telegram.wait_for(lambda: bool(receipt()), _QUIET_S)
+
+    steps = Steps(fault, (b"{announcement}",), begins_with, _POLLS)
+    if bot := await steps.killed(scene, send()):
         store = await RedisClient.open(scene.redis.url)
         await store.call("DEL", Keys(scene.telegram.bot.id).of_feature("announcement", "lease"))
         await store.close()
-        await struck[0].start()
+        await bot.start()
     await rig.telegram.wait_for(lambda: bool(receipt()), _QUIET_S)
     copies = [sum(each.text == text for each in chat.replies) for _, chat in people]
-    where = f"step {number} ({'+'.join(steps.newest)}): {copies}"
+    where = f"{steps}: {copies}"
     assert max(copies) <= 1, where
     assert copies.count(0) <= (receipt() == in_doubt), where
-    if "open_announcement" in steps.newest or not struck:
+    if "open_announcement" in steps.newest or not bot:
         assert receipt() == known, where
-    if not struck:
+    if not bot:
         raise MomentMissed(fault)
 
 

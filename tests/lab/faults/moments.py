@@ -1,12 +1,14 @@
 """Moments at which a fault may hit a bot; each is recognised from outside."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tests.acceptance.rig import BotProcess
 from tests.acceptance.scripted_day import Wish
 from tests.lab.faults.scene import Scene
+from tests.lab.wire_tap import RoundTrip
 from tests.servers import bot_api
 from tests.servers.bot_api import Hang, SlowAnswer
 from tests.servers.model_api import ApiRequest, Break, Call, ChatRequest, EmbeddingsRequest
@@ -15,6 +17,7 @@ _MAX_WAIT_S = 60
 """Longer than the 15 s for which a conversation is not learned after its learner died."""
 
 _AGAIN_S = 3
+_STEP_S = 120
 
 Wait = Callable[[Scene], Awaitable[BotProcess | None]]
 """Returns when something happens, with the process in which it happens if that can be seen.
@@ -25,6 +28,67 @@ Raises `TimeoutError` if it does not happen within `_MAX_WAIT_S`.
 
 class MomentMissed(Exception):
     """Raised when a moment does not come in time; its text is the name of the moment."""
+
+
+@dataclass(slots=True)
+class Steps:
+    """The requests to Redis that contain one of `names`; a process is killed before one of them.
+
+    The steps of all processes count together, from the script `begins_with` on; `polls` do not
+    count. In each round of a fault it is one step later, and after the last step the first again.
+    """
+
+    fault: str
+    names: Sequence[bytes]
+    begins_with: str = ""
+    polls: Collection[str] = ()
+    number: int = 0
+    newest: str = ""
+    """The names of the newest request."""
+
+    _tried: ClassVar[dict[str, int]] = {}
+    _left: int = 0
+    _has_begun: bool = False
+
+    def __str__(self) -> str:
+        return f"step {self.number} ({self.newest})"
+
+    async def killed(self, scene: Scene, acts: Coroutine[None, None, None]) -> BotProcess | None:
+        """Let somebody act; return the process that was killed, None if there is no such step."""
+        self.number = self._left = self._tried.get(self.fault, 0) + 1
+        self._has_begun = not self.begins_with
+        for tap in scene.taps:
+            tap.stop(self._is_last)
+        waiting = [asyncio.create_task(tap.reached.wait()) for tap in scene.taps]
+        acting = asyncio.create_task(acts)
+        done, _ = await asyncio.wait(
+            [*waiting, acting], timeout=_STEP_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in (*waiting, acting):
+            task.cancel()
+        await asyncio.gather(*waiting, acting, return_exceptions=True)
+        struck = [bot for bot, at in zip(scene.bots, waiting, strict=True) if at in done]
+        for bot in struck:
+            await bot.kill()
+        for tap in scene.taps:
+            tap.let_go()
+        self._tried[self.fault] = self.number if struck else 0
+        if not struck:
+            acting.result()
+            return None
+        scene.met.add(self.fault)
+        [bot] = struck
+        return bot
+
+    def _is_last(self, trip: RoundTrip) -> bool:
+        """Whether a process must stop before this request."""
+        if not any(map(trip.is_about, self.names)) or set(trip.names) <= set(self.polls):
+            return False
+        self._has_begun |= self.begins_with in trip.names
+        if self._has_begun:
+            self.newest = "+".join(trip.names)
+            self._left -= 1
+        return self._has_begun and self._left == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Faults of the bots' own processes: killed at any step, asked to stop, paused for a while."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 
 from tests.acceptance.rig import BotProcess
@@ -37,6 +37,8 @@ _EARLY_FIRST = (*IN_A_TURN[_EARLY:], *IN_A_TURN[:_EARLY])
 _LEARNED_S = 90
 """Longer than the 60 s after which another process learns what a dead one has left."""
 
+_TAKEN_OVER_S = 60
+_AGAIN_S = 0.1
 _SENDING_S = 0.5
 """So slow that no turn ends between the choice of a process and its SIGTERM."""
 
@@ -70,9 +72,8 @@ async def _killed_while_learning(scene: Scene) -> None:
     scene.model.faults.add(Break.HANG, when=is_for_learning)
     bot = await STUCK_LEARNING.provoke(scene)
     await bot.kill()
-    with _others_report(scene, bot, "learned"):
-        async with scene.resuming():
-            assert await scene.settle(_LEARNED_S)
+    async with _others_report(scene, bot, "learned"), scene.resuming():
+        assert await scene.settle(_LEARNED_S)
     await bot.start()
 
 
@@ -92,27 +93,35 @@ async def _asked_to_stop(scene: Scene, *, at: Sequence[Moment]) -> None:
 
 
 async def _stopped_for_a_while(scene: Scene, *, for_s: float, at: Sequence[Moment]) -> None:
-    """Pause the process that holds a lease for longer than the lease's 2 s, then resume it.
+    """Pause the process that holds a lease until another process has taken over, then resume it.
 
-    Meanwhile another process takes over.
+    The pause takes at least `for_s`, longer than the lease.
     """
     moment = at[scene.round % len(at)]
     holder = await moment.provoke(scene)
     holder.pause()
     await scene.note_doubts()
-    with _others_report(scene, holder, "update" if moment is ACCEPTING else "turn closed"):
-        async with asyncio.TaskGroup() as group:
+    try:
+        event = "update" if moment is ACCEPTING else "turn closed"
+        async with _others_report(scene, holder, event), asyncio.TaskGroup() as group:
             group.create_task(scene.talk(6))
             await asyncio.sleep(for_s)
-    holder.resume()
+    finally:
+        holder.resume()
 
 
-@contextmanager
-def _others_report(scene: Scene, absent: BotProcess, event: str) -> Iterator[None]:
-    """Fail when no other process reports an event within the block."""
+@asynccontextmanager
+async def _others_report(scene: Scene, absent: BotProcess, event: str) -> AsyncIterator[None]:
+    """Wait until another process has reported an event since the beginning of the block."""
     others = [(bot, len(bot.log)) for bot in scene.bots if bot is not absent]
     yield
-    assert any(line["event"] == event for bot, seen in others for line in bot.log[seen:])
+
+    def is_reported() -> bool:
+        return any(line["event"] == event for bot, seen in others for line in bot.log[seen:])
+
+    async with asyncio.timeout(_TAKEN_OVER_S):
+        while not is_reported():  # noqa: ASYNC110 - one of several logs
+            await asyncio.sleep(_AGAIN_S)
 
 
 FAULTS = (

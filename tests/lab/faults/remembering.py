@@ -1,8 +1,8 @@
-"""Processes that die before any step of learning and of reminding, in private, groups and topics.
+"""Processes that die before any step of learning, reminding and forgetting, in all kinds of chats.
 
 A step is a request to Redis. Each strike has a chat of its own and stops before one step, in the
 next round before the next one. It judges its own chat: every fact once, every ✍ set, every reminder
-once or in doubt, none of them lost.
+once or in doubt, none of them lost, and no word of what was forgotten.
 """
 
 import asyncio
@@ -10,25 +10,26 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from time import time
-from typing import ClassVar
 
 import orjson
 
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.work.item import WorkItem
+from tests.acceptance.buttons import ERASE
 from tests.acceptance.memory_model import Batch, gullible, is_internal
 from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import BotProcess
 from tests.acceptance.scripted_day import Echo
+from tests.acceptance.sentences import sentence
 from tests.acceptance.test_learned_marks import LEARNED
 from tests.acceptance.test_reminders import let_be_due
 from tests.lab.faults.fault import Fault
-from tests.lab.faults.moments import MomentMissed
+from tests.lab.faults.moments import MomentMissed, Steps
 from tests.lab.faults.scene import MANY, Scene, Stage
-from tests.lab.wire_tap import RoundTrip
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import ChatRequest, Reply, tool_call
+from tests.stored import everything_stored
 
 _QUIET_S = 120
 _PAUSE_S = 0.05
@@ -55,31 +56,6 @@ class _Model(Echo):
 
 
 @dataclass(slots=True)
-class _Steps:
-    """Counts the requests that name a conversation or its person, beginning with a script's.
-
-    The requests of all processes count together.
-    """
-
-    tags: tuple[bytes, ...]
-    begins_with: str
-    left: int
-    has_begun: bool = False
-    newest: str = ""
-    """The names of the newest request."""
-
-    def is_last(self, trip: RoundTrip) -> bool:
-        """Whether a process must stop before this request."""
-        if not any(map(trip.is_about, self.tags)):
-            return False
-        self.has_begun |= self.begins_with in trip.names
-        if self.has_begun:
-            self.newest = "+".join(trip.names)
-            self.left -= 1
-        return self.has_begun and self.left == 0
-
-
-@dataclass(slots=True)
 class _Place:
     """A person who writes in a chat of their own, a group, or a topic, in one round."""
 
@@ -90,9 +66,6 @@ class _Place:
     number: int
     died_before: str = ""
     """The request that a process did not come to."""
-
-    steps_done: ClassVar[dict[str, int]] = {}
-    """How many steps each fault has tried; after the last step it begins again."""
 
     @classmethod
     def open(cls, scene: Scene, first_id: int) -> "_Place":
@@ -133,44 +106,37 @@ class _Place:
             await store.close()
 
     async def killed_at_a_step(
-        self, fault: str, begins_with: str, acts: Callable[[], Coroutine[None, None, None]]
+        self,
+        fault: str,
+        begins_with: str,
+        acts: Callable[[], Coroutine[None, None, None]],
+        *names: bytes,
     ) -> BotProcess:
         """Let somebody act, and kill the process that comes to this round's step.
 
-        Raise `MomentMissed` if there is no such step, and begin again with the first one.
+        Its requests name the conversation, its person, or one of `names`. Raise `MomentMissed` if
+        there is no such step.
         """
-        number = self.steps_done.get(fault, 0) + 1
         here, facts = self.scope.tag, self.scope.facts_scope.tag
         tags = (f"{{{here}}}".encode(), f"{here}|".encode(), f"{{{facts}}}".encode())
-        steps = _Steps(tags, begins_with, number)
-        for tap in self.scene.taps:
-            tap.stop(steps.is_last)
-        waiting = [asyncio.create_task(tap.reached.wait()) for tap in self.scene.taps]
-        acting = asyncio.create_task(acts())
-        done, _ = await asyncio.wait(
-            [*waiting, acting], timeout=_QUIET_S, return_when=asyncio.FIRST_COMPLETED
-        )
-        for task in (*waiting, acting):
-            task.cancel()
-        await asyncio.gather(*waiting, acting, return_exceptions=True)
-        struck = [bot for bot, at in zip(self.scene.bots, waiting, strict=True) if at in done]
-        for bot in struck:
-            await bot.kill()
-        for tap in self.scene.taps:
-            tap.let_go()
-        self.steps_done[fault] = number if struck else 0
-        if not struck:
-            acting.result()
+        steps = Steps(fault, (*tags, *names), begins_with)
+        if not (bot := await steps.killed(self.scene, acts())):
             raise MomentMissed(fault)
-        self.scene.met.add(fault)
-        self.died_before = f"step {number} ({steps.newest})"
-        [bot] = struck
+        self.died_before = str(steps)
         return bot
 
-    async def let_the_learner_end(self) -> None:
-        """Let the lease of a dead learner end, as after its 15 s."""
+    async def is_learned(self, store: RedisClient) -> bool:
+        """Return whether one message and its answer were learned and the message is marked."""
+        keys = self.keys.scope(self.scope)
+        asked = [("XLEN", keys.log), ("XLEN", keys.vectors), ("HGET", keys.meta, "marked")]
+        log, vectors, marked = await store.pipeline(asked)
+        return 2 == log == vectors and bool(marked)
+
+    async def end_leases(self) -> None:
+        """Let the leases of a dead learner and of a dead job end, as after 15 and 30 s."""
         store = await RedisClient.open(self.scene.redis.url)
-        await store.call("DEL", self.keys.learner(self.scope))
+        jobs = await store.call("KEYS", "*{j:*}:lease")
+        await store.call("DEL", self.keys.learner(self.scope), *jobs)
         await store.close()
 
     def check_answer(self) -> None:
@@ -185,20 +151,14 @@ async def _killed_while_learning(scene: Scene, *, fault: str) -> None:
     said: list[Message] = []
     calls = len(scene.telegram.calls_to("setMessageReaction"))
 
-    async def is_learned(store: RedisClient) -> bool:
-        keys = place.keys.scope(place.scope)
-        asked = [("XLEN", keys.log), ("XLEN", keys.vectors), ("HGET", keys.meta, "marked")]
-        log, vectors, marked = await store.pipeline(asked)
-        return 2 == log == vectors and bool(marked)
-
     async def talk() -> None:
         said.append(await place.say(f"My boat is called Boat-{place.number}"))
-        await place.until(is_learned, "was not learned")
+        await place.until(place.is_learned, "was not learned")
 
     bot = await place.killed_at_a_step(fault, "commit", talk)
-    await place.let_the_learner_end()
+    await place.end_leases()
     await bot.start()
-    await place.until(is_learned, "was not learned or not marked after a death")
+    await place.until(place.is_learned, "was not learned or not marked after a death")
     learned = await stored_memory(scene.rig, place.scope.facts_scope)
     facts = [each.text for each in learned.facts]
     assert facts == [f"Their boat is Boat-{place.number}."], facts
@@ -240,11 +200,45 @@ async def _killed_while_reminding(scene: Scene, *, fault: str) -> None:
     store = await RedisClient.open(scene.redis.url)
     was_sent = any(each.sends for each in await stored(store))
     await store.close()
-    await place.let_the_learner_end()
+    await place.end_leases()
     await bot.start()
     await place.until(is_closed, "its reminder was lost after a death")
     sent = [each.text for each in place.chat.replies if each.text.startswith("⏰ Boat")]
     assert 1 <= len(sent) <= 1 + was_sent, sent
+    place.check_answer()
+
+
+async def _killed_while_forgetting(scene: Scene, *, fault: str) -> None:
+    """Kill a process before a step of `/forget`, from the press of its button to the receipt.
+
+    A person is forgotten and one message of a person in turn.
+    """
+    place = _Place.open(scene, 8000)
+    is_person, word = scene.round % 2, f"Boat-{place.number}"
+    said = await place.say(f"My boat is called {word}")
+    await place.until(place.is_learned, "was not learned")
+    topic, reply_to = place.chat.topics.get(place.topic), None if is_person else said
+    asked = await place.person.say(place.chat, "/forget", topic=topic, reply_to=reply_to)
+    question = await place.chat.wait_for_reply(after=asked)
+    before = (question.text, sentence("forget.started"))
+    key, counts = ("done", {"conversations": 1}) if is_person else ("message_done", {})
+
+    def is_done() -> bool:
+        return question.now.text not in before
+
+    async def confirm() -> None:
+        await place.person.press(question, ERASE)
+        await scene.telegram.wait_for(is_done, _QUIET_S)
+
+    bot = await place.killed_at_a_step(
+        fault, "", confirm, f"{{u:{place.person.id}}}".encode(), b"{j:"
+    )
+    await place.end_leases()
+    await bot.start()
+    await scene.telegram.wait_for(is_done, _QUIET_S)
+    receipt = sentence(f"forget.{key}", **counts, messages=2, vectors=2, learned=1)
+    assert question.now.text == receipt, place.died_before
+    assert word.encode() not in await everything_stored(scene.redis.url), place.died_before
     place.check_answer()
 
 
@@ -259,5 +253,6 @@ FAULTS = tuple(
     for name, strike in (
         (f"kill -9 before any step of learning{where}", _killed_while_learning),
         (f"kill -9 before any step of reminding{where}", _killed_while_reminding),
+        (f"kill -9 before any step of forgetting{where}", _killed_while_forgetting),
     )
 )
