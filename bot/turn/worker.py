@@ -69,32 +69,30 @@ class TurnWorker:
     max_turns: int
     is_stopping: bool = False
     _serving: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _listening: list[asyncio.Task[None]] = field(default_factory=list, init=False)
     _last_reclaim: float = field(default=0.0, init=False)
     _unreadable: set[Scope] = field(default_factory=set, init=False)
 
     async def run(self) -> None:
-        """Read wake-ups, never more than there are free slots, until cancelled."""
+        """Read wake-ups, never more than there are free slots, until cancelled; `stop` follows."""
         # Other processes tell us at once what happens to the turns that run here.
-        listening = asyncio.create_task(self.turns.signals.listen())
-        try:
-            while True:
-                free = self.max_turns - len(self._serving)
-                if free <= 0:
-                    await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
-                    continue
-                for wake_up in await self._read(free):
-                    task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
-                    self._serving.add(task)
-                    task.add_done_callback(self._serving.discard)
-        finally:
-            await end_tasks([listening])
+        self._listening.append(asyncio.create_task(self.turns.signals.listen()))
+        while True:
+            free = self.max_turns - len(self._serving)
+            if free <= 0:
+                await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            for wake_up in await self._read(free):
+                task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
+                self._serving.add(task)
+                task.add_done_callback(self._serving.discard)
 
     async def stop(self, grace_s: float) -> None:
         """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before."""
         self.is_stopping = True
         if self._serving:
             await asyncio.wait(self._serving, timeout=grace_s)
-        await end_tasks(self._serving)
+        await end_tasks([*self._serving, *self._listening])
 
     async def _read(self, max_count: int) -> list[WakeUp]:
         """Wait for wake-ups, those of silent workers first; return none after a while."""
@@ -145,7 +143,8 @@ class TurnWorker:
     async def run_turns(self, wake_up: WakeUp) -> NoTurn:
         """Run the turns of a conversation until there are no more; return why.
 
-        A worker that is cancelled, or that is stopping, hands an open turn over.
+        A worker that is cancelled, or that is stopping, hands an open turn over. Only the process
+        in which a person stopped a reply knows what they saw of it, so that turn ends here.
         """
         conversation = Scope(wake_up.tag)
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
@@ -155,7 +154,7 @@ class TurnWorker:
                 step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
                 try:
                     while not isinstance(step, NoTurn):
-                        if self.is_stopping:
+                        if self.is_stopping and not step.is_stopped:
                             _raise_cancelled()
                         step = await self._run(step, wake_up, signal)
                 except asyncio.CancelledError:

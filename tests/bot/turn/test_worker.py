@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
@@ -734,6 +735,22 @@ async def test_a_stopped_reply_is_what_was_shown_of_it(
         await rig.until_acknowledged(1)
     assert [part.text for _, part in chat.sent] == [sent]
     assert await texts(rig.memory) == remembered
+
+
+async def test_a_worker_that_is_replaced_hears_a_stop_and_keeps_what_was_shown(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    """Its lease would be renewed only after its grace."""
+    rig = Rig(Memory(store, 42, tokens, None, replace(OPTIONS, times=TurnTimes(60_000, 0, 0))))
+    chat, step = QuietChat(), ShownAnswer("Once upon")
+    rig.runner.script = [answering(rig, step, chat).run] * 2
+    async with rig.listening():
+        await say_hello(rig)
+        await step.begun.wait()
+    stopping = asyncio.create_task(rig.worker.stop(grace_s=10))
+    assert await rig.memory.stopping.stop(HERE, Stop(2, ANN)) == "stopped"
+    await stopping
+    assert await texts(rig.memory) == ["hello", "Once upon"]
 
 
 async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_asking_the_model(
