@@ -40,6 +40,9 @@ _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-act
 _MAX_TEXT = 4096
 """Characters of one message; a longer text is sent as several, as Telegram's apps do."""
 
+_MAX_TYPED = 100_000
+"""Characters of one form; the page's script refuses more, too."""
+
 _MAX_CAPTION = 1024
 _MAX_FILES = 10
 """An album has at most this many."""
@@ -79,6 +82,8 @@ class ChatForms:
         place = self._seated(form)
         command = form.text("command")
         text = (command or form.text("text")).strip()
+        if len(text) > _MAX_TYPED:
+            raise TooLarge
         if form.text("edit") and not command:
             message = shown_message(place, form.text("edit"))
             if message and text and self.can_edit(place, message):
@@ -89,8 +94,8 @@ class ChatForms:
         if files and self.sounds and files[0].kind == "voice":
             self.sounds.keep(files[0].content, text)
             text = ""
-        if (text or files) and form.text("mention") and not text.startswith("/"):
-            text = f"@{BOT_USERNAME} {text}".rstrip()
+        if (text or files) and form.text("mention") and place.is_group:
+            text = _addressed(text)
         if form.text("forward") and not command:
             target = self._scene.place(form.text("to"))
             forwarded = shown_message(place, form.text("forward"))
@@ -156,6 +161,14 @@ def back_to(place: PageChat) -> RedirectResponse:
     return RedirectResponse(f"/?{here}", HTTPStatus.SEE_OTHER)
 
 
+def _addressed(text: str) -> str:
+    """Return a text that mentions the bot; a command does as in Telegram's menu."""
+    first, space, rest = text.partition(" ")
+    if not text.startswith("/"):
+        return f"@{BOT_USERNAME} {text}".rstrip()
+    return text if "@" in first else f"{first}@{BOT_USERNAME}{space}{rest}"
+
+
 def _pieces(text: str) -> Iterator[str]:
     for start in range(0, len(text), _MAX_TEXT):
         yield text[start : start + _MAX_TEXT]
@@ -176,7 +189,7 @@ async def guard(request: Request, call_next: RequestResponseEndpoint) -> Respons
 
 
 class TooLarge(Exception):
-    """Raised when a form is larger than the largest file with its text."""
+    """Raised when a form is larger than the largest file with its text, or its text too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +247,9 @@ async def refused(_: Request, error: Exception) -> Response:
 
 REFUSALS: dict[type[Exception], tuple[str, HTTPStatus]] = {
     SceneFull: ("This page is full: no more people or topics fit.", HTTPStatus.CONFLICT),
-    TooLarge: ("Telegram takes files up to 20 MB.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    TooLarge: (
+        "Telegram takes files up to 20 MB. Attach a text of over 100,000 characters as a file.",
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ),
     StoreError: ("The playground's Valkey does not answer.", HTTPStatus.SERVICE_UNAVAILABLE),
 }

@@ -88,6 +88,7 @@ def _facts(said: list[Said], known: Mapping[int, str]) -> list[dict[str, object]
         and SAID["about_me"].search(each.text)
         and not _QUESTION.search(each.text)
         and not begins_with_wish(each.text)
+        and not SAID["forget"].search(each.text)
     ]
     facts = []
     for at, each in enumerate(told):

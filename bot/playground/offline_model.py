@@ -7,8 +7,7 @@ and size. A sound has the words that were typed with it.
 
 import asyncio
 import re
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -75,19 +74,21 @@ _MAX_QUERY = 500
 
 
 class OfflineQuestion:
-    """A prompt as the rules read it."""
+    """A prompt as the rules read it; in groups the name of one of `writers` begins a message."""
 
-    def __init__(self, messages: Sequence[PromptMessage]) -> None:
-        *earlier, asked = [message for message in messages if message.role == "user"]
+    def __init__(self, messages: Sequence[PromptMessage], writers: Collection[str] = ()) -> None:
+        start = max(at for at, each in enumerate(messages) if each.role == "user")
+        asked = messages[start]
         memory = _MEMORY.match(asked.content)
         calls = {call.id: call for message in messages for call in message.tool_calls}
-        start = max(at for at, each in enumerate(messages) if each.role == "user")
         results = [each for each in messages[start:] if each.role == "tool"]
         content = asked.content[memory.end() :] if memory else asked.content
         text = content.replace(PHOTO_MARK, "").strip()
+        name, _, said = text.partition(": ")
+        text = said if name in writers else text
         self.text = text if len(text) <= _MAX_READ else f"{text[:_MAX_READ]} {text[-_MAX_END:]}"
         self.memory = memory[1] if memory else ""
-        self.earlier = [message.content for message in earlier]
+        self.earlier = _kept(messages[:start])
         self.results = [(calls[each.tool_call_id], each.content) for each in results]
         self.is_first = all(each.role != "assistant" or each.tool_calls for each in messages)
         self.pictures = asked.pictures
@@ -97,7 +98,8 @@ class OfflineQuestion:
     @property
     def asks(self) -> bool:
         """Whether it asks for something remembered."""
-        return bool(SAID["question"].search(self.text) or SAID["remember"].search(self.text))
+        asks = SAID["question"].search(self.text) or SAID["remember"].search(self.text)
+        return bool(asks) and not SAID["forget"].search(self.text)
 
     def memories(self, found: str = "") -> list[Remembered]:
         """Return what the memory section, the results `found` and the window remember."""
@@ -106,15 +108,38 @@ class OfflineQuestion:
         return [*unique.values(), *(Remembered("earlier", "", each) for each in self.earlier)]
 
 
+def _kept(messages: Sequence[PromptMessage]) -> list[str]:
+    """Return what people said, oldest first, without what was forgotten on their wish."""
+    said: list[str] = []
+    for each in messages:
+        if each.role == "user":
+            said.append(each.content)
+        elif each.content in _FORGOT:
+            memories = [Remembered("fact", "", text) for text in said]
+            forgotten = {memory.text for memory in _unwanted(said[-1], memories)}
+            said = [text for text in said if text not in forgotten]
+    return said
+
+
+_FORGOT = frozenset(says["forgotten"] for says in SAYS.values())
+
+
 class OfflineChatModel:
     """Answers a prompt by rules, after `pause_s` of thought; it keeps nothing between calls.
 
     If somebody watches, it takes `word_s` for each word, so that a long answer is seen to grow.
+    `writers` returns the names of the people of the group.
     """
 
-    def __init__(self, pause_s: float = 0.3, word_s: float = 0.02) -> None:
+    def __init__(
+        self,
+        pause_s: float = 0.3,
+        word_s: float = 0.02,
+        writers: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         self._pause_s = pause_s
         self._word_s = word_s
+        self._writers = writers
         zones = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
         self._zones = {zone.split("/")[-1].replace("_", " ").casefold(): zone for zone in zones}
 
@@ -134,9 +159,9 @@ class OfflineChatModel:
             many = "\n".join(f"[{n}] {each}" for n, each in enumerate(seen, 1))
             words = seen[0] if len(seen) == 1 else many
             return ModelReply(words, (), "stop", is_blind=not words)
-        question = OfflineQuestion(messages)
+        question = OfflineQuestion(messages, self._writers())
         names = {tool.name for tool in tools} if tool_choice == "auto" else set()
-        calls = () if question.results else tuple(self._calls(question.text, names))
+        calls = () if question.results else tuple(self._calls(question, names))
         if not calls and not question.results and _SEARCH in names:
             calls = tuple(_call(_SEARCH, **search) for search in _searches(question))
         if calls:
@@ -167,7 +192,12 @@ class OfflineChatModel:
             watch(so_far)
             await asyncio.sleep(self._word_s)
 
-    def _calls(self, text: str, names: set[str]) -> Iterator[ToolCall]:
+    def _calls(self, question: OfflineQuestion, names: set[str]) -> Iterator[ToolCall]:
+        text = question.text
+        facts = [each for each in remembered(question.memory) if each.id]
+        if "forget_memory" in names and (ids := [each.id for each in _unwanted(text, facts)]):
+            yield _call("forget_memory", id=ids[0], others=ids[1:])
+            return
         reminder = reminder_in(text, datetime.now().astimezone())
         if "set_reminder" in names and reminder:
             yield _call("set_reminder", **reminder)
@@ -180,7 +210,7 @@ class OfflineChatModel:
             yield _call("read_page", url=link[0])
 
 
-def _call(name: str, **arguments: str | int) -> ToolCall:
+def _call(name: str, **arguments: str | int | list[int]) -> ToolCall:
     return ToolCall(f"call_{uuid4().hex}", name, orjson.dumps(arguments).decode())
 
 
@@ -194,6 +224,8 @@ def _answers(question: OfflineQuestion) -> Iterator[str]:
     yield from (
         says[sentence] for name, sentence in _SMALL_TALK.items() if SAID[name].fullmatch(text)
     )
+    if SAID["forget"].search(text):
+        yield says["forget_what"]
     if SAID["know"].fullmatch(text):
         yield _all_known(question) or says["unknown"]
     if begins_with_wish(text) and not text.startswith("⏰"):
@@ -220,6 +252,12 @@ def _all_known(question: OfflineQuestion) -> str:
     return "\n".join([question.says["know"], *lines]) if latest else ""
 
 
+def _unwanted(wish: str, memories: Sequence[Remembered]) -> list[Remembered]:
+    """Return what a wish to forget is about, none if that is not sure."""
+    is_wish = SAID["forget"].search(wish)
+    return Quotes(SAID["forget"].sub(" ", wish), memories).sure if is_wish else []
+
+
 def _looked_up(question: OfflineQuestion) -> str:
     """Return what a few words look up: a longer statement that has them all ("walnut cake")."""
     words, length = set(meanings(question.text)), len(question.text)
@@ -228,7 +266,7 @@ def _looked_up(question: OfflineQuestion) -> str:
         for each in question.memories()
         if each.is_answer and len(each.text) > length and words <= set(meanings(each.text))
     ]
-    is_asked = 0 < len(words) <= _MAX_LOOKED_UP
+    is_asked = 0 < len(words) <= _MAX_LOOKED_UP and not question.pictures
     return "\n".join(quoted(found[-1:], question.language)) if is_asked else ""
 
 
@@ -251,6 +289,8 @@ def _from_tool(call: ToolCall, result: str, says: Mapping[str, str]) -> str:
         return says["failed"]
     if call.name == "set_reminder":
         return says["done"] if result.startswith("Set") else QUESTION_ALONE
+    if call.name == "forget_memory":
+        return says["forgotten"] if result.startswith("Forgotten") else QUESTION_ALONE
     return says["clock"].format(_CLOCK.sub(r", \1", result))
 
 
@@ -329,13 +369,13 @@ class OfflineServer:
     which: WhichModel = "first"
 
     def __init__(self) -> None:
-        self._typed: OrderedDict[bytes, str] = OrderedDict()
+        self._typed: dict[bytes, str] = {}
 
     def keep(self, sound: bytes, words: str) -> None:
         """Keep the words of a sound; those of the latest sounds are known."""
         self._typed[sha256(sound).digest()] = words
         while len(self._typed) > _MAX_SOUNDS:
-            self._typed.popitem(last=False)
+            del self._typed[next(iter(self._typed))]
 
     def to(self, *_: Any, **__: Any) -> "OfflineServer":
         """Return itself: there is no other server."""

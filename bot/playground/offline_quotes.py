@@ -35,7 +35,7 @@ SAYS: dict[str, dict[str, str]] = _LISTED.pop("says")
 SAID = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _LISTED.items()}
 _MESSAGE = re.compile(r"\A(?:\[([^\]\n]+)\]|-) (?:#\d+ )?([^:\n]{1,80}): (.*)")
 """A date, or a dash for that of the line above; a number; a speaker."""
-_FACT = re.compile(r"\A#\d+ \[([^\]\n]+)\] (.*)")
+_FACT = re.compile(r"\A#(\d+) \[([^\]\n]+)\] (.*)")
 _PASSAGE = re.compile(r"\A\[([^\]\n,]+\.\w{1,8}), [^\]\n]*\] (.*)")
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
 _ASSISTANT = "You (assistant)"
@@ -61,7 +61,7 @@ class Remembered:
     """Something remembered; `group` has the messages that stand beside it, itself included.
 
     `kind` is the sentence of `offline_model.toml` that tells where it is from, and `when` its date
-    or its file.
+    or its file. `id` is that of a fact.
     """
 
     kind: Literal["fact", "said", "passage", "earlier"]
@@ -69,6 +69,7 @@ class Remembered:
     text: str
     by_person: bool = True
     group: list["Remembered"] = field(default_factory=list)
+    id: int = 0
 
     @property
     def is_question(self) -> bool:
@@ -78,7 +79,8 @@ class Remembered:
     @property
     def is_answer(self) -> bool:
         """Whether it can be quoted: somebody said it, it holds, and it does not only ask."""
-        return self.by_person and not self.is_question and not _ENDED.search(self.text)
+        is_statement = not (self.is_question or SAID["forget"].search(self.text))
+        return self.by_person and is_statement and not _ENDED.search(self.text)
 
     def beside(self, tells: "Callable[[Remembered], bool]") -> "Remembered | None":
         """Return what the person said next, else before, rather what `tells`; None if alone."""
@@ -99,7 +101,7 @@ def remembered(section: str) -> list[Remembered]:
             continue
         latest = None
         if fact := _FACT.match(line):
-            latest = Remembered("fact", fact[1], fact[2])
+            latest = Remembered("fact", fact[2], fact[3], id=int(fact[1]))
         elif passage := _PASSAGE.match(line):
             latest = Remembered("passage", passage[1], passage[2].lstrip("# "))
         elif (said := _MESSAGE.match(line)) and said[2] not in _SYNOPSIS_LABELS:
@@ -140,8 +142,10 @@ class Quotes:
                 found.setdefault(each.text, each)
         self._found = [*found.values()][:_MAX_QUOTES]
 
-    def __bool__(self) -> bool:
-        return bool(self._found)
+    @property
+    def sure(self) -> list[Remembered]:
+        """The answers, if `is_sure`."""
+        return self._found if self.is_sure else []
 
     def lines(self, language: str) -> Iterator[str]:
         """Yield the quotes (see `quoted`)."""

@@ -85,7 +85,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         sys.stdout.flush()
         if sys.stdout.isatty() and has_screen():
             open_browser(address)
-        models: OpenModels = partial(offline_models, sounds) if sounds else open_models
+        models: OpenModels = partial(offline_models, sounds, scene) if sounds else open_models
         stop = asyncio.create_task(stopping.wait())
         stop.add_done_callback(lambda _: page.has_key.set())
         stack.push_async_callback(end_tasks, [stop])
@@ -114,13 +114,14 @@ def open_browser(url: str) -> None:
 
 @asynccontextmanager
 async def offline_models(
-    sounds: OfflineServer, _: Settings, __: Sequence[ModelObserver]
+    sounds: OfflineServer, scene: Scene, _: Settings, __: Sequence[ModelObserver]
 ) -> AsyncIterator[Models]:
     """Give the models that answer without a key; they run in this process and cost nothing.
 
     Nothing here understands a text, so there are no vectors: the search goes by words.
     """
-    chat, internal = OfflineChatModel(), OfflineInternalModel()
+    chat = OfflineChatModel(writers=lambda: [person.name for person in scene.people])
+    internal = OfflineInternalModel()
     yield Models([chat], internal, None, CircuitBreaker(), (), sounds)
 
 

@@ -274,6 +274,43 @@ async def test_what_a_newcomer_tries_is_answered_in_their_language(language: str
         earlier += (PromptMessage("user", said), PromptMessage("assistant", reply))
 
 
+@pytest.mark.parametrize("line", NEWCOMER["forgets"].strip().splitlines())
+async def test_a_wish_to_forget_erases_the_fact_that_it_is_about_and_is_never_learned(
+    line: str,
+) -> None:
+    fact, wish = re.split(" {2,}", line)
+    wish, is_known = wish.removeprefix("?"), not wish.startswith("?")
+    memory = f"<memory>\n#7 [12 May 2026] {fact}\n#8 [12 May 2026] Oslo\n</memory>\n\n"
+    tools = (*TOOLS, ToolDefinition("forget_memory", "", {"type": "object"}))
+    reply = await OfflineChatModel(0).complete(prompt(memory + wish), tools)
+    called = [orjson.loads(call.arguments) for call in reply.tool_calls]
+    assert called == [{"id": 7, "others": []}] * is_known
+    if is_known:
+        run = ran("forget_memory", reply.tool_calls[0].arguments, f"Forgotten: {fact}")
+        done = await answer(prompt(memory + wish, *run))
+        assert done in [says["forgotten"] for says in SAYS.values()]
+        talk = (
+            *prompt(wish, earlier=(PromptMessage("user", fact),)),
+            PromptMessage("assistant", done),
+        )
+        assert fact not in await answer(prompt(f"{fact}?", earlier=talk[1:]), "none")
+    else:
+        assert reply.text == SAYS["en"]["forget_what"]
+    said = orjson.dumps({"n": 1, "who": "Ann", "said": wish}).decode()
+    parts = await OfflineInternalModel().fill("## facts", f"## What was said\n{said}", SHAPE)
+    assert parts["facts"] == {"facts": []}
+
+
+async def test_in_a_group_the_name_before_a_message_is_not_a_part_of_it() -> None:
+    model = OfflineChatModel(0, writers=lambda: ["Anna"])
+    thanks = await model.complete(prompt("Anna: Thanks!"), TOOLS)
+    assert thanks.text == SAYS["en"]["welcome"]
+    [reminder] = (await model.complete(prompt("Anna: Remind me at 9 to row"), REMINDING)).tool_calls
+    assert orjson.loads(reminder.arguments)["text"] == "row"
+    noted = await model.complete(prompt("Note: the boat is red"), TOOLS)
+    assert noted.text == SAYS["en"]["noted"].format("Note: the boat is red")
+
+
 async def test_a_correction_replaces_what_is_known_and_what_was_said_before_it() -> None:
     said = ("I live in Riga", "I live in Oslo", "No, I live in Bergen now")
     lines = [orjson.dumps({"n": n, "who": "Ann", "said": each}) for n, each in enumerate(said)]

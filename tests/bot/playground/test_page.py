@@ -123,9 +123,13 @@ async def test_a_message_reaches_its_topic_from_the_chosen_person(site: Site) ->
     assert said.text == "@ricordo_bot Who cooks?"
     assert said.sender is site.scene.people[1]
     assert site.updates[-1]["message"]["message_thread_id"] == 2
+    for command in ("/help", "/help@other_bot", "/recall boat"):
+        await site.post("/say", at=tag, mention="1", text=command)
+    commands = ["/help@ricordo_bot", "/help@other_bot", "/recall@ricordo_bot boat"]
+    assert [each.text for each in kitchen.messages[1:]] == commands
 
 
-async def test_a_command_gets_no_mention_and_a_private_chat_keeps_its_person(site: Site) -> None:
+async def test_a_private_chat_keeps_its_person_and_mentions_nobody(site: Site) -> None:
     answer = await site.post("/say", at=ANNA, person="2", mention="1", command="/help", text="Hm")
     assert answer.headers["location"] == "/?at=c%3A1%3A0"
     [said] = site.scene.place(ANNA).messages
@@ -455,6 +459,14 @@ async def test_several_pictures_are_an_album_with_one_caption(site: Site) -> Non
 async def test_a_form_larger_than_the_largest_file_is_refused(site: Site) -> None:
     answer = await site.client.post("/say", content=b"a" * (22 * 2**20))
     assert answer.status_code == 413
+
+
+async def test_a_text_that_the_page_would_not_send_is_refused_here_too(site: Site) -> None:
+    """A megabyte was 250 messages, which held the event loop for more than a second."""
+    answer = await site.post("/say", at=ANNA, text="a" * 100_001)
+    assert (answer.status_code, site.scene.place(ANNA).messages) == (413, [])
+    await site.post("/say", at=ANNA, text="a" * 100_000)
+    assert len(site.scene.place(ANNA).messages) == 25
 
 
 PART = b'--cut\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n%b\r\n'
