@@ -103,7 +103,7 @@ def main() -> int:
         settings = load_settings(kind=all_settings())
         if settings.features:  # which may have settings of their own
             settings = load_settings(kind=all_settings(settings.features))
-    except SettingsError as error:
+    except (SettingsError, UnusableClass) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     configure_logs(settings.log_level, settings.log_format, secrets_of(settings))

@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
 from inspect import Parameter, iscoroutinefunction, signature
@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from bot.agent.agent import Agent, FunctionsBasedAgent
 from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelError
+from bot.probe import Probe, StoreProbe
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior, reaches_of
 from memory.behaviors.behavior_store import BehaviorStore
@@ -214,6 +215,37 @@ def found_at(setting: str, path: str) -> Any:
         why = f"{path} cannot be imported ({type(error).__name__}{_place(error)})"
         advice = "check the name, and that PYTHONPATH has the folder of its package"
         raise UnusableClass(f"{setting}: {why}; {advice}") from error
+
+
+def settings_beside(features: Sequence[str]) -> list[type[Settings]]:
+    """Return the `SETTINGS` in the modules of these features; raise `UnusableClass`."""
+    found = _beside(features, "SETTINGS")
+    for path, kind in found.items():
+        if not (isinstance(kind, type) and issubclass(kind, Settings)):
+            raise UnusableClass(f"FEATURES: {path} is no subclass of `Settings`")
+    return [*found.values()]
+
+
+def probes_beside(features: Sequence[str]) -> list[Probe | StoreProbe]:
+    """Return the `PROBES` in the modules of these features; raise `UnusableClass`."""
+    found = _beside(features, "PROBES")
+    for path, probes in found.items():
+        is_tuple = isinstance(probes, tuple)
+        if not (is_tuple and all(isinstance(each, Probe | StoreProbe) for each in probes)):
+            raise UnusableClass(f"FEATURES: {path} is no tuple of `Probe` (bot/probe.py)")
+    return [probe for probes in found.values() for probe in probes]
+
+
+def _beside(features: Sequence[str], name: str) -> dict[str, Any]:
+    """Return what has this name in the modules of features, by its path.
+
+    A module that cannot be imported has none: the start refuses it with the reason.
+    """
+    found: dict[str, Any] = {}
+    for path in (f"{each.partition(':')[0]}:{name}" for each in features):
+        with suppress(UnusableClass):
+            found[path] = found_at("FEATURES", path)
+    return found
 
 
 def required_arguments(kind: type[Any]) -> int:

@@ -4,7 +4,6 @@ Nothing else in the bot imports a feature. A restore imports every one.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -14,7 +13,14 @@ from typing import Any
 
 from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
-from bot.operator_classes import UnusableClass, building, found_at, replaced_by
+from bot.operator_classes import (
+    UnusableClass,
+    building,
+    found_at,
+    probes_beside,
+    replaced_by,
+    settings_beside,
+)
 from bot.probe import Probe, StoreProbe
 from config.settings import Settings
 
@@ -73,18 +79,23 @@ OUR_FEATURES = (
 def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
     """Return the class of all settings: ours, of each of our features, and of those at `theirs`.
 
-    A module of `theirs` that cannot be imported has none; `open_features` refuses it.
+    Raise `UnusableClass` if the `SETTINGS` of one of these cannot be used.
     """
-    kinds = [module.SETTINGS for module in reversed(_modules("settings"))]
-    for module in dict.fromkeys(path.partition(":")[0] for path in theirs):
-        with suppress(UnusableClass):
-            kinds.append(found_at("FEATURES", f"{module}:SETTINGS"))
-    return type("AllSettings", (*kinds, Settings), {"__module__": __name__})
+    ours = [module.SETTINGS for module in reversed(_modules("settings"))]
+    kinds = dict.fromkeys((*settings_beside(theirs), *ours, Settings))
+    with building("FEATURES", f"SETTINGS beside {', '.join(theirs)}"):
+        made: type[Settings] = type("AllSettings", tuple(kinds), {"__module__": __name__})
+        made.model_rebuild()
+    return made
 
 
-def all_probes() -> tuple[Probe | StoreProbe, ...]:
-    """Return what `check` tests for our features, also for those that are off."""
-    return tuple(probe for module in _modules("probes") for probe in module.PROBES)
+def all_probes(theirs: Sequence[str] = ()) -> list[Probe | StoreProbe]:
+    """Return what `check` tests for our features, also those that are off, and those at `theirs`.
+
+    Raise `UnusableClass` if the `PROBES` of one of these cannot be used.
+    """
+    ours = (probe for module in _modules("probes") for probe in module.PROBES)
+    return [*ours, *probes_beside(theirs)]
 
 
 def add_all_commands(commands: Subcommands) -> None:

@@ -56,11 +56,17 @@ async def test_a_mistake_in_a_feature_ends_the_start_with_what_to_do(
 OUTSIDE = """
 from typing import Literal
 from pydantic import Field
+from bot.probe import Probe, Row
 from config.settings import Settings
 from tests.acceptance.greeting_feature import *
 
 class SETTINGS(Settings):
     greets: Literal["on", "off"] = Field(default="off", description="whether it greets")
+
+async def greets(settings):
+    yield Row("Greetings", "ok", f"turned {settings.greets}")
+
+PROBES = (Probe("Greetings", greets),)
 
 def made(services):
     is_on = services.own(SETTINGS).greets == "on"
@@ -68,7 +74,7 @@ def made(services):
 """
 
 
-async def test_a_feature_outside_the_repository_has_settings_as_ours_have(
+async def test_a_feature_outside_the_repository_has_settings_and_rows_of_check_as_ours_have(
     rig: Rig, tmp_path: Path
 ) -> None:
     (tmp_path / "outside.py").write_text(OUTSIDE)
@@ -79,6 +85,8 @@ async def test_a_feature_outside_the_repository_has_settings_as_ours_have(
         status, said = await run_command(rig.environment | {"FEATURES": features}, *command)
         assert (status, said) == (1, "GREETS takes `on`, `off`\n")
     env_file.write_text("GREETS=on")
+    _, said = await run_command(rig.environment | {"FEATURES": features}, "check")
+    assert re.search(r"^ok +Greetings +turned on$", said, re.MULTILINE)
     await rig.start(features=features)
     assert (await rig.ask(anna, chat, "/hello")).text == "Hello, Anna!"
 

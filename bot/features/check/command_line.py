@@ -63,7 +63,7 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
     configure_logs("error", settings.log_format, secrets_of(settings))
     if options.compare_embeddings:
         return run_comparison(settings)
-    probes = None if options.release else all_probes()
+    probes = None if options.release else all_probes(settings.features)
     with _store_address(settings) as address:
         rows = asyncio.run(_gathered(_groups(settings, address, probes)))
     steps = "" if options.release else f"\n{next_steps(rows)}\n"
@@ -125,8 +125,14 @@ def _groups(
         yield "Second model", check_second(settings)
     if not _lacks_embedding_key(settings):
         yield "Embeddings", check_embeddings(settings)
-    others = (each for each in probes if isinstance(each, Probe) and each.is_needed(settings))
-    yield from ((each.name, each.run(settings)) for each in others)
+    others = (each for each in probes if isinstance(each, Probe))
+    yield from ((each.name, _if_needed(each, settings)) for each in others)
+
+
+async def _if_needed(probe: Probe, settings: Settings) -> Rows:
+    if probe.is_needed(settings):
+        async for row in probe.run(settings):
+            yield row
 
 
 def _lacks_fallback_key(settings: Settings) -> bool:

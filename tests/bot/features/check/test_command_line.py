@@ -5,11 +5,15 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pydantic import SecretStr, ValidationError
 
+import config.settings
+from bot.features import all_probes, all_settings
 from bot.features.check.command_line import bounded, check_settings, is_passed, next_steps, table
+from bot.operator_classes import UnusableClass
 from bot.probe import Row, Rows
 from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.rig import run_command
@@ -206,6 +210,23 @@ class Selecting:
 async def test_a_feature_that_cannot_be_found_is_a_failure(name: str, verdict: str) -> None:
     rows = check_settings(Settings(features=(f"{__name__}:{name}",)))
     assert [row.verdict async for row in rows if row.what == "Features"] == [verdict]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("SETTINGS", {}, "outside:SETTINGS is no subclass of `Settings`"),
+        ("SETTINGS", config.settings.Settings, "SETTINGS beside outside:made cannot be built"),
+        ("PROBES", [FINE], "outside:PROBES is no tuple of `Probe`"),
+    ],
+)
+def test_what_the_module_of_a_feature_names_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object, why: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "outside", SimpleNamespace(**{name: value}))
+    read = all_settings if name == "SETTINGS" else all_probes
+    with pytest.raises(UnusableClass, match=f"FEATURES: {why}"):
+        read(("outside:made",))
 
 
 @pytest.mark.parametrize(("name", "verdict"), [("Selecting", "ok"), ("Missing", "fail")])
