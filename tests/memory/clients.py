@@ -36,19 +36,22 @@ class InterruptedClient(RedisClient):
 
 
 class DyingClient(RedisClient):
-    """Sends so many commands or pipelines; then the process is dead."""
+    """Sends so many commands or pipelines; then the process is dead, or `then` is awaited once."""
 
     calls_left = 1
+    then: Callable[[], Awaitable[object]] | None = None
 
     async def call(self, *command: Arg) -> Reply:
-        self._live()
+        await self._live()
         return await super().call(*command)
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        self._live()
+        await self._live()
         return await super().pipeline(commands)
 
-    def _live(self) -> None:
+    async def _live(self) -> None:
         self.calls_left -= 1
-        if self.calls_left < 0:
+        if self.calls_left < 0 and not self.then:
             raise StoreUnavailable("dead")
+        if self.calls_left == -1 and self.then:
+            await self.then()

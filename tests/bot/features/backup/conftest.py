@@ -46,6 +46,7 @@ def file(tmp_path: Path) -> Path:
 
 
 BOT = 42
+PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["plain", "encrypted"])
 
 
 async def save(
@@ -56,6 +57,12 @@ async def save(
     header = await saving.header(is_journal_only=is_journal_only)
     with BackupWriter(file, header, passphrase) as writer:
         return await saving.save(writer, is_journal_only=is_journal_only, progress=silent)
+
+
+async def later_journal(memory: Memory, file: Path) -> Path:
+    journal = file.with_name("journal")
+    await save(memory, journal, is_journal_only=True)
+    return journal
 
 
 async def restore(memory: Memory, *files: Path, passphrase: str = "") -> Counter[Outcome]:

@@ -15,11 +15,11 @@ from bot.features.backup.backup_file import BackupHeader, BackupReader, BackupRe
 from bot.features.backup.restoring import check_files
 from memory.store.keys import Keys, ScopeKeys
 from memory.store.store import LAYOUT
+from tests.bot.features.backup.conftest import PASSPHRASES
 
 CANARY = "quokka"
 # Random bytes do not compress, so each record fills a chunk of its own.
 NOISE = [os.urandom(550_000).hex() for _ in range(3)]
-PASSPHRASES = pytest.mark.parametrize("passphrase", ["", "open sesame"], ids=["plain", "encrypted"])
 
 
 def write(path: Path, passphrase: str = "", file_format: int = 1) -> Path:

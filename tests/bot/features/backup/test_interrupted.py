@@ -1,14 +1,13 @@
 """What a crash or an erasure in the middle of a restore leaves behind."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from memory.memory import Memory
-from memory.store.client import RedisClient
-from memory.store.commands import Arg, Command, Reply, ScriptCall
+from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 from memory.text.tokens import TokenCounter
 from tests.bot.features.backup.conftest import restore, save
@@ -19,6 +18,7 @@ from tests.bot.features.backup.test_restoring import (
     forget_ann,
     remember_much,
 )
+from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import GROUP, HERE
 from tests.valkey import ValkeyServer
@@ -26,31 +26,16 @@ from tests.valkey import ValkeyServer
 ONCE = pytest.mark.parametrize("valkey", ["valkey_server"], indirect=True)
 
 
-class InterruptedClient(RedisClient):
-    """Sends so many commands and then awaits `then`, once; a pipeline may be sent in part."""
+class StepwiseClient(DyingClient):
+    """May be interrupted between the commands of a pipeline, too."""
 
     calls_left = 1_000
-    then: Callable[[], Awaitable[None]]
-
-    async def call(self, *command: Arg) -> Reply:
-        await self._count()
-        return await super().call(*command)
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
         replies: list[Reply] = []
         for each in commands:
-            await self._count()
             replies += await super().pipeline([each])
         return replies
-
-    async def _count(self) -> None:
-        self.calls_left -= 1
-        if self.calls_left == -1:
-            await self.then()
-
-
-async def die() -> None:
-    raise StoreUnavailable("dead")
 
 
 @ONCE
@@ -64,8 +49,7 @@ async def test_a_restore_that_died_after_any_command_goes_on_when_it_is_run_agai
     await restore(empty, file)
     keys = await content_of(empty)
     other_server.ask("FLUSHALL")
-    client = await InterruptedClient.open(other_server.url)
-    client.then = die
+    client = await StepwiseClient.open(other_server.url)
     dying = Memory(client, 42, tokens, None, OPTIONS)
     deaths, is_over = 0, False
     while not is_over:
@@ -97,7 +81,7 @@ async def test_an_erasure_during_a_restore_wins(
     """A bot that runs forgets Ann after the first command of a restore, after some more, ..."""
     await remember_much(memory)
     await save(memory, file)
-    client = await InterruptedClient.open(other_server.url)
+    client = await StepwiseClient.open(other_server.url)
     client.then = partial(forget_ann, empty)
     commands, is_over = 1, False
     while not is_over:

@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from bot.features.backup.backup_file import BackupRefused
 from bot.telegram.admission import Members
 from memory.erasure.jobs import Job
 from memory.memory import Memory
@@ -20,7 +21,7 @@ from memory.scopes.log import Cursor
 from memory.scopes.sources import Source
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
-from tests.bot.features.backup.conftest import restore, save
+from tests.bot.features.backup.conftest import PASSPHRASES, later_journal, restore, save
 from tests.memory.turns import ANN, BOB, GROUP, HERE, carry_out, clear, take, texts
 
 CANARY = "quokka"
@@ -94,11 +95,14 @@ async def everything_in(memory: Memory) -> bytes:
     return b"\n".join([*names, *values])
 
 
-async def test_an_empty_store_gets_all_back(memory: Memory, empty: Memory, file: Path) -> None:
+@PASSPHRASES
+async def test_an_empty_store_gets_all_back(
+    memory: Memory, empty: Memory, file: Path, passphrase: str
+) -> None:
     await remember_much(memory)
-    counts = await save(memory, file)
+    counts = await save(memory, file, passphrase)
     assert (counts.scopes, counts.messages) == (3, 10)
-    assert await restore(empty, file) == {"restored": 3}
+    assert await restore(empty, file, passphrase=passphrase) == {"restored": 3}
     assert await exported(empty, HERE, GROUP) == await exported(memory, HERE, GROUP)
     history = await ChatHistory.read(empty.histories, HERE)
     found = await history.search("sail", 1)
@@ -109,6 +113,17 @@ async def test_an_empty_store_gets_all_back(memory: Memory, empty: Memory, file:
     assert len(await empty.client.call("ZRANGE", empty.keys.work, 0, -1)) == 2
     await say(empty, "I am back")
     assert len(await texts(empty)) == 8
+
+
+@pytest.mark.parametrize("passphrase", ["", "open barley"])
+async def test_without_its_passphrase_nothing_of_a_file_is_restored(
+    memory: Memory, empty: Memory, file: Path, passphrase: str
+) -> None:
+    await remember_much(memory)
+    await save(memory, file, "open sesame")
+    with pytest.raises(BackupRefused, match="the passphrase is wrong"):
+        await restore(empty, file, passphrase=passphrase)
+    assert await everything_in(empty) == b""
 
 
 async def forget_a_message(memory: Memory) -> None:
@@ -136,24 +151,20 @@ Forget = Callable[[Memory], Awaitable[None]]
 async def test_what_was_erased_after_a_backup_stays_erased(
     memory: Memory, empty: Memory, file: Path, forget: Forget
 ) -> None:
-    """The store is lost after the erasure; only the journal was saved since."""
-    journal = file.with_name("journal")
+    """The store is lost after the erasure; only the journal was saved since, not encrypted."""
     await remember_much(memory)
-    await save(memory, file)
+    await save(memory, file, "open sesame")
     await forget(memory)
     expected = await exported(memory, HERE, GROUP)
     work = [await memory.work.list_open(each) for each in (HERE, GROUP)]
-    await save(memory, journal, is_journal_only=True)
-    await restore(empty, file, journal)
-    stored = await everything_in(empty)
-    assert CANARY.encode() not in stored
+    journal = await later_journal(memory, file)
+    await restore(empty, file, journal, passphrase="open sesame")
+    assert CANARY.encode() not in await everything_in(empty)
     assert [await empty.work.list_open(each) for each in (HERE, GROUP)] == work
     restored = await exported(empty, HERE, GROUP)
     for lost, found in zip(expected, restored, strict=True):
-        assert found["messages"] == lost["messages"]
-        assert found["facts"] == lost["facts"]
-        assert found["synopses"] == lost["synopses"]
-        assert found["running_state"] == lost["running_state"]
+        for part in ("messages", "facts", "synopses", "running_state"):
+            assert found[part] == lost[part]
 
 
 @pytest.mark.parametrize("forget", [forget_a_message, forget_ann, clear_both, clear_everything])
@@ -193,9 +204,7 @@ async def test_a_cancelled_reminder_and_one_whose_time_has_passed_stay_away(
     await memory.client.call("HSET", key, late.id, f"{ANN}|1|1000|0|0||{late.body}")
     await save(memory, file)
     await memory.work.cancel(HERE, cancelled.id)
-    journal = file.with_name("journal")
-    await save(memory, journal, is_journal_only=True)
-    await restore(empty, file, journal)
+    await restore(empty, file, await later_journal(memory, file))
     assert [each.id for each in await empty.work.list_open(HERE)] == [kept.id]
 
 
@@ -220,9 +229,7 @@ async def test_a_person_removed_after_a_backup_is_not_let_in_again(
     await save(memory, file)
     await memory.client.call("HDEL", key("admitted"), BOB)
     await memory.client.call("HSET", key("refused"), BOB, "2000|1")
-    journal = file.with_name("journal")
-    await save(memory, journal, is_journal_only=True)
-    await restore(empty, file, journal)
+    await restore(empty, file, await later_journal(memory, file))
     members = Members(empty.store)
     await members.refresh()
     assert [{*members.admitted}, {*members.refused}] == [{ANN}, {BOB}]

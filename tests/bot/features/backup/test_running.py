@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,6 +30,23 @@ def test_restoring_a_backup_without_memory_says_so_and_has_an_exit_status_of_its
     assert run_backup(settings, Namespace(file=file, journal=False)) == 0
     assert run_restore(settings, Namespace(files=[file], other_bot=False)) == NOTHING_THERE
     assert "nothing to restore" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "statuses"),
+    [("yes yes yes", [0, NOTHING_THERE]), ("yes yes no", [0, 1]), ("yes no", [1, 1])],
+)
+def test_a_passphrase_is_asked_for_at_a_terminal_and_a_new_one_twice(
+    valkey: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, statuses: list[int]
+) -> None:
+    words = iter(typed.split())
+    monkeypatch.setattr("getpass.getpass", lambda _: next(words))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    settings = settings_of(valkey).model_copy(update={"backup_passphrase": None})
+    file = tmp_path / "backup"
+    saved = run_backup(settings, Namespace(file=file, journal=False))
+    assert [saved, run_restore(settings, Namespace(files=[file], other_bot=False))] == statuses
+    assert [*words] == []
 
 
 def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(

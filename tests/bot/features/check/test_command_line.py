@@ -207,9 +207,13 @@ class Selecting:
 
 
 @pytest.mark.parametrize(("name", "verdict"), [("Selecting", "ok"), ("Missing", "fail")])
-async def test_a_feature_that_cannot_be_found_is_a_failure(name: str, verdict: str) -> None:
-    rows = check_settings(Settings(features=(f"{__name__}:{name}",)))
-    assert [row.verdict async for row in rows if row.what == "Features"] == [verdict]
+async def test_a_feature_or_a_behavior_that_cannot_be_found_is_a_failure(
+    name: str, verdict: str
+) -> None:
+    path = f"{__name__}:{name}"
+    rows = check_settings(Settings(features=(path,), behaviors=(f"{path}@private",)))
+    found = {row.what: row.verdict async for row in rows if row.what in ("Features", "Behaviors")}
+    assert found == {"Features": verdict, "Behaviors": verdict}
 
 
 @pytest.mark.parametrize(
@@ -227,12 +231,6 @@ def test_what_the_module_of_a_feature_names_is_refused_in_a_sentence(
     read = all_settings if name == "SETTINGS" else all_probes
     with pytest.raises(UnusableClass, match=f"FEATURES: {why}"):
         read(("outside:made",))
-
-
-@pytest.mark.parametrize(("name", "verdict"), [("Selecting", "ok"), ("Missing", "fail")])
-async def test_a_behavior_that_cannot_be_found_is_a_failure(name: str, verdict: str) -> None:
-    rows = check_settings(Settings(behaviors=(f"{__name__}:{name}@private",)))
-    assert [row.verdict async for row in rows if row.what == "Behaviors"] == [verdict]
 
 
 @pytest.mark.parametrize(
