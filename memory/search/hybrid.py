@@ -89,7 +89,7 @@ class HybridIndex:
         self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
         self._lexical.extend(said, np.where(by_person, 1.0, weights.assistant_words), days)
         self._sessions.extend(sessions, asks, by_person)
-        self._times.extend(vocabulary.tell_times(said), days)
+        self._times.extend(said.tell_times, days)
         penalty = weights.assistant_penalty * ~by_person + weights.question_penalty * asks
         self._prior.extend(-penalty)
 

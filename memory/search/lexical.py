@@ -225,8 +225,7 @@ class LexicalIndex:
         `said` is what `vocabulary` read of them.
         """
         spoken = self._languages.extend(self.vocabulary.guesses(said))
-        have_ideographs = self.vocabulary.have_ideographs(said).tolist()
-        dates = self._dates([*zip(days, spoken, have_ideographs, strict=True)])
+        dates = self._dates([*zip(days, spoken, said.have_ideographs.tolist(), strict=True)])
         dated = np.array([len(each) for each in dates])
         numbers = np.append(said.numbers, self.vocabulary.numbers(chain.from_iterable(dates)))
         texts = np.append(said.texts, np.repeat(np.arange(len(dates)), dated))

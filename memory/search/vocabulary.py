@@ -44,16 +44,17 @@ _VOTES = np.array([[code in claimed for code in CODES] for claimed in _CLAIMS], 
 
 @dataclass(frozen=True, slots=True)
 class NumberedWords:
-    """All words of several texts by their numbers, `(words,)`, and which text each stands in."""
+    """All words of several texts by their numbers, `(words,)`, and which text each stands in.
+
+    The rest says something of each text, `(texts,)`.
+    """
 
     numbers: Numbers
     texts: Numbers
-    lengths: Numbers  # words of each text, `(texts,)`
-
-    def any(self, flags: Flags) -> Flags:
-        """Return for each text whether one of its words has a flag; `flags`: `(words,)`."""
-        found: Flags = np.bincount(self.texts[flags], minlength=len(self.lengths)) > 0
-        return found
+    lengths: Numbers  # how many words it has
+    are_ukrainian: Flags  # a word has a letter of Ukrainian only
+    have_ideographs: Flags  # a word has Chinese characters
+    tell_times: Flags  # a word is a number, or stands for a time
 
 
 class Vocabulary(dict[str, int]):
@@ -90,7 +91,11 @@ class Vocabulary(dict[str, int]):
                 yield text
 
         numbers, lengths = self.numbers(chain.from_iterable(words())), np.array(counted, np.int64)
-        return NumberedWords(numbers, np.repeat(np.arange(len(lengths)), lengths), lengths)
+        of_text = np.repeat(np.arange(len(lengths)), lengths)
+        flags = (self._is_ukrainian, self._has_ideograph, self._tells_time)
+        marked = (of_text[flag.view[numbers]] for flag in flags)
+        said = (np.bincount(each, minlength=len(lengths)) > 0 for each in marked)
+        return NumberedWords(numbers, of_text, lengths, *said)
 
     def numbers(self, words: Iterable[str]) -> Numbers:
         """Return the numbers of folded words."""
@@ -115,17 +120,9 @@ class Vocabulary(dict[str, int]):
         for at in np.flatnonzero(is_there.any(0)):
             voted = _most_voted(votes, LANGUAGES_OF_SCRIPT.get(SCRIPTS[at], ()))
             if SCRIPTS[at] == "cyrillic":
-                voted[said.any(self._is_ukrainian.view[numbers])] = CODES.index("uk")
+                voted[said.are_ukrainian] = CODES.index("uk")
             guesses[:, at] = np.where(is_there[:, at], voted, ABSENT)
         return [*map(tuple, guesses.tolist())]
-
-    def have_ideographs(self, said: NumberedWords) -> Flags:
-        """Return for each text whether it has Chinese characters."""
-        return said.any(self._has_ideograph.view[said.numbers])
-
-    def tell_times(self, said: NumberedWords) -> Flags:
-        """Return for each text whether it has a number or a word for a time."""
-        return said.any(self._tells_time.view[said.numbers])
 
 
 def _counted(pairs: Numbers, rows: int, columns: int) -> Numbers:
