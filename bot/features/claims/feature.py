@@ -5,6 +5,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -30,7 +31,8 @@ from memory.scopes.sources import never_erased
 from memory.scopes.writes import ForgetRecord
 from memory.store.keys import Scope
 
-_CLAIMS = patterns_in(Path(__file__).with_name("saved.toml"))
+claims_to_have_saved = partial(says_any, patterns_in(Path(__file__).with_name("saved.toml")))
+"""Whether an answer says that it has saved something of what the person said."""
 
 log = structlog.get_logger(__name__)
 
@@ -48,11 +50,6 @@ def feature(services: Services) -> Feature:
         notes=[ClaimNote(memory.scopes, sentences).below],
         learned=[FalseClaims(memory, services.chat, sentences).correct],
     )
-
-
-def claims_to_have_saved(text: str) -> bool:
-    """Return whether an answer says that it has saved something of what the person said."""
-    return says_any(_CLAIMS, text)
 
 
 class ClaimNote:

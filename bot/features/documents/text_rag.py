@@ -100,6 +100,8 @@ class TextRag(AIContextBehavior):
             return ""
         question = call_context.question(new_messages)
         memories = await self._readable(call_context.conversation)
+        if not any(map(documents, memories)):
+            return ""
         hits = await self._search(memories, question)
         opening = [] if hits[0] else _opening(memories[0], call_context.now, question)
         return self._shown([*opening, *_nearest(hits)], memories, call_context.used)

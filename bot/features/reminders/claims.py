@@ -5,6 +5,7 @@ If in doubt, they find none.
 """
 
 import re
+from functools import partial
 from pathlib import Path
 
 from bot.commands.sentences import Sentences
@@ -15,7 +16,8 @@ from memory.behaviors.context import AgentContext
 from memory.work.item import WorkItem
 from memory.work.items import WorkItems
 
-_PROMISES = patterns_in(Path(__file__).with_name("promises.toml"))
+promises_to_remind = partial(says_any, patterns_in(Path(__file__).with_name("promises.toml")))
+"""Whether an answer says that it will remind the person, or that a reminder is set."""
 _ASKS_TO_REMIND = re.compile(
     r"\bremind(?:er|ers)?\b|\berinner\w*|\brecu[eé]rda\w*|\brecordatorio\w*"
     r"|\bнапомн\w*|\bнапомина\w*|یادآور|یادم|به یاد|\blembr\w*|\b(?:meng|peng|di|ku)?ingatkan"
@@ -25,11 +27,6 @@ _WORD = re.compile(r"\w{4,}")
 _STEM = 4
 _OF_OURS = frozenset(("remember", "forget_memory", "set_reminder"))
 """Tools that set no reminder, or whose reminders are seen otherwise; others may set one."""
-
-
-def promises_to_remind(text: str) -> bool:
-    """Return whether an answer says that it will remind the person, or that a reminder is set."""
-    return says_any(_PROMISES, text)
 
 
 class PromiseNote:

@@ -102,6 +102,8 @@ class VoiceStep:
         Raise `ModelError` or `TelegramError` if the servers cannot be reached.
         """
         sounds = [each for each in request.updates if each.kind == "voice"]
+        if not sounds:
+            return None
         heard = await read_media(request, sounds, self._words, self._sentences, "voice")
         if not heard:
             return None
