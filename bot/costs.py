@@ -93,10 +93,10 @@ class UsageRecorder:
         for kind, amount in amounts.items():
             if amount:
                 unit, billed = replace(source, kind=kind), Tokens(reasoning=amount)
-                self._waiting.put_nowait(BilledCall.now(unit, billed, *payer))
+                self._waiting.put_nowait(BilledCall(unit, billed, *payer))
         if not tokens.total:
             return
-        call = BilledCall.now(source, tokens, *payer)
+        call = BilledCall(source, tokens, *payer)
         if report.is_reply and self._store is not None:
             self._store.hold(call)
             asyncio.get_running_loop().call_later(_HELD_S, self._release, call)

@@ -6,8 +6,9 @@ one script counts calls in all sums, and counts each once for its id.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from operator import add
 from secrets import token_hex
 from time import time
@@ -73,16 +74,9 @@ class BilledCall:
     tokens: Tokens
     person: int
     conversation: str  # its tag, "" without one
-    at: float  # Unix seconds
-    id: str = ""
+    at: float = field(default_factory=time)  # Unix seconds
+    id: str = field(default_factory=partial(token_hex, 8))
     is_noted: bool = False  # it is stored, so that no kill loses it, but is in no sum yet
-
-    @classmethod
-    def now(
-        cls, source: BillingSource, tokens: Tokens, person: int, conversation: str
-    ) -> "BilledCall":
-        """Return a call that has just been billed, with an id of its own."""
-        return cls(source, tokens, person, conversation, time(), token_hex(8))
 
     @classmethod
     def of_note(cls, note: bytes) -> "BilledCall":

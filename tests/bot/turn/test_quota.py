@@ -101,7 +101,7 @@ async def test_beyond_the_budget_admins_are_answered_others_get_a_daily_notice(
     )
     quota = QuotaStep(memory.quotas, Budget(settings, memory.usage), SENTENCES)
     assert await quota.admit(ANNA, "a") == "admitted"
-    call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
+    call = BilledCall(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])
     assert [await quota.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
     assert await quota.admit(BEN, "d") == "admitted"
@@ -115,7 +115,7 @@ async def test_a_task_counts_is_never_too_quick_and_says_each_time_that_it_was_n
     tasks = [replace(asked, updates=(replace(asked.last, update_id=-n),)) for n in range(1, 5)]
     assert [await quota.answer(each, history) for each in tasks[:2]] == [None, None]
     assert await quota.admit(ANNA, "written meanwhile") == "turns"
-    call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=9), ANNA, "c:7:0")
+    call = BilledCall(BillingSource("answer", "m"), Tokens(output=9), ANNA, "c:7:0")
     await memory.usage.count([call])
     told = [await quota.answer(each, history) for each in (*tasks[2:], asked)]
     task = SENTENCES.say("de", "quota.task")
@@ -137,7 +137,7 @@ async def test_channels_and_hidden_admins_of_a_group_share_one_quota(memory: Mem
 
 async def test_tokens_of_a_group_as_payer_count_in_the_group_too(memory: Memory) -> None:
     here, source = Scope.of_chat(GROUP), BillingSource("answer", "m")
-    await memory.usage.count([BilledCall.now(source, Tokens(5), GROUP, here.tag)])
+    await memory.usage.count([BilledCall(source, Tokens(5), GROUP, here.tag)])
     assert await memory.usage.of_conversation(here, time()) == {source: Tokens(5)}
     assert await memory.quotas.spent_today(GROUP) == 5
 

@@ -186,7 +186,7 @@ async def test_beyond_a_quota_nothing_of_the_old_exchange_goes(
     revising = Revising(memory, quota, "0.000001" if bound == "budget" else "0")
     quotas = revising.step.quota
     assert await quotas.admit(ANN, "before") == "admitted"
-    call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=9), ANN, HERE.tag)
+    call = BilledCall(BillingSource("answer", "m"), Tokens(output=9), ANN, HERE.tag)
     await memory.usage.count([call])
     if is_told:
         assert await quotas.admit(ANN, "told") == bound

@@ -15,7 +15,7 @@ async def verdicts(memory: Memory, person: int, quota: Quota, *turns: str) -> li
 
 async def spend(memory: Memory, person: int, tokens: int, kind: str = "answer") -> None:
     """Count a call that used so many tokens."""
-    call = BilledCall.now(BillingSource(kind, "m"), Tokens(fresh=tokens), person, f"c:{person}:0")
+    call = BilledCall(BillingSource(kind, "m"), Tokens(fresh=tokens), person, f"c:{person}:0")
     await memory.usage.count([call])
 
 

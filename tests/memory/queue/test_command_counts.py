@@ -44,7 +44,7 @@ async def test_billed_calls_of_one_conversation_are_counted_together(memory: Mem
     """Each sum takes a read and a write, however many calls are counted."""
 
     def call(kind: str, person: int) -> BilledCall:
-        return BilledCall.now(BillingSource(kind, "m"), Tokens(5), person, HERE.tag)
+        return BilledCall(BillingSource(kind, "m"), Tokens(5), person, HERE.tag)
 
     await memory.usage.count([call(kind, ANN) for kind in ("answer", "internal", "embedding")])
     answers = await _used(memory, memory.usage.count([call("answer", ANN), call("answer", ANN)]))

@@ -215,7 +215,7 @@ class Notices(OperatorNotices):
 
 
 async def spend(memory: Memory, tokens: int) -> None:
-    call = BilledCall.now(BillingSource("answer", "m"), Tokens(fresh=tokens), 7, "c:7:0")
+    call = BilledCall(BillingSource("answer", "m"), Tokens(fresh=tokens), 7, "c:7:0")
     await memory.usage.count([call])
 
 

@@ -90,7 +90,7 @@ async def test_recall_uses_words_alone_once_a_quota_is_used_up(
         prices=(Price("m", Decimal(1)),),
         budget_per_month=Decimal("0.000009") if used_up == "budget" else Decimal(1),
     )
-    call = BilledCall.now(BillingSource("answer", "m"), Tokens(fresh=9), ANNA.id, HERE.tag)
+    call = BilledCall(BillingSource("answer", "m"), Tokens(fresh=9), ANNA.id, HERE.tag)
     await memory.usage.count([call])
     budget = Budget(settings, memory.usage)
     assert await memory.quotas.admit(ANNA.id, "a turn", Quota(2, 0)) == "admitted"

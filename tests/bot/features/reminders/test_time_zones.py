@@ -144,7 +144,7 @@ async def test_without_the_model_and_beyond_a_quota_buttons_offer_the_zones(memo
     rig = rig_of(memory, Settings(user_tokens_per_day=100))
     rig.model.trouble = InternalModelUnavailable("down")
     assert (await rig.says("Hamburg")).parts[0].buttons
-    call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=100), ANN, HERE.tag)
+    call = BilledCall(BillingSource("answer", "m"), Tokens(output=100), ANN, HERE.tag)
     await memory.usage.count([call])
     assert (await rig.says("Hamburg")).parts[0].buttons
     assert len(rig.model.asked) == 1
