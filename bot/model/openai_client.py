@@ -72,8 +72,8 @@ def _sdk() -> tuple[Any, Any]:
 
 async def load_sdk(after_s: float = 0.0) -> None:
     """Import the SDK in a thread after a pause, so that no message waits for it."""
-    await asyncio.sleep(after_s)
     if not _sdk.cache_info().currsize:
+        await asyncio.sleep(after_s)
         await asyncio.to_thread(_sdk)
 
 
