@@ -122,8 +122,9 @@ def _messages(
     updates: Sequence[IncomingMessage], tokens: TokenCounter
 ) -> tuple[Message, tuple[Message, ...]]:
     groups = groupby(updates, key=lambda update: 0 if update.is_first_party else update.update_id)
-    parts = (_joined(tuple(group), tokens) for _, group in groups)
-    return _joined(updates, tokens), tuple(part for part in parts if part.text)
+    parts = [_joined(tuple(group), tokens) for _, group in groups]
+    whole = parts[0] if len(parts) == 1 else _joined(updates, tokens)
+    return whole, tuple(part for part in parts if part.text)
 
 
 def is_off_record(opened: OpenTurn, updates: Sequence[IncomingMessage]) -> bool:
