@@ -27,9 +27,11 @@ from memory.text.tokens import TokenCounter
 
 _FOR_ALL_TIME = 2**53
 _RELATED_SHARE = 4
-_MAX_INDEXED_INLINE = 200
+_MAX_INDEXED_INLINE = 40
 _MAX_SEARCHED_INLINE = 20_000
-"""With more messages to index first, or to search, a thread does it so that other turns go on."""
+_MAX_ASKED_INLINE = 500
+"""With more messages to index first, or to search, or for a question of more characters, a thread
+does it so that other turns go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class ChatHistory:
                     once.setdefault(hit.row, hit)
                 return [_result(stream.messages, hit) for hit in once.values()]
 
-        is_long = len(stream.messages) > _MAX_SEARCHED_INLINE
+        is_long = len(stream.messages) > _MAX_SEARCHED_INLINE or len(text) > _MAX_ASKED_INLINE
         is_long = is_long or stream.unindexed > _MAX_INDEXED_INLINE
         if is_long or stream.searching.locked():
             return await asyncio.to_thread(find)

@@ -142,7 +142,8 @@ class HybridIndex:
         scores = lexical + self._prior.view
         if asks_for_summary(question):
             scores += np.float32(self._weights.summary_bonus) * ~self._sessions.by_person
-        self._times.add_to(scores, question, then)
+        named = named_days(question)
+        self._times.add_to(scores, question, named, then)
         near = None
         if vector is not None and self.vectors:
             with suppress(ValueError):
@@ -151,7 +152,7 @@ class HybridIndex:
         if not asks_then and not self._is_above_floor(found, near):
             return []
         is_weak = near is None and not self._is_sure(found, self._weights.floor)
-        is_weak = is_weak and then is None and not self._times.names_days(question)
+        is_weak = is_weak and then is None and not self._times.has_days(named)
         rows = np.arange(len(self)) if near is None else near.rows
         lexical, scores = lexical[rows], scores[rows]
         dense = np.zeros_like(lexical) if near is None else self._dense_share(near)
@@ -297,21 +298,23 @@ class Times:
         near = self._nearest(periods)
         return near if near.max(initial=0) == 1 else None
 
-    def add_to(self, scores: Floats, question: str, then: Floats | None = None) -> None:
+    def add_to(
+        self, scores: Floats, question: str, named: Sequence[NamedDays], then: Floats | None
+    ) -> None:
         """Add to the scores of all records what they have of the times that the question asks for.
 
-        `then` is what `said_then` found.
+        `named` are the days that it names, `then` is what `said_then` found.
         """
         if asks_when(question):
             scores += np.float32(self._weights.time_bonus) * self._tells_time.view
         if then is not None:
             scores += np.float32(self._weights.relative_date_bonus) * then
-        if named := [each for each in named_days(question) if each.year or then is None]:
-            scores += np.float32(self._weights.date_bonus) * self._named(named)
+        if meant := [each for each in named if each.year or then is None]:
+            scores += np.float32(self._weights.date_bonus) * self._named(meant)
 
-    def names_days(self, question: str) -> bool:
-        """Return whether a question names a day, month or year of which there are records."""
-        return bool(self._named(named_days(question)).max(initial=0) == 1)
+    def has_days(self, named: Sequence[NamedDays]) -> bool:
+        """Return whether there are records of one of these days."""
+        return bool(self._named(named).max(initial=0) == 1)
 
     def _named(self, named: Sequence[NamedDays]) -> Floats:
         """Return the nearness of each record to the nearest of these days, `(records,)`."""

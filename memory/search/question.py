@@ -134,14 +134,15 @@ def _months(words: Sequence[str]) -> dict[int, int]:
     guessed, months = languages_of(words, {}), dict[int, int]()
     near = ["", "", *words, "", ""]
     for at, word in enumerate(words):
-        script, han = script_of(word), _HAN_MONTH.search(word)
+        script, han = script_of(word), None if word.isascii() else _HAN_MONTH.search(word)
         guess = "zh" if han else guessed.get(script)
         codes = [guess] if guess else LANGUAGES_OF_SCRIPT.get(script, ())
-        is_unclear = any(word in _UNCLEAR[code] for code in codes)
         for code in codes:
-            month = _month_in(han[0] if han else word, code)
+            if not (month := _month_in(han[0] if han else word, code)):
+                continue
+            is_unclear = any(word in _UNCLEAR[each] for each in codes)
             is_joined = at - 2 in months and words[at - 1] in _JOINS[code]
-            if month and (not is_unclear or is_joined or _is_time(near[at : at + 5], code)):
+            if not is_unclear or is_joined or _is_time(near[at : at + 5], code):
                 months[at] = month
                 break
     return months
@@ -231,7 +232,10 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES))})\b")
 def relative_periods(question: str, today: date) -> list[Period]:
     """Return the past days that a question of `today` names by their distance ("last May")."""
     readings = list(_readings(question))
-    read = ((_period(*each, at, today) for at in range(len(each[0]))) for each in readings)
+    read = (
+        (_period(words, meanings, at, today) for at, meaning in enumerate(meanings) if meaning)
+        for words, meanings in readings
+    )
     found = next(filter(None, ([*filter(None, each)] for each in read)), [])
     is_last = any("last" in each for _, meanings in readings for each in meanings)
     years = (today.year, today.year - 1)

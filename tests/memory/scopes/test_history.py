@@ -1,5 +1,6 @@
 """`ChatHistory` and the context around it: what is appended is selected, found and erased."""
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from memory.queue.open_turn import Closing, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor, message_of, stored_fields
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
+from memory.search.message_search import SearchFilter
 from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
@@ -260,6 +262,27 @@ async def test_without_vectors_words_are_searched(store: RedisClient, tokens: To
     assert history.is_searchable
     found, *_ = await history.search("boat", 8)
     assert (texts(found.messages), found.dense) == ([BOAT, "Nice"], 0.0)
+
+
+async def test_the_event_loop_neither_indexes_much_nor_reads_a_long_question(
+    memory: Memory,
+) -> None:
+    history = await history_of(memory)
+    await talk(history, *[(f"{BOAT} {number}", "Noted.") for number in range(25)])
+
+    async def is_on_the_loop(question: str) -> bool:
+        threads = set[threading.Thread]()
+
+        def note(_: Message) -> bool:
+            threads.add(threading.current_thread())
+            return True
+
+        await history.search(question, 3, search_filter=SearchFilter(is_meant=note))
+        return threads == {threading.current_thread()}
+
+    assert not await is_on_the_loop("Which boat?")
+    assert await is_on_the_loop("Which boat?")
+    assert not await is_on_the_loop("Which boat? " * 50)
 
 
 async def test_the_first_thing_said_needs_no_word_of_the_question(memory: Memory) -> None:
