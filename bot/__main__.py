@@ -27,7 +27,6 @@ import structlog
 
 from bot.app import App
 from bot.features import add_all_commands, all_settings
-from bot.model.models import lacks_model_key
 from bot.operator_classes import UnusableClass
 from bot.parsing.confined import hide_from_others
 from bot.prompt.assemble import UnusableSystemPrompt
@@ -189,7 +188,7 @@ def _serve(settings: Settings, duty: Duty) -> int:
     raise_file_limit()
     if sys.platform == "win32":
         log.warning("Windows: files that people send are read without limits")
-    if lacks_model_key(settings):
+    if settings.lacks_key():
         log.error("OPENAI_API_KEY is not set: no message can be answered", look_at="OPENAI_API_KEY")
     with reporting_errors(settings), redis_address(settings) as redis:
         app = App(settings, redis, duty=duty)

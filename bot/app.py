@@ -15,9 +15,7 @@ from bot.assistant import (
     CommandSet,
     assistant_of,
     behaviors_of,
-    bot_id_of,
     build_commands,
-    deliverer_of,
     learning_config,
     turn_worker,
 )
@@ -30,7 +28,7 @@ from bot.feature import Services
 from bot.features import check_names, open_features
 from bot.language.catalogue import Catalogue
 from bot.model.call import ModelObserver
-from bot.model.models import OpenModels, open_models, secret_of
+from bot.model.models import OpenModels, open_models
 from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.logs import short_name
@@ -55,15 +53,16 @@ from bot.telegram.rate_limit import SendRateLimiter, SendRates, share_with_worke
 from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of, webhook_routes
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
+from bot.turn.deliver import Deliverer
 from bot.turn.observers import (
     BotServing,
-    FieldsRefused,
     Observer,
     UpdateArrived,
     UpdateHandled,
     all_of,
 )
 from config.settings import Settings
+from config.values import secret_of
 from memory.memory import Memory
 from memory.store.embedded import keep_clean
 from memory.store.tasks import end_tasks
@@ -152,8 +151,8 @@ class App:
             recorder = UsageRecorder()
             calls: list[ModelObserver] = [recorder.model_called]  # those of features follow below
             models = await stack.enter_async_context(outside.models(settings, [all_of(calls)]))
-            options, bot_id = memory_options(settings), bot_id_of(settings)
-            memory = Memory(store, bot_id, tokens, models.embedder, options)
+            options = memory_options(settings)
+            memory = Memory(store, settings.bot_id, tokens, models.embedder, options)
             await memory.take_layout()
             await stack.enter_async_context(recorder.writing(memory.usage))
             opened = outside.telegram(settings, memory, self._health)
@@ -184,11 +183,7 @@ class App:
                 self._observers += [watcher.observe for watcher in each.watchers]
                 calls += [watcher.model_called for watcher in each.watchers]
             self._observers += [outside.observer] if outside.observer else []
-
-            def note_refusal(source: str) -> None:
-                self._observe(FieldsRefused(source))
-
-            behaviors = behaviors_of(settings, memory, models.internal, features, note_refusal)
+            behaviors = behaviors_of(settings, memory, models.internal, features, self._observe)
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
             await stack.enter_async_context(self._web(services).serving())
@@ -240,7 +235,8 @@ class App:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)
             kinds = [work for each in features for work in work_of(each, memory.scopes)]
-            deliverer, serves = deliverer_of(services, observe), services.admission.serves
+            deliverer = Deliverer(chat, settings.send_timeout_s, memory.exporter.export, observe)
+            serves = services.admission.serves
             due_work = WorkLoop(memory.work, kinds, deliverer, settings.lease_s, serves)
             running += [worker.run(), maintenance.run(), due_work.run(), services.models.load()]
         running += [task() for each in features for task in each.tasks]
@@ -303,12 +299,8 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 
 def _watches(services: Services) -> list[Coroutine[Any, Any, None]]:
-    memory, admission = services.memory, services.admission
-
-    async def drop_removed() -> None:
-        if admission.limits_groups:
-            await admission.members.drop_removed(memory.mailbox)
-
+    memory = services.memory
+    drop_removed = partial(services.admission.drop_removed, memory.mailbox)
     capacity = CapacityWatch(memory.capacity, services.notices)
     watches = [
         repeat(capacity.check, "capacity", _CAPACITY_EVERY_S),

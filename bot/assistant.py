@@ -2,10 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
-from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, labels_of, run_agent
+from bot.agent.agent import FunctionsBasedAgent, RunAgent, Toolbox, ToolLimits, run_agent
 from bot.agent.own_tools import CALCULATE, current_time_tool, search_memory_tool
 from bot.commands.arguments import CommandWords
 from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
@@ -14,12 +13,10 @@ from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, RetryCommand
 from bot.commands.immediate import stop_command
 from bot.feature import Feature, Services
-from bot.model.call import ChatModel, PromptMessage
-from bot.model.models import secret_of
+from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.operator_classes import (
     agents_of,
-    built_behavior,
-    check_behavior_names,
+    built_behaviors,
     domain_of,
     replaced_by,
     selector_of,
@@ -36,18 +33,13 @@ from bot.turn.agent_step import AgentStep, RunTools
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
 from bot.turn.deliver import Deliverer
 from bot.turn.load import ContextLoader
-from bot.turn.observers import Observer
+from bot.turn.observers import FieldsRefused, Observer
 from bot.turn.permits import Permits
 from bot.turn.revision import RevisionStep
 from bot.turn.turn import GiveUp, TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
-from memory.behaviors.behavior import (
-    EVERYWHERE,
-    AIContextBehavior,
-    AIContextBehaviorManager,
-    reaches_of,
-)
+from memory.behaviors.behavior import AIContextBehavior, AIContextBehaviorManager
 from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.running_state import RunningState
@@ -68,7 +60,6 @@ _TIME_LIMIT_S = 8.0
 """For one hook of one behavior. The narrative inside a hook has a limit of its own."""
 _OUTPUT_SHARE = 4
 """One tool output takes at most a quarter of the prompt."""
-_MAX_SEND_S = 10.0
 
 
 def behaviors_of(
@@ -76,13 +67,11 @@ def behaviors_of(
     memory: Memory,
     model: InternalModel,
     features: Sequence[Feature] = (),
-    on_refusal: Callable[[str], None] = lambda _: None,
+    observe: Observer = lambda _: None,
 ) -> AIContextBehaviorManager:
     """Return the bot's behaviors in the order of the prompt, those of features last.
 
-    `on_refusal` is called with "learning" or "tool" if an update of the operator's fields is
-    refused that comes from there. Raise `UnusableClass`, or `FunctionNameClash` if two tools of
-    behaviors have one name.
+    Raise `UnusableClass`, or `FunctionNameClash` if two tools of behaviors have one name.
     """
     scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
     exchanges = settings.window_messages // 2
@@ -92,19 +81,15 @@ def behaviors_of(
         max_tokens=min(_BATCH_TOKENS, settings.window_tokens // 2),
     )
     domain = domain_of(replaced_by(features).knowledge_base)
-    state = RunningState(scopes, domain, cadence, on_refusal)
+    state = RunningState(scopes, domain, cadence, lambda source: observe(FieldsRefused(source)))
     kinds: dict[str, AIContextBehavior] = {
         "state": state,
         "facts": UserFacts(scopes, tokens, zone, cadence),
         "synopses": Synopses(scopes, tokens, model, zone, settings.recall_narrative),
     }
     behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
-    check_behavior_names(settings.behaviors)
     knowledge_base = state.model if "state" in settings.learn else None
-    for path, reach in reaches_of(settings.behaviors).items():
-        behaviors.append(built_behavior(path, scopes, knowledge_base))
-        if reach != EVERYWHERE:
-            behaviors[-1].reach = reach
+    behaviors += built_behaviors(settings.behaviors, scopes, knowledge_base)
     behaviors += [behavior for feature in features for behavior in feature.behaviors]
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
@@ -198,8 +183,10 @@ def _assistant_with(
         context.used, context.sizes = prompt.used, asdict(prompt.tokens)
         return prompt.messages
 
-    names_person = settings.openai_safety_identifier == "on"
-    labels = partial(labels_of, bot_id_of(settings), names_person=names_person)
+    def labels(context: AgentContext) -> CallLabels:
+        person = context.user_message.sender_id if settings.openai_safety_identifier == "on" else 0
+        return CallLabels.of(settings.bot_id, context.conversation.tag, person)
+
     ours = FunctionsBasedAgent(model, assemble, toolbox.definitions, settings.max_steps, labels)
     turns_agent = agents_of(settings, ours, replaced.agent)
 
@@ -219,11 +206,6 @@ def _assistant_with(
         behaviors,
         lambda path: assembler.use_system(system_from(path)),
     )
-
-
-def bot_id_of(settings: Settings) -> int:
-    """Return the id of the bot's account, which its token begins with; 0 without a token."""
-    return int((secret_of(settings.telegram_bot_token) or "0").partition(":")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +251,6 @@ def build_commands(services: Services, deleting: Deleting) -> CommandSet:
     return CommandSet(commands, answer, buttons, edits)
 
 
-def deliverer_of(services: Services, observe: Observer) -> Deliverer:
-    """Return what sends replies and the messages of due work."""
-    timeout_s = min(_MAX_SEND_S, services.settings.lease_s / 2)
-    return Deliverer(services.chat, timeout_s, services.memory.exporter.export, observe)
-
-
 def turn_worker(
     services: Services, assistant: Assistant, commands: Handler, observe: Observer
 ) -> TurnWorker:
@@ -309,7 +285,7 @@ def turn_worker(
         memory.histories,
         Answerer(steps, sentences, observe),
         GiveUp(memory.dead_letters, sentences, observe).give_up,
-        deliverer_of(services, observe),
+        Deliverer(chat, settings.send_timeout_s, memory.exporter.export, observe),
         behaviors,
         services.learn,
         observe,

@@ -26,7 +26,7 @@ from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelError
 from bot.probe import Probe, StoreProbe
 from config.settings import Settings
-from memory.behaviors.behavior import AIContextBehavior, reaches_of
+from memory.behaviors.behavior import EVERYWHERE, AIContextBehavior, reaches_of
 from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.context import AgentContext
 from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
@@ -154,6 +154,19 @@ def domain_of(model: Any) -> type[BaseModel] | None:
         advice = "use flat fields without dicts; as it is, JSON mode is used"
         log.warning("no strict schema", model=model.__name__, why=why, advice=advice)
     return model
+
+
+def built_behaviors(
+    paths: Sequence[str], scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
+) -> list[AIContextBehavior]:
+    """Build the behaviors of an operator, each for the chats that it reaches."""
+    check_behavior_names(paths)
+    behaviors = []
+    for path, reach in reaches_of(paths).items():
+        behaviors.append(built_behavior(path, scopes, knowledge_base))
+        if reach != EVERYWHERE:
+            behaviors[-1].reach = reach
+    return behaviors
 
 
 def built_behavior(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, SecretStr, model_validator
@@ -25,6 +26,7 @@ PLATFORM_MARKS = {
     "RAILWAY_*": "railway",
     "RENDER": "render",
 }
+_MAX_SEND_S = 10.0
 _OF_FALLBACK = {"fallback_base_url", "fallback_api_key"}
 
 
@@ -328,6 +330,25 @@ class Settings(BaseSettings):
         """Return the models that are asked, and the units in which each is billed ("": tokens)."""
         chats = (self.openai_model, self.openai_memory_model, self.fallback_model)
         return {name: ("",) for name in (*chats, self.openai_embedding_model) if name}
+
+    def lacks_key(self, server: str = "openai") -> bool:
+        """Whether a server is OpenAI's own and no key is set; most others need none.
+
+        `server` is what the names of its settings begin with.
+        """
+        address, key = getattr(self, f"{server}_base_url"), getattr(self, f"{server}_api_key")
+        return key is None and urlsplit(address).hostname == "api.openai.com"
+
+    @property
+    def bot_id(self) -> int:
+        """The id of the bot's account, which its token begins with; 0 without a token."""
+        token = values.secret_of(self.telegram_bot_token) or "0"
+        return int(token.partition(":")[0])
+
+    @property
+    def send_timeout_s(self) -> float:
+        """How long one request that sends a message may take, so that a lease lasts longer."""
+        return min(_MAX_SEND_S, self.lease_s / 2)
 
     @property
     def namespaces(self) -> tuple[str, ...]:

@@ -35,6 +35,11 @@ class UnreadableSetting(ValueError):
     """Raised for a value that cannot be used; the text says why and shows no value."""
 
 
+def secret_of(value: SecretStr | None) -> str | None:
+    """Return the text of a secret setting; None if it is not set."""
+    return value.get_secret_value() if value else None
+
+
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """The text that says which values a kind takes."""

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any, Protocol
 
 import structlog
@@ -213,17 +212,6 @@ class FunctionsBasedAgent:
         # Some servers ignore "none". Then the answer is the text that came with the calls.
         cut_off = CUT_OFF if reply.text and reply.finish_reason == "length" else ""
         return FinishAction(reply.text + cut_off)
-
-
-def labels_of(bot_id: int, context: AgentContext, *, names_person: bool) -> CallLabels:
-    """Return hashes of the conversation and perhaps of the person, different for each bot."""
-
-    def hashed(name: str) -> str:
-        return sha256(f"{bot_id} {name}".encode()).hexdigest()[:32]
-
-    person = context.user_message.sender_id if names_person else 0
-    about_person = hashed(f"person {person}") if person else ""
-    return CallLabels(hashed(context.conversation.tag), about_person)
 
 
 _HARMLESS = "Hello"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
+from hashlib import sha256
 from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeAlias
@@ -54,6 +55,15 @@ class CallLabels:
 
     conversation: str = ""
     person: str = ""
+
+    @classmethod
+    def of(cls, bot_id: int, tag: str, person: int) -> Self:
+        """Return the hashes of a conversation and of a person, 0 for none; each bot has others."""
+
+        def hashed(name: str) -> str:
+            return sha256(f"{bot_id} {name}".encode()).hexdigest()[:32]
+
+        return cls(hashed(tag), hashed(f"person {person}") if person else "")
 
 
 NO_LABELS = CallLabels()

@@ -6,9 +6,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
-
-from pydantic import SecretStr
 
 from bot.model.call import ChatModel, ModelObserver, Posts
 from bot.model.chat_model import ChatParameters, OpenAIChatModel, ResilientChatModel
@@ -17,6 +14,7 @@ from bot.model.openai_client import RETRIES, ModelClient, load_sdk, open_client
 from bot.model.resilience import CircuitBreaker, Guard, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from config.settings import Settings
+from config.values import secret_of
 from memory.search.embeddings import Embedder
 from memory.text.internal_model import InternalModel
 
@@ -24,7 +22,6 @@ _EMBEDDING_TIMEOUT_S = 10.0
 _SILENCE_S = 30.0
 _LOAD_AFTER_S = 0.5
 """The first poll goes out first. A call that comes sooner loads the SDK itself."""
-_OPENAI = "api.openai.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +124,3 @@ def chat_parameters(settings: Settings) -> ChatParameters:
         settings.openai_verbosity,
         settings.openai_service_tier,
     )
-
-
-def secret_of(value: SecretStr | None) -> str | None:
-    """Return the text of a secret setting; None if it is not set."""
-    return value.get_secret_value() if value else None
-
-
-def lacks_model_key(settings: Settings) -> bool:
-    """Whether the model's server needs a key and none is set."""
-    return lacks_key(settings.openai_base_url, settings.openai_api_key)
-
-
-def lacks_key(address: str, key: SecretStr | None) -> bool:
-    """Whether OpenAI itself is asked without a key; most servers of one's own need none."""
-    return key is None and urlsplit(address).hostname == _OPENAI

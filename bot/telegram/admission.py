@@ -68,6 +68,11 @@ class Admission:
         """Whether only some groups may use the bot. Only then do `members` count."""
         return self.settings.access != "open" or bool(self.settings.allowed_group_ids)
 
+    async def drop_removed(self, mailbox: Mailbox) -> None:
+        """Do it for the members, if these count; raise `StoreError`."""
+        if self.limits_groups:
+            await self.members.drop_removed(mailbox)
+
     def serves(self, sender_id: int, chat_id: int) -> bool:
         """Say whether somebody may use the bot in a chat, as far as this process knows."""
         if chat_id > 0 or not self.limits_groups:

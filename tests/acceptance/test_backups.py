@@ -64,9 +64,7 @@ async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
     await erase_now(ours, anna, annas, "/forget")
     await erase_now(ours, anna, annas, "/clear_memory all")
     assert await kept_of(theirs) == before
-    wrong = ours.environment | {"BACKUP_PASSPHRASE": "open barley"}
     refusals = {
-        "the passphrase is wrong": wrong,
         "BACKUP_PASSPHRASE is not set": ours.environment,
         "is of the bot": theirs.environment | {"BACKUP_PASSPHRASE": PASSPHRASE},
     }

@@ -18,12 +18,13 @@ from bot.features.check.known_servers import OTHER, KnownServer, recognize
 from bot.model.call import ChatModel, ModelReply, PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import ContextTooLong, ModelError, ModelRefused
-from bot.model.models import chat_parameters, secret_of
+from bot.model.models import chat_parameters
 from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
 from bot.probe import Row, Rows, trouble
 from bot.prompt.sections import messages_tokens
 from config.settings import Settings
+from config.values import secret_of
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.text.internal_model import AnswerShape, PartInvalid

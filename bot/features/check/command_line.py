@@ -22,7 +22,6 @@ from bot.features.check.chat_model import check_chat, check_second
 from bot.features.check.embeddings import COMPARISON, check_embeddings
 from bot.features.check.store import STORED_DATA, check_store, one_connection
 from bot.features.check.telegram import check_telegram, check_token
-from bot.model.models import lacks_key, lacks_model_key
 from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Probe, Row, Rows, StoreProbe
 from bot.runtime.logs import REPORTS_NEED, configure_logs, how_to_install
@@ -74,10 +73,9 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
 def run_comparison(settings: Settings) -> int:
     """Print what the vectors of what this bot has stored are worth; return as `_check`."""
     with _store_address(settings) as address:
-        token = settings.telegram_bot_token
         groups = [("Redis", check_store(address, settings))]
-        if token is not None and address is not None:
-            groups.append((COMPARISON.name, _stored(COMPARISON, settings, address, _bot_id(token))))
+        if settings.telegram_bot_token is not None and address is not None:
+            groups.append((COMPARISON.name, _stored(COMPARISON, settings, address)))
         rows = asyncio.run(_gathered(groups))
     sys.stdout.write(f"{table(rows)}\n")
     return 0 if is_passed(rows) else 1
@@ -116,12 +114,11 @@ def _groups(
     if probes is None:  # for a release
         return
     if token is not None and address is not None:
-        bot_id = _bot_id(token)
         stored = (each for each in (STORED_DATA, *probes) if isinstance(each, StoreProbe))
-        yield from ((each.name, _stored(each, settings, address, bot_id)) for each in stored)
-    if not lacks_model_key(settings):
+        yield from ((each.name, _stored(each, settings, address)) for each in stored)
+    if not settings.lacks_key():
         yield "Model", check_chat(settings)
-    if settings.fallback_model is not None and not _lacks_fallback_key(settings):
+    if settings.fallback_model is not None and not settings.lacks_key("fallback"):
         yield "Second model", check_second(settings)
     if not _lacks_embedding_key(settings):
         yield "Embeddings", check_embeddings(settings)
@@ -135,25 +132,15 @@ async def _if_needed(probe: Probe, settings: Settings) -> Rows:
             yield row
 
 
-def _lacks_fallback_key(settings: Settings) -> bool:
-    address, key = settings.fallback_base_url, settings.fallback_api_key
-    return settings.fallback_model is not None and lacks_key(address, key)
-
-
 def _lacks_embedding_key(settings: Settings) -> bool:
-    address, key = settings.openai_embedding_base_url, settings.openai_embedding_api_key
-    return settings.openai_embedding_model is not None and lacks_key(address, key)
+    return settings.openai_embedding_model is not None and settings.lacks_key("openai_embedding")
 
 
-def _bot_id(token: SecretStr) -> int:
-    return int(token.get_secret_value().partition(":")[0])
-
-
-async def _stored(probe: StoreProbe, settings: Settings, address: str, bot_id: int) -> Rows:
+async def _stored(probe: StoreProbe, settings: Settings, address: str) -> Rows:
     """Yield the rows of a probe; none if Redis does not answer, which has a row of its own."""
     with suppress(StoreError):
         async with one_connection(address, settings) as client:
-            async for row in probe.run(settings, client, Keys(bot_id)):
+            async for row in probe.run(settings, client, Keys(settings.bot_id)):
                 yield row
 
 
@@ -223,12 +210,12 @@ async def check_settings(settings: Settings) -> Rows:
         yield Row("Settings", "warn", seen, f"did you mean {unknown.nearest}?")
     for row in _bot_rows(settings):
         yield row
-    if lacks_model_key(settings):
+    if settings.lacks_key():
         yield Row("Model key", "fail", "not set", "set OPENAI_API_KEY")
     elif _lacks_embedding_key(settings):
         advice = "set OPENAI_EMBEDDING_API_KEY, or OPENAI_EMBEDDING_MODEL=off"
         yield Row("Embedding key", "fail", "not set", advice)
-    if _lacks_fallback_key(settings):
+    if settings.fallback_model is not None and settings.lacks_key("fallback"):
         yield Row("Second model key", "fail", "not set", "set FALLBACK_API_KEY")
     if price := _price_row(settings):
         yield price

@@ -16,10 +16,10 @@ import numpy as np
 from bot.features.check.known_servers import recognize
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
-from bot.model.models import secret_of
 from bot.model.openai_client import open_client
 from bot.probe import Row, Rows, StoreProbe, name_shared_key, trouble
 from config.settings import Settings
+from config.values import secret_of
 from memory.scopes.log import message_of, seq_of
 from memory.search.arrays import unpacked
 from memory.search.embeddings import EmbeddingsUnavailable

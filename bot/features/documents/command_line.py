@@ -93,10 +93,9 @@ def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
     if not request.removes and not request.path.exists():
         sys.stderr.write(f"{request.path} does not exist\n")
         return 1
-    bot_id = int(settings.telegram_bot_token.get_secret_value().partition(":")[0])
     try:
         with redis_address(settings) as redis:
-            return asyncio.run(_ingest(settings, redis, bot_id, request))
+            return asyncio.run(_ingest(settings, redis, request))
     except EmbeddedBusy:
         sys.stderr.write(
             f"a running bot uses the embedded Valkey in {settings.data_dir}: stop it, ingest, and "
@@ -105,7 +104,7 @@ def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
         return 1
 
 
-async def _ingest(settings: Settings, redis: str, bot_id: int, request: IngestRequest) -> int:
+async def _ingest(settings: Settings, redis: str, request: IngestRequest) -> int:
     tokens = await TokenCounter.load()
     client = await RedisClient.open(
         redis,
@@ -115,7 +114,9 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, request: IngestRe
     try:
         recorder = UsageRecorder()
         async with open_models(settings, [recorder.model_called]) as models:
-            memory = Memory(client, bot_id, tokens, models.embedder, memory_options(settings))
+            memory = Memory(
+                client, settings.bot_id, tokens, models.embedder, memory_options(settings)
+            )
             await memory.take_layout()
             async with recorder.writing(memory.usage):
                 with billed_to(request.scopes[0]):

@@ -12,10 +12,10 @@ from bot.features.inspector.page import LivePage, SignIn
 from bot.features.inspector.settings import InspectorSettings
 from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED, ProcessReports, TurnLog
-from bot.model.models import secret_of
 from bot.reply.parts import Button, Part, with_buttons
 from bot.reply.render import render
 from bot.telegram.updates import ButtonPress
+from config.values import secret_of
 from memory.erasure.questions import NotConfirmed
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

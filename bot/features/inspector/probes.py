@@ -1,8 +1,8 @@
 """Is `/inspect` on, and can its token be guessed."""
 
 from bot.features.inspector.settings import InspectorSettings
-from bot.model.models import secret_of
 from bot.probe import Probe, Row, Rows
+from config.values import secret_of
 
 _WHAT = "Inspector"
 _MIN_TOKEN_CHARS = 20

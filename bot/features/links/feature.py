@@ -14,9 +14,9 @@ from bot.feature import Feature, Services
 from bot.features.links.page_fetch import Page, PageFetcher, PageRefused
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.links.settings import LinksSettings
-from bot.model.models import secret_of
 from bot.parsing.answers import NotRead
 from bot.parsing.processes import Parser, parse
+from config.values import secret_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import DOCUMENTS_HEADING, Arguments, Tool, ToolError, holds_untrusted
 

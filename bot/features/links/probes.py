@@ -2,8 +2,8 @@
 
 from bot.features.links.search_web import SearchFailed, SearchService
 from bot.features.links.settings import LinksSettings
-from bot.model.models import secret_of
 from bot.probe import Probe, Row, Rows
+from config.values import secret_of
 
 _WHAT = "Web search"
 _REFUSALS = (401, 403, 422)

@@ -23,7 +23,6 @@ from starlette.routing import Route
 from bot.feature import Feature, Services
 from bot.features.metrics.settings import MetricsSettings
 from bot.model.call import CallReport
-from bot.model.models import secret_of
 from bot.turn.observers import (
     Answered,
     Event,
@@ -33,6 +32,7 @@ from bot.turn.observers import (
     TurnEnded,
     UpdateHandled,
 )
+from config.values import secret_of
 from memory.memory import Memory
 from memory.store.errors import StoreError
 

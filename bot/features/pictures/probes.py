@@ -9,9 +9,9 @@ from bot.features.pictures.settings import PictureSettings
 from bot.model.call import PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import ModelError
-from bot.model.models import lacks_model_key, secret_of
 from bot.model.openai_client import open_client
 from bot.probe import Probe, Row, Rows, trouble
+from config.values import secret_of
 from memory.message import Picture
 
 _WHAT = "Photos"
@@ -49,4 +49,4 @@ async def _photos(settings: PictureSettings) -> Rows:
         yield Row(_WHAT, "ok", f"{name} sees pictures ({settings.image_detail} detail)")
 
 
-PROBES = (Probe("Photos", _photos, lambda settings: not lacks_model_key(settings)),)
+PROBES = (Probe("Photos", _photos, lambda settings: not settings.lacks_key()),)

@@ -24,7 +24,6 @@ from bot.features.voice.servers import (
 )
 from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ContentRefused, ModelError, ModelRefused, NotAModel, reason_of
-from bot.model.models import secret_of
 from bot.model.resilience import CircuitBreaker
 from bot.parsing.answers import NotRead
 from bot.reply.parts import Button, Part
@@ -37,6 +36,7 @@ from bot.turn.notes import Below
 from bot.turn.outbox import Outbox
 from bot.turn.permits import SHORT_SOUND_BYTES
 from bot.turn.request import Request, with_words
+from config.values import secret_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import OutgoingFile
 from memory.erasure.questions import NotConfirmed

@@ -7,9 +7,9 @@ from dataclasses import replace
 from bot.features.voice.servers import SPEECH_TIMEOUT_S, Speaker, Transcriber
 from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ModelError, NotAModel
-from bot.model.models import lacks_model_key, secret_of
 from bot.model.openai_client import open_client
 from bot.probe import Probe, Row, Rows, name_shared_key, optional_trouble
+from config.values import secret_of
 
 _WHAT = "Voice messages"
 _SPOKEN = "Spoken answers"
@@ -62,7 +62,7 @@ def _silence() -> bytes:
 
 
 def _has_server(own_key: object, settings: VoiceSettings) -> bool:
-    return own_key is not None or not lacks_model_key(settings)
+    return own_key is not None or not settings.lacks_key()
 
 
 PROBES = (

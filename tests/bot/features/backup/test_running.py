@@ -23,22 +23,19 @@ def settings_of(valkey: str) -> BackupSettings:
     return BackupSettings.model_validate({name.lower(): value for name, value in values.items()})
 
 
-def test_restoring_a_backup_without_memory_says_so_and_has_an_exit_status_of_its_own(
-    valkey: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings, file = settings_of(valkey), tmp_path / "empty"
-    assert run_backup(settings, Namespace(file=file, journal=False)) == 0
-    assert run_restore(settings, Namespace(files=[file], other_bot=False)) == NOTHING_THERE
-    assert "nothing to restore" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("typed", "statuses"),
     [("yes yes yes", [0, NOTHING_THERE]), ("yes yes no", [0, 1]), ("yes no", [1, 1])],
 )
 def test_a_passphrase_is_asked_for_at_a_terminal_and_a_new_one_twice(
-    valkey: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, statuses: list[int]
+    valkey: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str,
+    statuses: list[int],
 ) -> None:
+    """A file without memory is restored with an exit status of its own."""
     words = iter(typed.split())
     monkeypatch.setattr("getpass.getpass", lambda _: next(words))
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
@@ -47,6 +44,8 @@ def test_a_passphrase_is_asked_for_at_a_terminal_and_a_new_one_twice(
     saved = run_backup(settings, Namespace(file=file, journal=False))
     assert [saved, run_restore(settings, Namespace(files=[file], other_bot=False))] == statuses
     assert [*words] == []
+    said = capsys.readouterr().out
+    assert ("nothing to restore" in said) is (NOTHING_THERE in statuses)
 
 
 def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(

@@ -9,7 +9,7 @@ from bot.feature import Feature, Replacements
 from bot.features.metrics.feature import Metrics, metrics_route
 from bot.model.call import CallReport, Usage
 from bot.model.model_errors import ModelUnavailable
-from bot.turn.observers import FieldsRefused, PartSent
+from bot.turn.observers import PartSent
 from memory.behaviors.running_state import RunningState
 from memory.memory import Memory
 from tests.acceptance.operator_parts import Berth
@@ -119,9 +119,7 @@ async def test_refused_updates_of_an_operators_fields_are_counted(memory: Memory
     metrics = Metrics()
     settings = Settings(_env_file=None, learn="state")
     berths = Feature(name="berths", replaces=Replacements(knowledge_base=Berth))
-    made = behaviors_of(
-        settings, memory, ScriptedModel(), [berths], lambda s: metrics.observe(FieldsRefused(s))
-    )
+    made = behaviors_of(settings, memory, ScriptedModel(), [berths], metrics.observe)
     [state] = [each for each in made.behaviors if isinstance(each, RunningState)]
     for update in ('{"number": "A-1"}', '{"number": 7}'):
         state.with_domain("", update)
