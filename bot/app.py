@@ -147,12 +147,11 @@ class App:
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(self._redis, settings))
             await refuse_unfit(store, self._redis)
-            tokens = TokenCounter()
             recorder = UsageRecorder()
             calls: list[ModelObserver] = [recorder.model_called]  # those of features follow below
             models = await stack.enter_async_context(outside.models(settings, [all_of(calls)]))
             options = memory_options(settings)
-            memory = Memory(store, settings.bot_id, tokens, models.embedder, options)
+            memory = Memory(store, settings.bot_id, TokenCounter(), models.embedder, options)
             await memory.take_layout()
             await stack.enter_async_context(recorder.writing(memory.usage))
             opened = outside.telegram(settings, memory, self._health)
@@ -185,7 +184,7 @@ class App:
             self._observers += [outside.observer] if outside.observer else []
             behaviors = behaviors_of(settings, memory, models.internal, features, self._observe)
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
-            assistant = assistant_of(settings, tokens, models.chats, behaviors, features)
+            assistant = assistant_of(services, behaviors)
             await stack.enter_async_context(self._web(services).serving())
             started = asyncio.create_task(telegram.identify(polls=self._polls))
             if await is_done_before(stopping, started):

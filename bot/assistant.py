@@ -13,7 +13,7 @@ from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, RetryCommand
 from bot.commands.immediate import stop_command
 from bot.feature import Feature, Services
-from bot.model.call import CallLabels, ChatModel, PromptMessage
+from bot.model.call import CallLabels, PromptMessage
 from bot.operator_classes import (
     agents_of,
     built_behaviors,
@@ -53,7 +53,6 @@ from memory.scopes.selectors import MessageSelector
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModel
-from memory.text.tokens import TokenCounter
 
 _BATCH_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
@@ -117,20 +116,14 @@ class Assistant:
     use_system_prompt: UseSystemPrompt
 
 
-def assistant_of(
-    settings: Settings,
-    tokens: TokenCounter,
-    models: Sequence[ChatModel],
-    behaviors: AIContextBehaviorManager,
-    features: Sequence[Feature] = (),
-) -> Assistant:
-    """Return the assistant, with what `features` put in the place of ours; `models[0]` answers.
+def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Assistant:
+    """Return the assistant, with what features put in the place of ours; the first model answers.
 
     If some behaviors do not run everywhere, each set of behaviors gets its own prompt and tools.
     Raise `UnusableSystemPrompt`, `UnusableClass`, or `FunctionNameClash` if two tools have the
     same name.
     """
-    whole = _assistant_with(settings, tokens, models[0], behaviors, features)
+    whole = _assistant_with(services, behaviors)
     if not behaviors.is_limited:
         return whole
     made = {behaviors.behaviors: whole}
@@ -138,7 +131,7 @@ def assistant_of(
     def within(context: AgentContext) -> Assistant:
         here = behaviors.within(context.conversation)
         if here.behaviors not in made:
-            made[here.behaviors] = _assistant_with(settings, tokens, models[0], here, features)
+            made[here.behaviors] = _assistant_with(services, here)
         return made[here.behaviors]
 
     def use_system_prompt(path: Path | None) -> bool:
@@ -156,14 +149,9 @@ def assistant_of(
     )
 
 
-def _assistant_with(
-    settings: Settings,
-    tokens: TokenCounter,
-    model: ChatModel,
-    behaviors: AIContextBehaviorManager,
-    features: Sequence[Feature],
-) -> Assistant:
-    replaced, zone = replaced_by(features), settings.timezone
+def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> Assistant:
+    settings, tokens, features = services.settings, services.memory.tokens, services.features
+    replaced, zone, model = replaced_by(features), settings.timezone, services.models.chats[0]
     search_memory = search_memory_tool(zone, tokens, behaviors.behaviors)
     own = (current_time_tool(zone), CALCULATE, search_memory)
     more = [tool for feature in features for tool in feature.tools]

@@ -24,7 +24,6 @@ from pydantic import BaseModel
 from bot.agent.agent import Agent, FunctionsBasedAgent
 from bot.feature import Feature, Replacements
 from bot.model.model_errors import ModelError
-from bot.probe import Probe, StoreProbe
 from config.settings import Settings
 from memory.behaviors.behavior import EVERYWHERE, AIContextBehavior, reaches_of
 from memory.behaviors.behavior_store import BehaviorStore
@@ -230,27 +229,10 @@ def found_at(setting: str, path: str) -> Any:
         raise UnusableClass(f"{setting}: {why}; {advice}") from error
 
 
-def settings_beside(features: Sequence[str]) -> list[type[Settings]]:
-    """Return the `SETTINGS` in the modules of these features; raise `UnusableClass`."""
-    found = _beside(features, "SETTINGS")
-    for path, kind in found.items():
-        if not (isinstance(kind, type) and issubclass(kind, Settings)):
-            raise UnusableClass(f"FEATURES: {path} is no subclass of `Settings`")
-    return [*found.values()]
-
-
-def probes_beside(features: Sequence[str]) -> list[Probe | StoreProbe]:
-    """Return the `PROBES` in the modules of these features; raise `UnusableClass`."""
-    found = _beside(features, "PROBES")
-    for path, probes in found.items():
-        is_tuple = isinstance(probes, tuple)
-        if not (is_tuple and all(isinstance(each, Probe | StoreProbe) for each in probes)):
-            raise UnusableClass(f"FEATURES: {path} is no tuple of `Probe` (bot/probe.py)")
-    return [probe for probes in found.values() for probe in probes]
-
-
-def _beside(features: Sequence[str], name: str) -> dict[str, Any]:
-    """Return what has this name in the modules of features, by its path.
+def beside(
+    features: Sequence[str], name: str, is_usable: Callable[[Any], bool], kind: str
+) -> list[Any]:
+    """Return what has this name in the modules of features; raise `UnusableClass`.
 
     A module that cannot be imported has none: the start refuses it with the reason.
     """
@@ -258,7 +240,10 @@ def _beside(features: Sequence[str], name: str) -> dict[str, Any]:
     for path in (f"{each.partition(':')[0]}:{name}" for each in features):
         with suppress(UnusableClass):
             found[path] = found_at("FEATURES", path)
-    return found
+    for path, each in found.items():
+        if not is_usable(each):
+            raise UnusableClass(f"FEATURES: {path} is no {kind}; see docs/features.md")
+    return [*found.values()]
 
 
 def required_arguments(kind: type[Any]) -> int:

@@ -15,11 +15,10 @@ from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
 from bot.operator_classes import (
     UnusableClass,
+    beside,
     building,
     found_at,
-    probes_beside,
     replaced_by,
-    settings_beside,
 )
 from bot.probe import Probe, StoreProbe
 from config.settings import Settings
@@ -81,8 +80,13 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
 
     Raise `UnusableClass` if the `SETTINGS` of one of these cannot be used.
     """
+
+    def is_kind(named: Any) -> bool:
+        return isinstance(named, type) and issubclass(named, Settings)
+
+    named = beside(theirs, "SETTINGS", is_kind, "subclass of `Settings`")
     ours = [module.SETTINGS for module in reversed(_modules("settings"))]
-    kinds = dict.fromkeys((*settings_beside(theirs), *ours, Settings))
+    kinds = dict.fromkeys((*named, *ours, Settings))
     with building("FEATURES", f"SETTINGS beside {', '.join(theirs)}"):
         made: type[Settings] = type("AllSettings", tuple(kinds), {"__module__": __name__})
         made.model_rebuild()
@@ -95,7 +99,13 @@ def all_probes(theirs: Sequence[str] = ()) -> list[Probe | StoreProbe]:
     Raise `UnusableClass` if the `PROBES` of one of these cannot be used.
     """
     ours = (probe for module in _modules("probes") for probe in module.PROBES)
-    return [*ours, *probes_beside(theirs)]
+
+    def are_probes(named: Any) -> bool:
+        kinds = Probe | StoreProbe
+        return isinstance(named, tuple) and all(isinstance(each, kinds) for each in named)
+
+    named = beside(theirs, "PROBES", are_probes, "tuple of `Probe`")
+    return [*ours, *(probe for probes in named for probe in probes)]
 
 
 def add_all_commands(commands: Subcommands) -> None:

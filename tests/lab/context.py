@@ -48,6 +48,7 @@ from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
 from memory.store.client import RedisClient
 from memory.text.message_lines import dated
 from memory.text.tokens import TokenCounter
+from tests.bot.features.services import models_of, services_of
 from tests.lab.conversations import Labelled, Question, read_folder
 from tests.lab.recall import OPTIONS, ReadyVectors, percent, stored
 from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
@@ -86,8 +87,9 @@ class KeepingCounter(TokenCounter):
 def default_assistant(memory: Memory) -> Assistant:
     """Return the assistant with the default settings and models that are never asked."""
     tape = Tape(time.time)
-    behaviors = behaviors_of(SETTINGS, memory, ScriptedInternalModel(tape, 0))
-    return assistant_of(SETTINGS, memory.tokens, [ScriptedChatModel(tape, 0)], behaviors)
+    models = models_of(ScriptedInternalModel(tape, 0), ScriptedChatModel(tape, 0))
+    behaviors = behaviors_of(SETTINGS, memory, models.internal)
+    return assistant_of(services_of(memory, SETTINGS, models=models), behaviors)
 
 
 def default_tokens(assistant: Assistant) -> int:

@@ -31,11 +31,8 @@ from pydantic import BaseModel, Field
 
 from bot.agent.agent import MessageRefused
 from bot.assistant import Assistant, assistant_of, behaviors_of, learning_config
-from bot.commands.sentences import Sentences
 from bot.costs import Prices, shown
-from bot.feature import Services
 from bot.features import all_settings, open_features
-from bot.language.catalogue import Catalogue
 from bot.model.call import CallReport
 from bot.model.model_errors import ModelError
 from bot.model.models import Models, open_models
@@ -53,6 +50,7 @@ from memory.store.embedded import EmbeddedValkey
 from memory.store.keys import Scope
 from memory.text.internal_model import AnswerShape, InternalModelUnavailable
 from memory.text.tokens import TokenCounter
+from tests.bot.features.services import services_of
 from tests.lab.conversations import read_folder
 from tests.lab.recall import OPTIONS, append_all, exchanges
 from tests.lab.simulated_time import SimulatedClock, simulated
@@ -259,11 +257,11 @@ async def bot_of(
     settings: Settings, memory: Memory, models: Models
 ) -> tuple[Assistant, ContextLoader]:
     """Return the whole bot without Telegram: its prompt, tools, features and learning."""
-    services = Services.of(settings, memory, QuietChat(), Sentences(Catalogue()), models)
+    services = services_of(memory, settings, models=models)
     features = await open_features(services)
     behaviors = behaviors_of(settings, memory, models.internal, features)
     memory.enable_learning(learning_config(settings, behaviors, models.internal))
-    bot = assistant_of(settings, memory.tokens, models.chats, behaviors, features)
+    bot = assistant_of(services, behaviors)
     k = settings.recall_k
     return bot, ContextLoader(behaviors, QuietChat(), bot.selector, k, bot.showable)
 

@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from bot.assistant import assistant_of, behaviors_of, learning_config, turn_worker
-from bot.commands.sentences import Sentences
-from bot.feature import Services
-from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
@@ -25,7 +22,7 @@ from memory.queue.turn_store import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
-from tests.bot.features.services import models_of
+from tests.bot.features.services import models_of, services_of
 from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
 from tests.lab.sessions import Exchange
 from tests.lab.simulated_time import SimulatedClock, simulated
@@ -78,12 +75,10 @@ class Talk:
         internal = ScriptedInternalModel(rig.tape, MODEL_S)
         behaviors = behaviors_of(settings, memory, internal)
         memory.enable_learning(learning_config(settings, behaviors, internal))
-        assistant = assistant_of(settings, memory.tokens, [rig.model], behaviors)
-        sentences = Sentences(Catalogue())
-        services = Services.of(
-            settings, memory, rig.telegram, sentences, models_of(internal, rig.model)
-        )
+        models = models_of(internal, rig.model)
+        services = services_of(memory, settings, rig.telegram, models=models)
         services = replace(services, learn=self._learn)
+        assistant = assistant_of(services, behaviors)
         self._worker = turn_worker(services, assistant, no_command, lambda _: None)
         self._learner = BackgroundLearner(memory.learn)
         self._learns_in_background = False

@@ -54,11 +54,11 @@ def add_commands(commands: Subcommands) -> None:
 
 def run_backup(settings: BackupSettings, options: argparse.Namespace) -> int:
     """Write a backup, or the journal of erasures alone; return the exit status."""
-    bot_id = _bot_id(settings)
+    _check_token(settings)
     try:
         passphrase = _new_passphrase(settings)
         with redis_address(settings) as redis:
-            counts = asyncio.run(_save(settings, redis, bot_id, options, passphrase))
+            counts = asyncio.run(_save(settings, redis, options, passphrase))
     except (BackupRefused, EmbeddedBusy, OSError) as error:
         return _refused(settings, error)
     sealed = "encrypted" if passphrase else "not encrypted: set BACKUP_PASSPHRASE to encrypt it"
@@ -74,15 +74,15 @@ def run_restore(settings: BackupSettings, options: argparse.Namespace) -> int:
 
     Nothing is written before all of them were checked.
     """
-    bot_id = _bot_id(settings)
+    _check_token(settings)
     try:
         # The rules of the stored fields decide what is left of a scope.
         import_all(settings.features)
         readers = [BackupReader(path) for path in options.files]
         _unlock([reader for reader in readers if reader.header.salt], settings)
-        total = check_files(readers, bot_id, is_other_bot=options.other_bot)
+        total = check_files(readers, settings.bot_id, is_other_bot=options.other_bot)
         with redis_address(settings) as redis:
-            counts = asyncio.run(_restore(settings, redis, bot_id, readers, total))
+            counts = asyncio.run(_restore(settings, redis, readers, total))
     except (BackupRefused, EmbeddedBusy, OSError, UnusableClass) as error:
         return _refused(settings, error)
     if not total:
@@ -107,12 +107,12 @@ class _Progress:
 
 
 async def _save(
-    settings: BackupSettings, redis: str, bot_id: int, options: argparse.Namespace, passphrase: str
+    settings: BackupSettings, redis: str, options: argparse.Namespace, passphrase: str
 ) -> SavedCounts:
     is_journal = options.journal
     async with open_store(redis, settings) as client:
         shared = [Scope.of_namespace(each) for each in settings.namespaces]
-        saving = Saving(_store(client, bot_id, settings), bot_id, shared)
+        saving = Saving(_store(client, settings), settings.bot_id, shared)
         header = await saving.header(is_journal_only=is_journal)
         with BackupWriter(options.file, header, passphrase) as writer:
             counts = await saving.save(writer, is_journal_only=is_journal, progress=_Progress())
@@ -122,24 +122,23 @@ async def _save(
 
 
 async def _restore(
-    settings: BackupSettings, redis: str, bot_id: int, readers: Sequence[BackupReader], total: int
+    settings: BackupSettings, redis: str, readers: Sequence[BackupReader], total: int
 ) -> Counter[Outcome]:
     async with open_store(redis, settings) as client:
-        store = _store(client, bot_id, settings)
+        store = _store(client, settings)
         await take_layout(client, store.keys)
         restoring = Restoring(store, memory_options(settings).tail)
         return await restoring.restore(readers, total, _Progress())
 
 
-def _store(client: RedisClient, bot_id: int, settings: BackupSettings) -> Store:
+def _store(client: RedisClient, settings: BackupSettings) -> Store:
     ttl_s = memory_options(settings).ttl_s
-    return Store(client, Keys(bot_id), Scripts(client), ttl_s)
+    return Store(client, Keys(settings.bot_id), Scripts(client), ttl_s)
 
 
-def _bot_id(settings: BackupSettings) -> int:
+def _check_token(settings: BackupSettings) -> None:
     if settings.telegram_bot_token is None:
         sys.exit("TELEGRAM_BOT_TOKEN is not set: it names the bot that the memory belongs to")
-    return int(settings.telegram_bot_token.get_secret_value().partition(":")[0])
 
 
 def _is_asked(settings: BackupSettings) -> bool:

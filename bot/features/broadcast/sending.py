@@ -46,7 +46,6 @@ _SHOW_EVERY_S = 3.0
 _TROUBLE_S = 10.0
 """How long to wait if Telegram cannot be reached."""
 _GRACE_S = 2.0
-_MAX_SEND_S = 10.0
 _SOURCE_GONE = ("message_gone", "not_copied")
 """Refusals that are about the message, so every other chat would get the same."""
 
@@ -134,7 +133,7 @@ class Announcing:
         self._permits = permits
         self._admission = admission
         self._status = BroadcastStatus(chat, sentences)
-        self._lease_s = admission.settings.lease_s
+        self._settings = admission.settings
         self._shown_at = 0.0
 
     async def run(self, news: asyncio.Event) -> None:
@@ -148,7 +147,7 @@ class Announcing:
         """
         if not await self._announcements.is_open():
             return _EVERY_S
-        if run := await self._announcements.take(self._lease_s):
+        if run := await self._announcements.take(self._settings.lease_s):
             try:
                 await self._carry_out(run)
             except LeaseLost:
@@ -207,7 +206,7 @@ class Announcing:
         if not await run.open_chat(chat):
             return "later", None  # it was forgotten meanwhile
         try:
-            await self._chat.copy(chat, message, min(_MAX_SEND_S, self._lease_s / 2))
+            await self._chat.copy(chat, message, self._settings.send_timeout_s)
         except TelegramError as error:
             outcome, pause = _sent(error)
             if pause:

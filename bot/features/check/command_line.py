@@ -260,18 +260,14 @@ def _reports_row(dsn: SecretStr) -> Row:
 
 
 def _own_class_rows(settings: Settings) -> Iterator[Row]:
-    try:
-        if paths := reaches_of(settings.behaviors):
-            names = [class_at("BEHAVIORS", path).__name__ for path in paths]
-            yield Row("Behaviors", "ok", f"found: {', '.join(names)}")
-    except UnusableClass as error:
-        seen, _, advice = str(error).partition("; ")
-        yield Row("Behaviors", "fail", seen, advice or "see docs/behaviors.md")
-    try:
-        for path in settings.features:
-            found_at("FEATURES", path)
-        if settings.features:
-            yield Row("Features", "ok", f"found: {', '.join(settings.features)}")
-    except UnusableClass as error:
-        seen, _, advice = str(error).partition("; ")
-        yield Row("Features", "fail", seen, advice or "see docs/features.md")
+    own = {"behaviors": [*reaches_of(settings.behaviors)], "features": settings.features}
+    for kind, paths in own.items():
+        find = class_at if kind == "behaviors" else found_at
+        try:
+            for path in paths:
+                find(kind.upper(), path)
+            if paths:
+                yield Row(kind.capitalize(), "ok", f"found: {', '.join(paths)}")
+        except UnusableClass as error:
+            seen, _, advice = str(error).partition("; ")
+            yield Row(kind.capitalize(), "fail", seen, advice or f"see docs/{kind}.md")

@@ -41,13 +41,11 @@ class SignallingChat(QuietChat):
         return await super().send(to, part, timeout_s)
 
 
-async def answer_hello(settings: Settings, memory: Memory, tokens: TokenCounter) -> list[Part]:
+async def answer_hello(settings: Settings, memory: Memory) -> list[Part]:
     """Return what is sent when Ann says hello."""
     async with open_models(settings) as models:
-        behaviors = behaviors_of(settings, memory, models.internal)
-        assistant = assistant_of(settings, tokens, models.chats, behaviors)
-        chat = SignallingChat()
-        services = services_of(memory, settings, chat, models=models)
+        services = services_of(memory, settings, chat := SignallingChat(), models=models)
+        assistant = assistant_of(services, behaviors_of(settings, memory, models.internal))
         worker = turn_worker(services, assistant, no_command, lambda _: None)
         working = asyncio.create_task(worker.run())
         said = to_bytes(raw.inbound(raw.message("hello")))
@@ -91,7 +89,7 @@ async def test_from_the_worker_to_the_sdk_there_are_at_most_twelve_frames(
             openai_base_url=server.base_url, openai_api_key="k", openai_embedding_model=None
         )
         memory = Memory(store, 42, tokens, None, memory_options(settings))
-        await answer_hello(settings, memory, tokens)
+        await answer_hello(settings, memory)
     assert stacks[0][0] == "TurnWorker._serve"
     assert len(stacks[0]) <= MAX_FRAMES, stacks[0]
 
@@ -118,7 +116,7 @@ async def test_files_need_room_in_redis(
         )
         memory = Memory(store, 42, tokens, None, memory_options(settings))
         memory.capacity.samples.append((0, FillLevel(used * 2**20, 25 * 2**20)))
-        parts = await answer_hello(settings, memory, tokens)
+        parts = await answer_hello(settings, memory)
     assert [part.text for part in parts] == texts
     has_room = texts is not TEXTS
     assert [part.file is not None for part in parts] == [has_room] * 2
