@@ -14,10 +14,13 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import orjson
 
@@ -55,53 +58,80 @@ def serve(path: str) -> None:
     """Answer start requests on a unix socket until standard input closes after the tests."""
     asyncio.run(TokenCounter.load())
     vectors._TOGETHER = 2  # tests wait for the vectors of each turn
-    Catalogue()
+    Catalogue().meaning("")  # reads all languages
     trusted()
     features = walk_packages(bot.features.__path__, "bot.features.")
     for name in (*_IMPORTED_LATE, *(each.name for each in features)):
         import_module(name)
-    bot.features.all_settings()
+    _build_settings_once()
     escaped("<")
-    for name in script_names():
-        source(name)
+    for folder in _BOT.parent.glob("*/**/lua"):
+        for name in script_names(folder):
+            source(name, folder)
     gc.freeze()  # what is shared need not be looked through, and so copied, in each bot
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.setsid()  # what ends the group of the tests leaves this one alive to end the bots
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
     sys.stdout.buffer.write(READY)
     sys.stdout.flush()
+    bots: list[_Bot] = []
     while True:
-        ready, _, _ = select.select([listener.fileno(), sys.stdin.fileno()], [], [])
-        if sys.stdin.fileno() in ready:
+        watched = [end for bot in bots for end in (bot.exited, bot.connection)]
+        ready, _, _ = select.select([listener, sys.stdin, *watched], [], [])
+        for each in [each for each in bots if sys.stdin in ready or {*each} & {*ready}]:
+            bots.remove(each)
+            each.end(has_exited=each.exited in ready)
+        if sys.stdin in ready:
             return
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            _watch(connection)
-        connection.close()
+        if listener in ready:
+            bots.append(_fork(listener, bots))
 
 
-def _watch(connection: socket.socket) -> NoReturn:
-    """Fork the bot, report its id and later its exit status; end it when its test ends."""
-    os.setsid()  # what ends the group of the tests leaves this one alive to end the bot
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+class _Bot(NamedTuple):
+    """A forked bot: its end can be read from `exited`, and that of its test from `connection`."""
+
+    pid: int
+    exited: int
+    connection: socket.socket
+
+    def end(self, *, has_exited: bool) -> None:
+        """Report the exit status, or end the bot because its test has ended."""
+        if not has_exited:
+            os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        with suppress(OSError):
+            self.connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        self.close()
+
+    def close(self) -> None:
+        os.close(self.exited)
+        self.connection.close()
+
+
+def _fork(listener: socket.socket, others: Sequence[_Bot]) -> _Bot:
+    """Fork the bot that a test asks for, and tell the test its id."""
+    connection, _ = listener.accept()
     message, descriptors, _, _ = socket.recv_fds(connection, _MAX_BYTES, 1)
     child = os.fork()
     if child == 0:
+        for each in others:
+            each.close()
+        listener.close()
         connection.close()
         environment, command = orjson.loads(message)
         _become_a_bot(environment, command, descriptors[0])
     os.close(descriptors[0])
-    connection.sendall(b"%d\n" % child)
-    exited = os.pidfd_open(child)
-    ready, _, _ = select.select([exited, connection.fileno()], [], [])
-    if exited not in ready:
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if exited in ready:
-        connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
-    os._exit(0)
+    with suppress(OSError):  # the test may have ended already
+        connection.sendall(b"%d\n" % child)
+    return _Bot(child, os.pidfd_open(child), connection)
+
+
+def _build_settings_once() -> None:
+    """Build the class of all settings here, which takes longer than all else at a start."""
+    make = cache(bot.features.all_settings)
+    make().model_rebuild()
+    vars(bot.__main__)["all_settings"] = make
 
 
 def _set_no_menus() -> None:
