@@ -4,7 +4,6 @@ import sys
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
-from time import time
 
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
@@ -20,7 +19,7 @@ from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue, Sweep
-from memory.queue.turn_store import LEARN_LATE_S, Stopping, TurnStore, TurnTimes
+from memory.queue.turn_store import Stopping, TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
@@ -29,8 +28,6 @@ from memory.store.keys import Keys, Scope
 from memory.store.store import Scripts, Store, take_layout
 from memory.text.tokens import TokenCounter
 from memory.work.items import WorkItems
-
-_AT_ONCE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +103,4 @@ class Memory:
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
         """
         noted = self.turns.learning_due.pop(conversation, None)
-        if noted and time() > noted - LEARN_LATE_S + _AT_ONCE_S:
-            noted = None  # it had to wait: others may have erased something, so it reads first
         return await self._learner.run_round(conversation, noted)

@@ -140,7 +140,7 @@ class ConversationLearner:
             return True
         with suppress(NotWritten):  # something was erased since
             due_in_s = await self._batches.due_in(progress)
-            return progress.now + due_in_s + _HARDLY_LATER_S >= noted
+            return due_in_s > 0 and progress.now + due_in_s + _HARDLY_LATER_S >= noted
         return False
 
     async def _renew(self, lease: Sequence[str], token: str) -> None:
