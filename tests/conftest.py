@@ -21,7 +21,7 @@ from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
-from tests.valkey import OneNodeCluster, ValkeyServer
+from tests.valkey import OneNodeCluster, ValkeyServer, opened
 
 
 def _stay_on_loopback(event: str, args: tuple[object, ...]) -> None:
@@ -160,9 +160,8 @@ def valkey(valkey_server: ValkeyServer) -> str:
 @pytest.fixture
 async def store(valkey: str) -> AsyncIterator[RedisClient]:
     """Give a client of an empty database."""
-    client = await RedisClient.open(valkey)
-    yield client
-    await client.close()
+    async with opened(valkey) as client:
+        yield client
 
 
 @pytest.fixture
@@ -195,9 +194,8 @@ async def dying(valkey: str) -> AsyncIterator[DyingClient]:
 async def cluster_store(cluster_server: OneNodeCluster) -> AsyncIterator[RedisClient]:
     """Give a client of an empty Cluster."""
     cluster_server.ask("FLUSHALL")
-    client = await RedisClient.open(cluster_server.url)
-    yield client
-    await client.close()
+    async with opened(cluster_server.url) as client:
+        yield client
 
 
 @pytest.hookimpl(wrapper=True)

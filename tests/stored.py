@@ -3,16 +3,15 @@
 import contextlib
 from pathlib import Path
 
-from memory.store.client import RedisClient
+from tests.valkey import opened
 
 
 async def everything_stored(url: str) -> bytes:
     """Return the names and values of all keys as in a snapshot, uncompressed."""
-    client = await RedisClient.open(url)
-    await client.call("CONFIG SET", "rdbcompression", "no")
-    names = await client.call("KEYS", "*")
-    values = await client.pipeline([("DUMP", name) for name in names])
-    await client.close()
+    async with opened(url) as client:
+        await client.call("CONFIG SET", "rdbcompression", "no")
+        names = await client.call("KEYS", "*")
+        values = await client.pipeline([("DUMP", name) for name in names])
     return b"\n".join([*names, *(value for value in values if value)])
 
 

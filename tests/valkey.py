@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from random import SystemRandom
 from typing import Self
 
+from memory.store.client import RedisClient
 from memory.store.embedded import die_with_parent, valkey_binary
 
 HOST = "127.0.0.1"
@@ -101,6 +102,16 @@ class ValkeyServer:
         with socket.create_connection((HOST, self.port), TIMEOUT_S) as connection:
             connection.sendall(command.encode() + b"\r\n")
             return connection.recv(65536)
+
+
+@asynccontextmanager
+async def opened(url: str, max_connections: int = 4) -> AsyncIterator[RedisClient]:
+    """Yield a client of a server, and close it."""
+    client = await RedisClient.open(url, max_connections=max_connections)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 class OneNodeCluster(ValkeyServer):

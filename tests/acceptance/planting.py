@@ -10,10 +10,10 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
 from memory.search.embeddings import QuestionVectors
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
 from tests.acceptance.rig import Rig
+from tests.valkey import opened
 
 _TTL_S = 86_400
 
@@ -44,7 +44,6 @@ def synopsis(text: str, seqs: tuple[int, int], here: Scope) -> Synopsis:
 
 @asynccontextmanager
 async def _scopes(rig: Rig) -> AsyncIterator[Scopes]:
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    store = Store(client, rig.keys, Scripts(client), _TTL_S)
-    yield Scopes(store, QuestionVectors(None), max_bytes=1_000_000)
-    await client.close()
+    async with opened(rig.environment["REDIS_URL"]) as client:
+        store = Store(client, rig.keys, Scripts(client), _TTL_S)
+        yield Scopes(store, QuestionVectors(None), max_bytes=1_000_000)

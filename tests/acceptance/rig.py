@@ -11,14 +11,13 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from memory.store.client import RedisClient
 from memory.store.commands import Arg
 from memory.store.keys import Keys
 from tests.acceptance.forked import Forked
 from tests.servers.bot_api import BOT, BotApiServer, Chat, Message, Pace, Person, User
 from tests.servers.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
 from tests.stored import everything_stored
-from tests.valkey import free_port
+from tests.valkey import free_port, opened
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-secret-of-the-operator"
@@ -242,11 +241,8 @@ class Rig:
 
     async def redis(self, *command: Arg) -> Any:
         """Send one command to the bot's Redis; return the reply."""
-        client = await RedisClient.open(self.environment["REDIS_URL"])
-        try:
+        async with opened(self.environment["REDIS_URL"]) as client:
             return await client.call(*command)
-        finally:
-            await client.close()
 
     async def stored(self) -> bytes:
         """Return all that is stored in the bot's Redis, uncompressed."""

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bot.features.backup.backup_file import BackupReader
-from memory.store.client import RedisClient
 from tests.acceptance.buttons import erase_now
 from tests.acceptance.rig import Rig, open_rig, run_command
 from tests.servers.bot_api import User
+from tests.valkey import opened
 
 OURS, THEIRS = "ultramarine", "vermilion"
 PASSPHRASE = "open sesame"
@@ -26,11 +26,10 @@ async def second_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
 
 async def kept_of(rig: Rig) -> dict[bytes, bytes]:
     """Return all that Redis stores of a bot's conversations and people, as in a snapshot."""
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    await client.call("CONFIG SET", "rdbcompression", "no")
-    names = await client.call("KEYS", f"r:{rig.telegram.bot.id}:{{[cu]:*")
-    values = await client.pipeline([("DUMP", name) for name in names])
-    await client.close()
+    async with opened(rig.environment["REDIS_URL"]) as client:
+        await client.call("CONFIG SET", "rdbcompression", "no")
+        names = await client.call("KEYS", f"r:{rig.telegram.bot.id}:{{[cu]:*")
+        values = await client.pipeline([("DUMP", name) for name in names])
     return dict(zip(names, values, strict=True))
 
 
@@ -95,9 +94,8 @@ async def test_a_restore_with_a_later_journal_keeps_what_no_erased_message_said(
     await erase_now(rig, anna, chat, "/forget", reply_to=said)
     assert (await run_command(rig.environment, "backup", "--journal", str(files[1])))[0] == 0
     await rig.bot.stop()
-    client = await RedisClient.open(rig.environment["REDIS_URL"])
-    await client.call("FLUSHALL")
-    await client.close()
+    async with opened(rig.environment["REDIS_URL"]) as client:
+        await client.call("FLUSHALL")
     again = ("restore", *map(str, files))
     status, output = await run_command(rig.environment, *again, from_scratch=True)
     assert (status, "1 restored" in output) == (0, True), output

@@ -5,7 +5,6 @@ import asyncio
 import httpx2
 
 from memory.queue.mailbox import Entry, Mailbox
-from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.store.store import Scripts, Store
 from tests.acceptance.buttons import press, shown
@@ -14,6 +13,7 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply
+from tests.valkey import opened
 
 TOKEN = "a-long-token-of-the-operator"
 WORDS = "a secret that must not be shown"
@@ -22,11 +22,10 @@ GARBAGE = f'["{WORDS}", not a message'.encode()
 
 async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> None:
     """Put an entry into a chat's mailbox that no version of the bot can read."""
-    store = await RedisClient.open(rig.environment["REDIS_URL"])
-    rooms = Store(store, rig.keys, Scripts(store), ttl_s=3600)
-    entry = Entry(update_id, person.id, is_alone=False, body=GARBAGE)
-    await Mailbox(rooms).put(Scope.of_chat(chat.id), entry)
-    await store.close()
+    async with opened(rig.environment["REDIS_URL"]) as store:
+        rooms = Store(store, rig.keys, Scripts(store), ttl_s=3600)
+        entry = Entry(update_id, person.id, is_alone=False, body=GARBAGE)
+        await Mailbox(rooms).put(Scope.of_chat(chat.id), entry)
 
 
 async def set_aside(rig: Rig, chat: Chat, person: Person, update_id: int) -> Message:

@@ -8,13 +8,12 @@ import pytest
 
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turn_store import TurnTimes
-from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.memory.limits.conftest import fill_up
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
-from tests.valkey import ValkeyServer
+from tests.valkey import ValkeyServer, opened
 
 ADMIN_ID = 1000
 CONNECTIONS = 4
@@ -54,11 +53,10 @@ async def small_rig(small_valkey: ValkeyServer, tmp_path: Path) -> AsyncIterator
 @pytest.fixture
 async def memory(small_rig: Rig) -> AsyncIterator[Memory]:
     """Give the bot's store, over one connection of the plan."""
-    client = await RedisClient.open(small_rig.environment["REDIS_URL"], max_connections=1)
-    options = MemoryOptions(365 * 86_400, TAIL, 10**6, TurnTimes())
-    bot_id = int(small_rig.telegram.token.partition(":")[0])
-    yield Memory(client, bot_id, await TokenCounter.load(), None, options)
-    await client.close()
+    async with opened(small_rig.environment["REDIS_URL"], max_connections=1) as client:
+        options = MemoryOptions(365 * 86_400, TAIL, 10**6, TurnTimes())
+        bot_id = int(small_rig.telegram.token.partition(":")[0])
+        yield Memory(client, bot_id, await TokenCounter.load(), None, options)
 
 
 async def connections(memory: Memory) -> int:

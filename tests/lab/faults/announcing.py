@@ -7,13 +7,13 @@ request was under way may be unknown.
 
 from functools import partial
 
-from memory.store.client import RedisClient
 from memory.store.keys import Keys
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.moments import MomentMissed, Steps
 from tests.lab.faults.scene import MANY, Scene, Stage
 from tests.servers.bot_api import Chat, Message, Person
+from tests.valkey import opened
 
 _ADMIN = 7_000
 _PEOPLE = 3
@@ -60,13 +60,12 @@ async def _killed_while_announcing(scene: Scene, *, fault: str, begins_with: str
 
     steps = Steps(fault, (b"{announcement}",), begins_with, _POLLS)
     if bot := await steps.killed(scene, send()):
-        store = await RedisClient.open(scene.redis.url)
-        await store.call("DEL", Keys(scene.telegram.bot.id).of_feature("announcement", "lease"))
-        await store.close()
+        async with opened(scene.redis.url) as store:
+            await store.call("DEL", Keys(scene.telegram.bot.id).of_feature("announcement", "lease"))
         await bot.start()
     await rig.telegram.wait_for(lambda: bool(receipt()), _QUIET_S)
     copies = [sum(each.text == text for each in chat.replies) for _, chat in people]
-    where = f"{steps}: {copies}"
+    where = f"{steps.newest}: {copies}"
     assert max(copies) <= 1, where
     assert copies.count(0) <= (receipt() == in_doubt), where
     if "open_announcement" in steps.newest or not bot:

@@ -42,20 +42,17 @@ class Steps:
     names: Sequence[bytes]
     begins_with: str = ""
     polls: Collection[str] = ()
-    number: int = 0
     newest: str = ""
-    """The names of the newest request."""
+    """The number and the names of the newest request."""
 
     _tried: ClassVar[dict[str, int]] = {}
+    _number: int = 0
     _left: int = 0
     _has_begun: bool = False
 
-    def __str__(self) -> str:
-        return f"step {self.number} ({self.newest})"
-
     async def killed(self, scene: Scene, acts: Coroutine[None, None, None]) -> BotProcess | None:
         """Let somebody act; return the process that was killed, None if there is no such step."""
-        self.number = self._left = self._tried.get(self.fault, 0) + 1
+        self._number = self._left = self._tried.get(self.fault, 0) + 1
         self._has_begun = not self.begins_with
         for tap in scene.taps:
             tap.stop(self._is_last)
@@ -72,7 +69,7 @@ class Steps:
             await bot.kill()
         for tap in scene.taps:
             tap.let_go()
-        self._tried[self.fault] = self.number if struck else 0
+        self._tried[self.fault] = self._number if struck else 0
         if not struck:
             acting.result()
             return None
@@ -86,8 +83,8 @@ class Steps:
             return False
         self._has_begun |= self.begins_with in trip.names
         if self._has_begun:
-            self.newest = "+".join(trip.names)
             self._left -= 1
+            self.newest = f"step {self._number - self._left} ({'+'.join(trip.names)})"
         return self._has_begun and self._left == 0
 
 

@@ -30,6 +30,7 @@ from tests.lab.faults.scene import MANY, Scene, Stage
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import ChatRequest, Reply, tool_call
 from tests.stored import everything_stored
+from tests.valkey import opened
 
 _QUIET_S = 120
 _PAUSE_S = 0.05
@@ -122,7 +123,7 @@ class _Place:
         steps = Steps(fault, (*tags, *names), begins_with)
         if not (bot := await steps.killed(self.scene, acts())):
             raise MomentMissed(fault)
-        self.died_before = str(steps)
+        self.died_before = steps.newest
         return bot
 
     async def is_learned(self, store: RedisClient) -> bool:
@@ -134,10 +135,9 @@ class _Place:
 
     async def end_leases(self) -> None:
         """Let the leases of a dead learner and of a dead job end, as after 15 and 30 s."""
-        store = await RedisClient.open(self.scene.redis.url)
-        jobs = await store.call("KEYS", "*{j:*}:lease")
-        await store.call("DEL", self.keys.learner(self.scope), *jobs)
-        await store.close()
+        async with opened(self.scene.redis.url) as store:
+            jobs = await store.call("KEYS", "*{j:*}:lease")
+            await store.call("DEL", self.keys.learner(self.scope), *jobs)
 
     def check_answer(self) -> None:
         """Check that the message was answered, and not more often than once and once in doubt."""
@@ -197,9 +197,8 @@ async def _killed_while_reminding(scene: Scene, *, fault: str) -> None:
         await place.until(is_closed, "its reminder was not closed")
 
     bot = await place.killed_at_a_step(fault, "outbox", ask)
-    store = await RedisClient.open(scene.redis.url)
-    was_sent = any(each.sends for each in await stored(store))
-    await store.close()
+    async with opened(scene.redis.url) as store:
+        was_sent = any(each.sends for each in await stored(store))
     await place.end_leases()
     await bot.start()
     await place.until(is_closed, "its reminder was lost after a death")

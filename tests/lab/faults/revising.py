@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from bot.turn.outbox import Outbox
 from memory.message import Message
 from memory.scopes.log import message_of, seq_of
-from memory.store.client import RedisClient
 from tests.acceptance.scripted_day import answer_to, markers, parts_of
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.scene import MANY, Scene, Stage
 from tests.servers.bot_api import Chat, Person, SlowAnswer
+from tests.valkey import opened
 
 _WRITTEN_S = 1.6
 """A slow answer is written in less."""
 
 _STOPPING_S = 0.1
 _QUIET_S = 60
-_PAUSE_S = 0.05
 _FIRST_MARKER = 500
 
 
@@ -57,38 +56,21 @@ class _Talk:
         bot = self.scene.worker_on(self.marker) or self.scene.bots[-1]
         await bot.kill()
         self.scene.heal()
-        store = await RedisClient.open(self.scene.redis.url)
-        try:
+        async with opened(self.scene.redis.url) as store:
             outbox = await store.call("HGET", self.scene.keys_of(self.chat).turn, "outbox")
-            said = Outbox.from_bytes(outbox).said if outbox else ""
-            asked = self._times_asked()
-            async with self.scene.resuming():
-                await bot.start()
-            await self.quiet(store)
-            is_stored = self.marker in markers(said)
-            assert not is_stored or self._times_asked() == asked, "the model was asked again"
-        finally:
-            await store.close()
+        said = Outbox.from_bytes(outbox).said if outbox else ""
+        asked = self._times_asked()
+        async with self.scene.resuming():
+            await bot.start()
+        assert await self.scene.settle(_QUIET_S, self.chat)
+        is_stored = self.marker in markers(said)
+        assert not is_stored or self._times_asked() == asked, "the model was asked again"
         return bool(outbox)
-
-    async def quiet(self, store: RedisClient) -> None:
-        """Wait until nothing is left to do in the chat."""
-        async with asyncio.timeout(_QUIET_S):
-            while not await self._is_quiet(store):  # noqa: ASYNC110 - Redis sends no event
-                await asyncio.sleep(_PAUSE_S)
-
-    async def _is_quiet(self, store: RedisClient) -> bool:
-        if self.scene.telegram.updates.pending_count:
-            return False
-        return not await self.scene.left_of(self.chat, store)
 
     async def history(self) -> list[Message]:
         """Return what is stored of the chat."""
-        store = await RedisClient.open(self.scene.redis.url)
-        try:
+        async with opened(self.scene.redis.url) as store:
             log = await store.call("XRANGE", self.scene.keys_of(self.chat).log, "-", "+")
-        finally:
-            await store.close()
         return [message_of(seq_of(entry), fields) for entry, fields in log]
 
     def _times_asked(self) -> int:
@@ -101,11 +83,7 @@ async def _killed_in_an_edit(scene: Scene) -> None:
     talk = _Talk.begin(scene, 3000)
     asked = await talk.person.say(talk.chat, f"m{_FIRST_MARKER - 1} what do you say?")
     await talk.chat.wait_for_reply(after=asked)
-    store = await RedisClient.open(scene.redis.url)
-    try:
-        await talk.quiet(store)
-    finally:
-        await store.close()
+    assert await scene.settle(_QUIET_S, talk.chat)
     before = len(scene.telegram.calls_to("editMessageText"))
     if scene.round % 4 == 3:
         scene.telegram.faults.add(SlowAnswer(0.6), method="editMessageText")

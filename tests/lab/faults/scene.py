@@ -21,7 +21,7 @@ from tests.acceptance.scripted_day import Day, Echo, Wish, markers
 from tests.lab.faults.step_tap import StepTap
 from tests.servers.bot_api import BotApiServer, Chat, Pace
 from tests.servers.model_api import ModelApiServer
-from tests.valkey import ValkeyServer
+from tests.valkey import ValkeyServer, opened
 
 Role = Literal["all", "web", "worker"]
 MANY: tuple[Role, ...] = ("web", "worker", "worker")
@@ -157,8 +157,7 @@ class Scene:
         whose turn has no reply yet.
         """
         unanswered = set()
-        store = await RedisClient.open(redis or self.redis.url)
-        try:
+        async with opened(redis or self.redis.url) as store:
             for chat in self.day.chats:
                 turn = await store.call("HGETALL", self.keys_of(chat).turn)
                 if turn.get(b"outbox"):
@@ -166,8 +165,6 @@ class Scene:
                     self.doubts[chat.id, part.text] += 1
                 elif turn:
                     unanswered.add(chat.id)
-        finally:
-            await store.close()
         return unanswered
 
     @asynccontextmanager
@@ -190,26 +187,23 @@ class Scene:
         self.telegram.faults.clear()
         self.model.faults.clear()
 
-    async def settle(self, patience_s: float) -> bool:
-        """Wait until all work is done, at most `patience_s`; return whether it is done.
+    async def settle(self, patience_s: float, *chats: Chat) -> bool:
+        """Wait until all work of `chats` is done, at most `patience_s`; return whether it is done.
 
         Then Telegram has no update to deliver, and no chat has waiting updates, a turn or a lease,
-        nor something to learn if the stage learns. The verdict reports what is not done in time.
-        Redis must be running.
+        nor something to learn if the stage learns. Without `chats`, all chats of the day count.
+        The verdict reports what is not done in time. Redis must be running.
         """
         deadline = monotonic() + patience_s
-        store = await RedisClient.open(self.redis.url)
-        try:
-            while not (is_quiet := await self._is_quiet(store)) and monotonic() < deadline:  # noqa: ASYNC110 - Redis sends no event
+        async with opened(self.redis.url) as store:
+            while not (is_quiet := await self._is_quiet(chats, store)) and monotonic() < deadline:  # noqa: ASYNC110 - Redis sends no event
                 await asyncio.sleep(_CHECK_EVERY_S)
-        finally:
-            await store.close()
         return is_quiet
 
-    async def _is_quiet(self, store: RedisClient) -> bool:
+    async def _is_quiet(self, chats: Sequence[Chat], store: RedisClient) -> bool:
         if self.telegram.updates.pending_count:
             return False
-        return not any([await self.left_of(chat, store) for chat in self.day.chats])
+        return not any([await self.left_of(chat, store) for chat in chats or self.day.chats])
 
     async def left_of(self, chat: Chat, store: RedisClient) -> list[str]:
         """Return what is stored of a chat and does not stay when it is quiet."""

@@ -3,12 +3,12 @@
 import asyncio
 
 from bot.turn.outbox import Outbox
-from memory.store.client import RedisClient
 from tests.acceptance.scripted_day import markers
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.moments import BEING_SENT, STREAMING
 from tests.lab.faults.scene import MANY, Scene, Stage
 from tests.servers.bot_api import SlowAnswer
+from tests.valkey import opened
 
 _GROWING_S = 1.6
 """So long after the first frame of a slow answer at most, it is written."""
@@ -36,12 +36,9 @@ async def _killed(scene: Scene) -> None:
 
 async def _answered(scene: Scene) -> frozenset[str]:
     """Return the markers of the answers that stand in an outbox."""
-    store = await RedisClient.open(scene.redis.url)
-    try:
+    async with opened(scene.redis.url) as store:
         keys = [scene.keys_of(chat).turn for chat in scene.day.chats]
         outboxes = await store.pipeline([("HGET", key, "outbox") for key in keys])
-    finally:
-        await store.close()
     said = [Outbox.from_bytes(outbox).said for outbox in outboxes if outbox]
     return frozenset(marker for text in said for marker in markers(text))
 

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from memory.store.client import RedisClient
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.scene import Scene, Stage, open_scene
 from tests.lab.faults.verdict import Allowance, Verdict, judge
 from tests.servers.bot_api import Chat, Message
+from tests.valkey import opened
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("verdict")]
 NOTHING = Allowance(frozenset(), 0)
@@ -21,12 +21,12 @@ APOLOGY = sentence("error.turn", reference="12ab")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def day(launcher: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:  # noqa: ARG001
     """Yield a day that is over, with one answer for each text."""
-    async with open_scene(Stage(), tmp_path_factory.mktemp("day"), Random(1)) as opened:
+    async with open_scene(Stage(), tmp_path_factory.mktemp("day"), Random(1)) as scene:
         for _ in range(2):
-            await opened.day.say_goodbye()
-            await opened.settle(10)
-        await opened.bots[0].stop()
-        yield opened
+            await scene.day.say_goodbye()
+            await scene.settle(10)
+        await scene.bots[0].stop()
+        yield scene
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -34,11 +34,10 @@ async def scene(day: Scene) -> AsyncIterator[Scene]:
     """Yield the day, and restore afterwards what a test has falsified."""
     chat = day.day.chats[0]
     keys, shown = day.keys_of(chat), dict(chat._messages)
-    store = await RedisClient.open(day.redis.url)
-    log = await store.call("DUMP", keys.log)
-    yield day
-    await store.pipeline([("RESTORE", keys.log, 0, log, "REPLACE"), ("DEL", keys.dead_letters)])
-    await store.close()
+    async with opened(day.redis.url) as store:
+        log = await store.call("DUMP", keys.log)
+        yield day
+        await store.pipeline([("RESTORE", keys.log, 0, log, "REPLACE"), ("DEL", keys.dead_letters)])
     chat._messages = shown
     for noted in (day.missed, day.met, day.doubts, day.hit, day.safe):
         noted.clear()
@@ -135,11 +134,10 @@ async def test_a_message_that_is_not_part_of_an_answer_is_a_complaint(scene: Sce
 async def test_each_turn_that_was_set_aside_needs_an_apology_of_its_own(scene: Scene) -> None:
     chat, first, second = replies(scene)
     keys = scene.keys_of(chat)
-    store = await RedisClient.open(scene.redis.url)
-    letters = {"t1": "1|Error|1001", "t1:7": "m000", "t2": "2|Error|1001", "t2:8": "m005"}
-    flat = [text for pair in letters.items() for text in pair]
-    await store.pipeline([("DEL", keys.log), ("HSET", keys.dead_letters, *flat)])
-    await store.close()
+    async with opened(scene.redis.url) as store:
+        letters = {"t1": "1|Error|1001", "t1:7": "m000", "t2": "2|Error|1001", "t2:8": "m005"}
+        flat = [text for pair in letters.items() for text in pair]
+        await store.pipeline([("DEL", keys.log), ("HSET", keys.dead_letters, *flat)])
     chat.change(replace(first, text=APOLOGY))
     chat.remove(second)
     verdict = await judge(scene, Allowance(frozenset({"apologised"}), 1))
@@ -161,11 +159,10 @@ async def test_replies_in_the_wrong_order_are_a_complaint(scene: Scene) -> None:
 
 async def test_a_text_that_is_neither_answered_nor_remembered_is_lost(scene: Scene) -> None:
     chat, first, _ = replies(scene)
-    store = await RedisClient.open(scene.redis.url)
-    log = scene.keys_of(chat).log
-    entries = await store.call("XRANGE", log, "-", "+")
-    await store.call("XDEL", log, *(entry for entry, _ in entries[:2]))
-    await store.close()
+    async with opened(scene.redis.url) as store:
+        log = scene.keys_of(chat).log
+        entries = await store.call("XRANGE", log, "-", "+")
+        await store.call("XDEL", log, *(entry for entry, _ in entries[:2]))
     assert "m000 was answered and is not remembered" in (await judge(scene, NOTHING)).complaints
     chat.remove(first)
     verdict = await judge(scene, NOTHING)

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.store.client import RedisClient
 from tests.lab.faults.evidence import Closing, End, Evidence
 from tests.lab.faults.scene import Scene
+from tests.valkey import opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,8 @@ class Verdict:
 
 async def judge(scene: Scene, allowance: Allowance) -> Verdict:
     """Return the verdict on a day whose bots have ended; its Redis must still run."""
-    store = await RedisClient.open(scene.redis.url)
-    try:
+    async with opened(scene.redis.url) as store:
         found = [await Evidence.collect(scene, store, chat) for chat in scene.day.chats]
-    finally:
-        await store.close()
     ends = {marker: each.end_of(marker) for each in found for marker in each.said}
     explained, unexplained = _doubled(found, scene.doubts)
     doubled = explained | unexplained

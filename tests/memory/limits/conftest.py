@@ -12,7 +12,7 @@ from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
-from tests.valkey import OneNodeCluster, ValkeyServer
+from tests.valkey import OneNodeCluster, ValkeyServer, opened
 
 REDIS_BYTES = 8 * 2**20
 
@@ -37,9 +37,8 @@ def small_server(_small_server: ValkeyServer) -> ValkeyServer:
 
 @pytest.fixture
 async def small_store(small_server: ValkeyServer) -> AsyncIterator[RedisClient]:
-    client = await RedisClient.open(small_server.url)
-    yield client
-    await client.close()
+    async with opened(small_server.url) as client:
+        yield client
 
 
 @pytest.fixture

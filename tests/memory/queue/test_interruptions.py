@@ -12,11 +12,11 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Interrupted, NoTurn, OpenTurn
 from memory.queue.turn_store import Stop, TurnTimes
 from memory.scopes.log import Cursor
-from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP, HERE, begin, close, put, take
+from tests.valkey import opened
 
 Step = Callable[[Memory, OpenTurn], Awaitable[None]]
 
@@ -31,9 +31,8 @@ def memory(memory: Memory) -> Memory:
 
 @pytest.fixture
 async def other_process(valkey: str) -> AsyncIterator[Memory]:
-    client = await RedisClient.open(valkey, max_connections=3)
-    yield Memory(client, 42, await TokenCounter.load(), None, OPTIONS)
-    await client.close()
+    async with opened(valkey, max_connections=3) as client:
+        yield Memory(client, 42, await TokenCounter.load(), None, OPTIONS)
 
 
 async def renew(memory: Memory, turn: OpenTurn) -> None:
@@ -250,10 +249,9 @@ async def test_signals_survive_a_broken_connection(memory: Memory, other_process
 
 
 async def test_a_process_without_a_connection_to_spare_hears_nothing(valkey: str) -> None:
-    client = await RedisClient.open(valkey, max_connections=2)
-    lonely = Memory(client, 1, await TokenCounter.load(), None, OPTIONS)
-    await lonely.turns.signals.listen()
-    await client.close()
+    async with opened(valkey, max_connections=2) as client:
+        lonely = Memory(client, 1, await TokenCounter.load(), None, OPTIONS)
+        await lonely.turns.signals.listen()
 
 
 async def stop(memory: Memory, update_id: int, person: int = ANN, *, draft: int = 0) -> str:

@@ -28,7 +28,7 @@ from memory.store.store import LAYOUT, OtherLayout
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
-from tests.valkey import ValkeyServer
+from tests.valkey import ValkeyServer, opened
 
 BOT = 42
 ANN = 7
@@ -55,9 +55,8 @@ async def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 @pytest.fixture
 async def second(valkey: str, tokens: TokenCounter) -> AsyncIterator[Memory]:
-    client = await RedisClient.open(valkey)
-    yield Memory(client, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
-    await client.close()
+    async with opened(valkey) as client:
+        yield Memory(client, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
 
 
 async def write(store: RedisClient, stored: Mapping[str, Any]) -> None:

@@ -10,12 +10,11 @@ from bot.features.backup.backup_file import BackupReader, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import SavedCounts, Saving
 from memory.memory import Memory
-from memory.store.client import RedisClient
 from memory.store.store import LAYOUT
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS, valkey
 from tests.memory.words_embedder import WordsEmbedder
-from tests.valkey import ValkeyServer
+from tests.valkey import ValkeyServer, opened
 
 __all__ = ["valkey"]
 
@@ -35,9 +34,8 @@ def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeySer
 async def empty(other_server: ValkeyServer, tokens: TokenCounter) -> AsyncIterator[Memory]:
     """Give the memory of the same bot on another, empty server."""
     other_server.ask("FLUSHALL")
-    client = await RedisClient.open(other_server.url)
-    yield Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
-    await client.close()
+    async with opened(other_server.url) as client:
+        yield Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
 
 
 @pytest.fixture
