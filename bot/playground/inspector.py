@@ -8,9 +8,10 @@ import asyncio
 import re
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 
 from markupsafe import Markup, escape
@@ -28,6 +29,7 @@ from memory.message import Message
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult
+from memory.search.question import named_days
 from memory.store.client import RedisClient
 from memory.store.commands import Reply
 from memory.store.keys import Keys, Scope
@@ -71,15 +73,18 @@ class TurnTrace:
 
     @cached_property
     def found(self) -> "list[FoundMessage]":
-        """What was found in older messages and why, best first."""
-        best = sorted(self.recalled, key=lambda result: -result.score)
-        return [FoundMessage(each, self.asked.text, self.reply) for each in best]
+        """What was found in older messages and why, best first.
+
+        What resembles the best match follows, whatever its score is: it is that of another search.
+        """
+        best = self.recalled[0].hit.text if self.recalled else ""
+        return [FoundMessage(each, self.asked.text, self.reply, best) for each in self.recalled]
 
 
 class FoundMessage:
-    """A message that was found (`hit`) for a question, and why."""
+    """A message that was found (`hit`) for a question, and why; `best` is the best match."""
 
-    def __init__(self, result: SearchResult, question: str, answer: str) -> None:
+    def __init__(self, result: SearchResult, question: str, answer: str, best: str = "") -> None:
         self.result, self.hit = result, result.hit
         wanted = meanings(question)
         wanted.pop(NUMBER, "")  # a number does not answer every question for one
@@ -87,7 +92,8 @@ class FoundMessage:
         alike = self._shared(lambda word: set(meanings(word).values()), set(wanted.values()))
         alike = tuple(word for word in alike if word not in equal)
         self._shared_words = {word.casefold() for word in equal + alike}
-        self.reasons = tuple(_reasons(result, equal, alike))
+        like = self._shared(lambda word: set(content_words(word)), set(content_words(best)))
+        self.reasons = tuple(_reasons(result, question, (equal, alike, like)))
         sentences = (each.strip() for each in _SENTENCE.findall(self.hit.text))
         self.is_quoted = any(len(each) >= _QUOTED_CHARS and each in answer for each in sentences)
         """Whether the answer repeats one of its sentences."""
@@ -110,14 +116,19 @@ class FoundMessage:
 
 
 def _reasons(
-    result: SearchResult, equal: tuple[str, ...], alike: tuple[str, ...]
+    result: SearchResult, question: str, shared: Sequence[tuple[str, ...]]
 ) -> Iterator[tuple[str, str]]:
+    equal, alike, like = shared
     if equal:
         yield ("By words", f"it contains {_listed(equal)}, as your question does")
     elif alike and result.lexical > 0:
         yield ("By words", f"{_listed(alike)} means the same as a word of your question")
-    if result.is_boosted:
+    if _is_of_named_days(result.hit, question):
+        yield ("By its date", "your question names the time when it was said")
+    elif result.is_boosted:
         yield ("By a neighbor", "a message right next to it matches your question")
+    elif result.lexical > 0 and like and not equal and not alike:
+        yield ("By the best match", f"it contains {_listed(like)}, as the best match does")
     elif result.lexical > 0 and not equal and not alike:
         yield ("By its session", "other messages of the same session match your question")
     if result.dense > 0:
@@ -127,6 +138,12 @@ def _reasons(
         elif result.lexical <= 0:
             why = "its vector is close to that of your question or of the best match"
         yield ("By meaning", why)
+
+
+def _is_of_named_days(hit: Message, question: str) -> bool:
+    day = datetime.fromtimestamp(hit.sent_at).astimezone().date()
+    periods = [p for each in named_days(question) for p in each.periods(day.year, day.year)]
+    return any(first <= day.toordinal() <= last for first, last in periods)
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -1,5 +1,7 @@
 """The panel says in plain words why a message was found, and lists what is stored of a scope."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from bot.playground.inspector import FoundMessage, KeyDump, dump_keys
@@ -9,7 +11,8 @@ from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 
-KEY = Message(3, 2, "user", "The extra key is under the <b>pot</b>", 1.0, sender_name="Maya")
+MAY = datetime(2026, 5, 14, 12, tzinfo=UTC).timestamp()
+KEY = Message(3, 2, "user", "The extra key is under the <b>pot</b>", MAY, sender_name="Maya")
 REPLY = Message(4, 2, "assistant", "Noted", 2.0)
 
 
@@ -45,12 +48,22 @@ def found(**parts: float | bool) -> SearchResult:
             "Flowers?",
             [("By its session", "other messages of the same session match your question")],
         ),
+        (
+            found(lexical=1.0),
+            "How was May?",
+            [("By its date", "your question names the time when it was said")],
+        ),
     ],
 )
 def test_each_way_of_finding_has_its_reason(
     result: SearchResult, question: str, reasons: list[tuple[str, str]]
 ) -> None:
     assert list(FoundMessage(result, question, "").reasons) == reasons
+
+
+def test_what_resembles_the_best_match_says_so() -> None:
+    like = FoundMessage(found(lexical=9.0), "Flowers?", "", best="A pot of soup")
+    assert like.reasons == (("By the best match", "it contains “pot”, as the best match does"),)
 
 
 def test_shared_words_are_marked_and_the_rest_is_escaped() -> None:
