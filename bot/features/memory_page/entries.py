@@ -141,12 +141,9 @@ class MemoryEntries:
     async def look(self, conversation: Scope, update_id: int) -> None:
         """Count what was learned until now as seen from the next look on; a repeat does nothing.
 
-        Off the record nothing counts as seen. In a group the look of one person counts for all,
-        because all see the list. Raise `StoreError`.
+        In a group the look of one person counts for all, because all see the list. Raise
+        `StoreError`.
         """
-        stats = await count_conversation(self._memory.store, conversation)
-        if stats.off_record_until > time.time():
-            return
 
         async def decide(scope: ScopeMemory) -> Write | None:
             newest = max((each.id for each in (*scope.facts, *scope.synopses)), default=0)
