@@ -39,7 +39,9 @@ def feature(services: Services) -> Feature:
         LiveReader(settings, memory, reports, name_of),
         LookReader(memory, look, services.sentences),
         SignIn(
-            secret_of(settings.inspector_token) or "", secret_of(settings.telegram_bot_token) or ""
+            secret_of(settings.inspector_token) or "",
+            secret_of(settings.telegram_bot_token) or "",
+            memory.store,
         ),
     )
     permission = LookPermission(look, memory.scopes, services.access, services.sentences)

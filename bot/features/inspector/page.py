@@ -30,7 +30,9 @@ from bot.features.inspector.state import LiveReader
 from bot.features.inspector.turn_log import WATCHED_S
 from bot.http_client import read_within
 from bot.runtime.web import BASE_STYLE
+from memory.store.commands import Arg, Reply
 from memory.store.errors import StoreError
+from memory.store.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +47,7 @@ _MAX_FORM_BYTES = 4_096
 _WINDOW_S = 300
 _MAX_FAILURES_OF_ONE = 10
 _MAX_FAILURES = 100
+_NO_REDIS = "Redis does not answer. Nothing can be shown, and nobody can sign out."
 
 
 class TooManyAttempts(Exception):
@@ -62,16 +65,22 @@ class UntrustedForm(Exception):
 class SignIn:
     """Checks callers; `bot_token` makes a stolen cookie useless for guessing the token."""
 
-    def __init__(self, token: str, bot_token: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, token: str, bot_token: str, store: Store, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
         self._token = token.encode()
         self._key = hmac.new(bot_token.encode(), b"inspector " + self._token, "sha256").digest()
         self._clock = clock
         self._failures: list[tuple[str, float]] = []
-        self._signed_out: dict[str, int] = {}
 
-    def admits(self, request: Request) -> bool:
-        """Return whether the caller has the token or a cookie; raise `TooManyAttempts`."""
-        if self._is_cookie(request.cookies.get(_COOKIE, "")):
+    async def admits(self, request: Request) -> bool:
+        """Return whether the caller has the token or a cookie.
+
+        Raise `TooManyAttempts` or `StoreError`.
+        """
+        cookie = request.cookies.get(_COOKIE, "")
+        if self._is_cookie(cookie) and not await self._call("EXISTS", cookie):
             return True
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         return scheme.lower() == "bearer" and self._is_token(request, given.strip())
@@ -93,21 +102,24 @@ class SignIn:
             secure=_is_https(request),
         )
 
-    def forget(self, request: Request, response: Response) -> None:
-        """Remove the cookie from the browser, and take it no more until this process ends."""
-        given = request.cookies.get(_COOKIE, "")
-        if self._is_cookie(given):
-            now = self._clock()
-            self._signed_out = {each: at for each, at in self._signed_out.items() if at > now}
-            self._signed_out[given] = int(given.partition(".")[0])
+    async def forget(self, request: Request, response: Response) -> None:
+        """Remove the cookie from the browser, and never take it again; raise `StoreError`."""
+        cookie = request.cookies.get(_COOKIE, "")
+        if self._is_cookie(cookie):
+            await self._call("SET", cookie, 1, "EX", _COOKIE_S)
         response.delete_cookie(_COOKIE, path=PATH, httponly=True, samesite="strict")
+
+    async def _call(self, command: str, cookie: str, *arguments: Arg) -> Reply:
+        """Ask for or note a cookie that was signed out, by its random text."""
+        name = self._store.keys.of_feature("inspector", f"out:{cookie.split('.')[1]}")
+        return await self._store.client.call(command, name, *arguments)
 
     def _is_cookie(self, given: str) -> bool:
         signed, _, proof = given.rpartition(".")
         if not hmac.compare_digest(proof.encode(), self._proof(signed).encode()):
             return False
         until = signed.partition(".")[0]
-        return until.isdecimal() and int(until) > self._clock() and given not in self._signed_out
+        return until.isdecimal() and int(until) > self._clock()
 
     def _proof(self, signed: str) -> str:
         return hmac.new(self._key, signed.encode(), hashlib.sha256).hexdigest()
@@ -181,7 +193,7 @@ class LivePage:
 
     async def _show(self, request: Request) -> Response:
         try:
-            if not self._sign_in.admits(request):
+            if not await self._sign_in.admits(request):
                 return self._form("", HTTPStatus.UNAUTHORIZED)
             if "look" in request.query_params:
                 return await self._looked_at(request.query_params["look"])
@@ -189,21 +201,22 @@ class LivePage:
         except TooManyAttempts:
             return self._too_many(request)
         except StoreError:
-            said = "Redis does not answer. Nothing can be shown."
-            return self._form(said, HTTPStatus.SERVICE_UNAVAILABLE)
+            return self._form(_NO_REDIS, HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def _post(self, request: Request) -> Response:
         try:
             form = await read_form(request)
             if "out" in form:
                 answer = self._form("You are signed out.", HTTPStatus.OK)
-                self._sign_in.forget(request, answer)
+                await self._sign_in.forget(request, answer)
                 return answer
             if not self._sign_in.takes(request, form):
                 log.warning("inspector refused")
                 return self._form("This is not the token.", HTTPStatus.UNAUTHORIZED)
         except TooManyAttempts:
             return self._too_many(request)
+        except StoreError:
+            return self._form(_NO_REDIS, HTTPStatus.SERVICE_UNAVAILABLE)
         except UntrustedForm:
             return self._form(
                 "This form was refused: it is too long, or was not sent from this page.",

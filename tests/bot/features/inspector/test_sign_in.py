@@ -1,5 +1,7 @@
 """Who may open the inspector, by a bearer token or by a form and its cookie."""
 
+from typing import ClassVar
+
 import httpx2
 import pytest
 from pydantic import SecretStr
@@ -9,6 +11,8 @@ from starlette.routing import Route, Router
 
 from bot.features.inspector.page import PATH, SignIn, TooManyAttempts, UntrustedForm, read_form
 from bot.features.inspector.probes import PROBES
+from memory.memory import Memory
+from memory.store.store import Store
 from tests.lab.simulated_time import SimulatedClock
 from tests.settings import Settings
 
@@ -18,20 +22,22 @@ OWN = "http://bot"
 
 
 class Door:
-    """A page behind the checks, and callers of it."""
+    """A page behind the checks, and callers of it; all doors have one store."""
+
+    store: ClassVar[Store]
 
     def __init__(self, token: str = TOKEN, bot_token: str = BOT_TOKEN) -> None:
         self.clock = SimulatedClock()
-        self.sign_in = SignIn(token, bot_token, self.clock)
+        self.sign_in = SignIn(token, bot_token, self.store, self.clock)
 
     async def _page(self, request: Request) -> Response:
         try:
             if request.method == "GET":
-                return Response(status_code=200 if self.sign_in.admits(request) else 401)
+                return Response(status_code=200 if await self.sign_in.admits(request) else 401)
             form = await read_form(request)
             if "out" in form:
                 answer = Response()
-                self.sign_in.forget(request, answer)
+                await self.sign_in.forget(request, answer)
                 return answer
             if not self.sign_in.takes(request, form):
                 return Response(status_code=401)
@@ -60,6 +66,11 @@ class Door:
         headers |= {"Origin": origin} if origin else {}
         async with self.caller(base_url=base_url) as caller:
             return await caller.post(PATH, data={"token": token}, headers=headers)
+
+
+@pytest.fixture(autouse=True)
+def stored(memory: Memory) -> None:
+    Door.store = memory.store
 
 
 @pytest.mark.parametrize("host", ["203.0.113.9", "127.0.0.1", "::1"])
@@ -137,7 +148,7 @@ async def test_wrong_tokens_never_lock_out_the_right_one() -> None:
     assert (await door.post("guess")).status_code == 429
 
 
-async def test_a_copied_cookie_opens_nothing_after_signing_out() -> None:
+async def test_a_copied_cookie_opens_nothing_after_signing_out_also_after_a_restart() -> None:
     door = Door()
     cookie, other = [(await door.post()).headers["set-cookie"].partition(";")[0] for _ in range(2)]
     assert cookie != other
@@ -145,7 +156,8 @@ async def test_a_copied_cookie_opens_nothing_after_signing_out() -> None:
         async with door.caller() as caller:
             out = {"Origin": OWN, "Cookie": signed_out}
             await caller.post(PATH, data={"out": "1"}, headers=out)
-    assert [await door.get(cookie=cookie), await door.get(cookie=other)] == [401, 200]
+    for each in (door, Door()):
+        assert [await each.get(cookie=cookie), await each.get(cookie=other)] == [401, 200]
 
 
 async def test_many_callers_together_guess_at_most_a_hundred_tokens_in_five_minutes() -> None:
