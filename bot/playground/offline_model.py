@@ -50,7 +50,6 @@ from memory.message import Picture
 from memory.search.question import named_days, relative_periods, tells_time
 from memory.search.words import asked_words_of, words_of
 
-INTRODUCTION = SAYS["en"]["intro"]
 PICTURE_QUESTION, PAGE_QUESTION = "What does it show?", "What does the page say?"
 """What features ask about pictures."""
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)

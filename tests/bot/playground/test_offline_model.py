@@ -18,7 +18,7 @@ from bot.features.voice.servers import Transcriber
 from bot.language.catalogue import Catalogue
 from bot.model.call import PromptMessage, watching
 from bot.playground.offline_memory import OfflineInternalModel, begins_with_wish, reminder_in
-from bot.playground.offline_model import INTRODUCTION, OfflineChatModel, OfflineServer
+from bot.playground.offline_model import OfflineChatModel, OfflineServer
 from bot.playground.offline_quotes import SAYS
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.steps import ToolCall
@@ -28,6 +28,7 @@ from memory.text.internal_model import AnswerShape
 from tests.acceptance.test_pictures import jpeg
 
 INTRODUCTIONS = [says["intro"] for says in SAYS.values()]
+INTRODUCTION = SAYS["en"]["intro"]
 NEWCOMER = tomllib.loads(Path(__file__).with_name("newcomer.toml").read_text("utf-8"))
 WEDNESDAY = datetime(2026, 11, 25, 10, tzinfo=UTC)
 TOOLS = tuple(
