@@ -27,7 +27,7 @@ SHORTENED = "[… shortened]"
 # (https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken).
 MESSAGE_OVERHEAD = 4
 
-# A vocabulary cut at a rank never counts less, but too much: the first 150,000 of 200,000 ranks take
+# A vocabulary cut at a rank never counts less, but too much: the first 150,000 of 200,000 take
 # 5 MB less and count our sentences in eleven languages 0.5 to 4.7 % higher, the first 100,000 take
 # 19 MB less and count 2 to 13 % higher, the first 50,000 28 MB less and 5 to 28 % higher.
 _VOCABULARY = Path(__file__).with_name("o200k_base.tiktoken.gz")

@@ -25,6 +25,7 @@ from memory.erasure.correcting import is_movable
 from memory.learning.progress import learner_in
 from memory.memory import Memory
 from memory.message import Message
+from memory.queue.open_turn import is_off_record
 from memory.scopes.changes import Write, former_wordings
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import fact_scopes, period, shown
@@ -141,9 +142,11 @@ class MemoryEntries:
     async def look(self, conversation: Scope, update_id: int) -> None:
         """Count what was learned until now as seen from the next look on; a repeat does nothing.
 
-        In a group the look of one person counts for all, because all see the list. Raise
-        `StoreError`.
+        Off the record nothing counts as seen. In a group the look of one person counts for all,
+        because all see the list. Raise `StoreError`.
         """
+        if await is_off_record(self._memory.store, conversation):
+            return
 
         async def decide(scope: ScopeMemory) -> Write | None:
             newest = max((each.id for each in (*scope.facts, *scope.synopses)), default=0)

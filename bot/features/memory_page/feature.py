@@ -82,8 +82,7 @@ class MemoryList:
         if word:
             word = word.encode()[:_MAX_WORD_BYTES].decode(errors="ignore").strip()
             return await PagedList(self._found(word), self._sentences).show(asked, conversation)
-        if not await self._access.is_off_record(conversation):  # else nothing counts as seen
-            await self._entries.look(conversation, asked.update_id)
+        await self._entries.look(conversation, asked.update_id)
         return await self._list.show(asked, conversation)
 
     def _found(self, word: str) -> "MemoryList":
