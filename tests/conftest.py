@@ -5,15 +5,20 @@ import gc
 import sys
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterator
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis.utils
 import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
 from redis._parsers.commands import AsyncCommandsParser
+from redis.asyncio.cluster import ClusterNode, NodesManager
+from redis.cluster import PRIMARY
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from memory.memory import Memory
 from memory.search.embeddings import Embedder
@@ -101,6 +106,33 @@ async def _know_commands(parser: AsyncCommandsParser, node: Any = None) -> None:
 
 
 setattr(AsyncCommandsParser, "initialize", _know_commands)  # noqa: B010 - a method for mypy
+
+_ask_for_slots = NodesManager.initialize
+_alone: set[str] = set()
+
+
+async def _know_slots(manager: NodesManager, *args: Any, **kwargs: Any) -> None:
+    """Have a new client know that a node has all slots, if another one has learned it.
+
+    The SDK lists all 16,384 in two loops, which takes longer than many a test. It is asked as ever
+    if a client has to learn the slots again.
+    """
+    [name, *others] = manager.startup_nodes
+    if name in _alone and not others and not manager.slots_cache:
+        asked = manager.startup_nodes[name]
+        node = ClusterNode(asked.host, asked.port, PRIMARY, **manager.connection_kwargs)
+        manager.default_node, nodes = node, [node]
+        manager.set_nodes(manager.nodes_cache, {name: node})
+        manager.slots_cache = dict.fromkeys(range(REDIS_CLUSTER_HASH_SLOTS), nodes)
+        return
+    await _ask_for_slots(manager, *args, **kwargs)
+    if [*manager.nodes_cache] == [name]:
+        _alone.add(name)
+
+
+setattr(NodesManager, "initialize", _know_slots)  # noqa: B010
+# Each connection says its version, and the SDK parses its own METADATA for that.
+redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 
 # Thousands of tests share two cores with bots and servers: fewer examples, none in a hurry.
 settings.register_profile(
