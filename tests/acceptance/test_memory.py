@@ -9,7 +9,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from memory.search.excerpt import LEFT_OUT
 from memory.store.keys import Scope
-from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
+from memory.text.tokens import SHORTENED, TokenCounter
 from tests.acceptance.asking import ask_to_the_end
 from tests.acceptance.buttons import ask_first, asks_to_delete, erase, press, press_now
 from tests.acceptance.planting import fact, plant
@@ -118,48 +118,22 @@ async def test_a4_a_long_question_recalls_k_messages_and_never_itself(rig: Rig) 
     assert rig.model.log.refusals == []
 
 
-async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(rig: Rig) -> None:
-    """An odd limit leaves one message out; a short history is shown from its first message."""
-    await rig.start(window_messages=5, openai_embedding_model="off", recall_k=0)
-    anna, chat = rig.anna()
-    history: list[tuple[str, str]] = []
-    for number in range(8):
-        question, answer = ("user", f"question {number}"), ("assistant", f"answer {number}")
-        rig.script.then(answer[1])
-        await rig.ask(anna, chat, question[1])
-        assert said(rig.requests[-1])[1:] == [*history[-4:], question]
-        history += [question, answer]
-    assert rig.model.log.embedded == []
-    assert rig.model.log.refusals == []
-
-
-async def test_a7_the_token_window_has_no_gap_behind_a_message_that_is_too_long(rig: Rig) -> None:
-    limit = 120
-    await rig.start(window_messages=15, window_tokens=limit, openai_embedding_model="off")
-    tokens = await TokenCounter.load()
+async def test_a6_a7_the_window_shows_the_latest_whole_exchanges_within_both_limits(
+    rig: Rig,
+) -> None:
+    """An odd limit leaves one message out, and nothing older is shown behind what is too long."""
+    await rig.start(window_messages=5, window_tokens=120, openai_embedding_model="off", recall_k=0)
     anna, chat = rig.anna()
     giant = " ".join(f"{number} bottles of beer on the wall." for number in range(99))
-    exchanges: list[tuple[str, str]] = []
-    shown: list[int] = []
-    for text in (*"abcd", giant, *"efgh", "to be or not to be " * 9, *"ijkl"):
-        fitting = longest_end(exchanges, limit, tokens)
-        reply = await rig.ask(anna, chat, text)
-        assert [words for _, words in said(rig.requests[-1])[1:]] == [*fitting, text.strip()]
-        exchanges.append((text.strip(), reply.text))
-        shown.append(len(fitting) // 2)
-    assert shown == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 5, 5, 5]
+    history: list[tuple[str, str]] = []
+    for number, asked in enumerate(("one", "two", "three", "four", giant, "five", "six", "seven")):
+        rig.script.then(f"answer {number}")
+        await rig.ask(anna, chat, asked)
+        latest = history[max(10 if number > 4 else 0, len(history) - 4) :]
+        assert said(rig.requests[-1])[1:] == [*latest, ("user", asked)]
+        history += [("user", asked), ("assistant", f"answer {number}")]
+    assert rig.model.log.embedded == []
     assert rig.model.log.refusals == []
-
-
-def longest_end(exchanges: list[tuple[str, str]], limit: int, tokens: TokenCounter) -> list[str]:
-    """Return the texts of the newest exchanges that fit, without a gap between them."""
-    texts: list[str] = []
-    for exchange in reversed(exchanges):
-        longer = [*exchange, *texts]
-        if sum(tokens.count(text) + MESSAGE_OVERHEAD for text in longer) > limit:
-            break
-        texts = longer
-    return texts
 
 
 async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(rig: Rig) -> None:
