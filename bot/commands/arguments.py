@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 _MAX_SHOWN_UNITS = 40
 _MAX_WORD_CHARS = 40
-"""A longer text is none of our words, and is not compared with them."""
+"""A longer text is none of our words, so no more of it is compared with them."""
 
 
 class CommandWords:
@@ -59,10 +59,7 @@ class CommandWords:
 
     def _word(self, said: str, words: tuple[str, ...]) -> str:
         """Return which of our words was said, in any of our languages; "" for none."""
-        if said in words:
-            return said
-        meant = self._sentences.meaning(said)
-        return meant if meant in words else ""
+        return next((each for each in (said, self._sentences.meaning(said)) if each in words), "")
 
     def _not_understood(self, asked: IncomingMessage, command: BotCommand, said: str) -> Answer:
         near = nearest(said, command.words)
@@ -85,7 +82,6 @@ class CommandWords:
 
 def nearest(said: str, words: Iterable[str]) -> str:
     """Return the word that somebody may have meant, "" if none is near."""
-    if len(said) > _MAX_WORD_CHARS:
-        return ""
     # At 0.6, "/language" is near "/usage", and "/topics" near "/stop".
-    return next(iter(get_close_matches(said, [*words], n=1, cutoff=0.7)), "")
+    near = get_close_matches(said[: _MAX_WORD_CHARS + 1], [*words], n=1, cutoff=0.7)
+    return next(iter(near), "")
