@@ -71,7 +71,7 @@ def passages(
     return [
         replace(section, text=passage)
         for section in document
-        for passage in _packed(_tidy(section.text), counter, max_tokens)
+        for passage in filter(None, _packed(_tidy(section.text), counter, max_tokens))
     ]
 
 
@@ -92,12 +92,10 @@ def _packed(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
         if at_most > max_tokens:
             at_most = counter.count(longer.strip())
         if passage and at_most > max_tokens:
-            if passage.strip():
-                yield passage.strip()
+            yield passage.strip()
             longer, at_most = piece, len(piece.encode())
         passage = longer
-    if passage.strip():
-        yield passage.strip()
+    yield passage.strip()
 
 
 def _pieces(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx2
@@ -25,8 +24,7 @@ _MAX_BYTES = 2 * 2**20
 _MAX_REDIRECTS = 4
 _MAX_ADDRESS_CHARS = 2_000
 _LOOKUPS = ThreadPoolExecutor(4)
-"""A name that nobody answers for holds its thread for half a minute. The loop has four threads for
-the names of Telegram and of models."""
+"""A silent name server holds a thread for half a minute. Telegram's name needs those of the loop."""
 _PORTS = {"http": 80, "https": 443}
 _TYPES = ("application/xhtml+xml", "application/json")
 """Besides text of any kind."""
@@ -78,8 +76,8 @@ def is_public(address: Address) -> bool:
 
 async def resolved(host: str, port: int) -> list[Address]:
     """Return the addresses of a host, IPv4 first; raise `OSError` for an unknown one."""
-    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, look_up)
+    loop, kind = asyncio.get_running_loop(), socket.SOCK_STREAM
+    found = await loop.run_in_executor(_LOOKUPS, socket.getaddrinfo, host, port, 0, kind)
     addresses = {ip_address(str(where[0]).partition("%")[0]) for *_, where in found}
     return sorted(addresses, key=lambda address: (address.version, int(address)))
 

@@ -13,7 +13,7 @@ import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
 from typing import Any
@@ -74,10 +74,6 @@ class _Connection:
         loop = asyncio.get_running_loop()
         self._slots = _LARGE.setdefault(loop, asyncio.Semaphore(_LARGE_AT_ONCE))
         self._has_slot = False
-
-    async def check(self, whole: bytes) -> bool:
-        """Return whether an answer is small enough, once it may be kept in memory."""
-        return await _Answer(self).take(whole)
 
     async def wait(self) -> None:
         if not self._has_slot:
@@ -194,7 +190,7 @@ class OutsideServer:
     async def _transport(self, connection: _Connection) -> AsyncIterator[Any]:
         if self._server.command:
             env = {key: value.get_secret_value() for key, value in self._server.env}
-            yield started(self._server.command, env, MAX_BYTES, connection.check)
+            yield started(self._server.command, env, MAX_BYTES, connection)
             return
         headers = {key: value.get_secret_value() for key, value in self._server.headers}
         http = HttpClient(
@@ -257,19 +253,17 @@ def _innermost(error: BaseException) -> BaseException:
 _GRACE_S = 0.5
 """After its input was closed, a server has this long to end by itself."""
 
-Check = Callable[[bytes], Awaitable[bool]]
-"""Returns false for a line that holds too much."""
 FromServer = ContextReceiveStream[SessionMessage | Exception]
 ToServer = ContextSendStream[SessionMessage]
 
 
 @asynccontextmanager
 async def started(
-    command: Sequence[str], env: Mapping[str, str], max_bytes: int, check: Check
+    command: Sequence[str], env: Mapping[str, str], max_bytes: int, connection: _Connection
 ) -> AsyncIterator[tuple[FromServer, ToServer]]:
     """Start a command and end it with the block; raise `OSError` if it cannot be started.
 
-    A line of more than `max_bytes`, or one that fails the check, ends the connection. The command
+    A line of more than `max_bytes`, or one with too many values, ends the connection. The command
     gets the variables of `env`, and of ours only a few harmless ones such as PATH. Its error output
     is dropped.
     """
@@ -286,7 +280,7 @@ async def started(
         write_incoming, incoming = create_context_streams[SessionMessage | Exception](0)
         outgoing, read_outgoing = create_context_streams[SessionMessage](0)
         async with incoming, outgoing, anyio.create_task_group() as group:
-            group.start_soon(_read, process, write_incoming, check)
+            group.start_soon(_read, process, write_incoming, connection)
             group.start_soon(_write, process, read_outgoing)
             try:
                 yield incoming, outgoing
@@ -297,13 +291,15 @@ async def started(
 
 
 async def _read(
-    process: Process, incoming: ContextSendStream[SessionMessage | Exception], check: Check
+    process: Process, incoming: ContextSendStream[Any], connection: _Connection
 ) -> None:
     assert process.stdout  # noqa: S101 - it was started with a pipe
     async with incoming:
         # A line that is too long raises `ValueError`, and so does one that is no message.
         with suppress(ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            while (line := await process.stdout.readline()) and await check(line):
+            while line := await process.stdout.readline():
+                if not await _Answer(connection).take(line):
+                    break
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 await incoming.send(SessionMessage(message))
 

@@ -26,7 +26,7 @@ from bot.features.voice.settings import VoiceSettings
 from bot.model.model_errors import ContentRefused, ModelError, ModelRefused, NotAModel, reason_of
 from bot.model.resilience import CircuitBreaker
 from bot.parsing.answers import NotRead
-from bot.reply.parts import Button, Part
+from bot.reply.parts import Button, Part, shortened
 from bot.reply.render import rendered
 from bot.reply.split import with_attached
 from bot.telegram.chat import Chat
@@ -108,9 +108,7 @@ class VoiceStep:
         if not heard:
             return None
         request.run.heard = tuple(heard)
-        quoted = " ".join(words for _, words in heard)
-        if len(quoted) > _MAX_QUOTED_CHARS:
-            quoted = quoted[:_MAX_QUOTED_CHARS].rstrip() + "…"
+        quoted = shortened(" ".join(words for _, words in heard), _MAX_QUOTED_CHARS)
         quote = self._sentences.text(request.language, "voice.heard", words=quoted)
         request.run.before = f"{quote}\n\n"
         return with_words(request, heard, self._tokens)
