@@ -1,4 +1,4 @@
-"""Text of one scope is never seen in another, and nothing erased stays."""
+"""Text of one scope is never seen in another (A1), and nothing erased stays."""
 
 import asyncio
 import re
