@@ -2,16 +2,16 @@
 
 import asyncio
 import inspect
-import shutil
 import socket
 import ssl
-import subprocess
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography.x509 import IPAddress
 from redis import exceptions as untrusted
 from redis.asyncio import RedisCluster
 
@@ -19,6 +19,7 @@ from memory.store import client as redis_client
 from memory.store import errors as store_errors
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused, StoreUnavailable
+from tests.certificates import certificate_of
 from tests.valkey import HOST, OneNodeCluster, ValkeyServer, free_port
 
 _UNAVAILABLE = (
@@ -241,22 +242,14 @@ async def test_a_client_of_a_dead_server_closes_quietly(
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """Make a self-signed certificate for loopback, with its key in the same file."""
-    openssl = shutil.which("openssl")
-    if not openssl:
-        pytest.skip("needs the openssl command to make a certificate")
-    path = tmp_path / "certificate.pem"
-    options = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={HOST} -keyout {path}.key"
-    options += f" -out {path} -addext subjectAltName=IP:{HOST}"
-    subprocess.run([openssl, *options.split()], check=True, capture_output=True)
-    return path
+    return certificate_of(IPAddress(ip_address(HOST)), tmp_path)
 
 
 @asynccontextmanager
 async def tls_in_front_of(port: int, certificate: Path) -> AsyncIterator[int]:
     """Give a port that speaks TLS with the server at `port` behind it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, f"{certificate}.key")
+    context.load_cert_chain(certificate)
 
     async def pour(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         while chunk := await source.read(65536):

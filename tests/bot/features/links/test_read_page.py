@@ -6,17 +6,14 @@ import ssl
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509 import DNSName
 
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.agent.own_tools import current_time_tool
@@ -36,6 +33,7 @@ from memory.message import Message
 from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
+from tests.certificates import certificate_of
 from tests.servers.web_site import ARTICLE, HTML, Site
 from tests.work import QUADRATIC, ratio
 
@@ -348,7 +346,7 @@ async def test_no_more_is_read_than_was_announced(site: Site) -> None:
 async def test_a_certificate_is_checked_against_the_host_and_not_the_address(
     named: str, *, is_read: bool, tmp_path: Path
 ) -> None:
-    certificate = certificate_of(named, tmp_path)
+    certificate = certificate_of(DNSName(named), tmp_path)
     site = Site()
     site.put("/", b"page")
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -361,25 +359,6 @@ async def test_a_certificate_is_checked_against_the_host_and_not_the_address(
             assert (await fetcher.fetch(address)).content == b"page"
         else:
             assert await refusal(address, fetcher) == "the page cannot be reached"
-
-
-def certificate_of(host: str, folder: Path) -> Path:
-    """Write a certificate for a host, and its key, into one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    written = folder / "site.pem"
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    written.write_bytes(signed.public_bytes(pem) + secret)
-    return written
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "151.101.1.140", "2606:4700:4700::1111"])
