@@ -121,40 +121,33 @@ async def test_a_stream_is_bounded(name: str, api: str) -> None:
     assert server.asked <= 2
 
 
-async def test_text_is_read_up_to_four_times_the_limit_and_counts_as_cut() -> None:
-    endless = repeat(delta(content="word " * 100) * 20, 100_000)
+WORDS = {"chat": delta(content="word " * 100)}
+WORDS["responses"] = event(type="response.output_text.delta", output_index=0, delta="word " * 100)
+
+
+@pytest.mark.parametrize("api", WORDS)
+async def test_text_is_read_up_to_four_times_the_limit_and_counts_as_cut(api: str) -> None:
+    endless = repeat(WORDS[api] * 20, 100_000)
     async with serving(Answer.streamed(lambda: endless)) as server, watched():
-        reply = await ask(server.base_url)
+        reply = await ask(server.base_url, api)
     assert (len(reply.text), reply.finish_reason) == (16 * REPLY_TOKENS, "length")
     assert server.taken < 4 * MB
 
 
-async def test_the_text_of_a_response_is_read_up_to_the_same_limit() -> None:
-    said = event(type="response.output_text.delta", output_index=0, delta="word " * 100)
-    async with serving(Answer.streamed(lambda: repeat(said * 20, 100_000))) as server, watched():
-        reply = await ask(server.base_url, "responses")
-    assert (len(reply.text), reply.finish_reason) == (16 * REPLY_TOKENS, "length")
-    assert server.taken < 4 * MB
+def item(number: int) -> bytes:
+    called = {"type": "function_call", "call_id": f"id-{number}", "name": "f", "arguments": "{}"}
+    return event(type="response.output_item.done", item=called)
 
 
-async def test_only_the_first_32_of_ten_thousand_calls_are_read() -> None:
-    calls = [call(number) for number in range(10_000)]
-    async with serving(Answer.streamed(lambda: [*calls, end("tool_calls")])) as server, watched():
-        reply = await ask(server.base_url)
-    assert [call.id for call in reply.tool_calls] == [f"id-{number}" for number in range(32)]
-
-
-async def test_only_the_first_32_of_ten_thousand_calls_of_a_response_are_read() -> None:
-    calls = [
-        event(
-            type="response.output_item.done",
-            item={"type": "function_call", "call_id": f"{number}", "name": "f", "arguments": "{}"},
-        )
-        for number in range(10_000)
-    ]
+@pytest.mark.parametrize(("api", "called"), [("chat", call), ("responses", item)])
+async def test_only_the_first_32_of_ten_thousand_calls_are_read(
+    api: str, called: Callable[[int], bytes]
+) -> None:
+    calls = [called(number) for number in range(10_000)]
     async with serving(Answer.streamed(lambda: calls)) as server, watched():
-        reply = await ask(server.base_url, "responses")
-    assert (len(reply.tool_calls), reply.finish_reason) == (32, "tool_calls")
+        reply = await ask(server.base_url, api)
+    assert [call.id for call in reply.tool_calls] == [f"id-{number}" for number in range(32)]
+    assert reply.finish_reason == "tool_calls"
 
 
 async def test_only_the_beginning_of_an_error_is_read() -> None:
