@@ -150,8 +150,8 @@ class App:
             recorder = UsageRecorder()
             calls: list[ModelObserver] = [recorder.model_called]  # those of features follow below
             models = await stack.enter_async_context(outside.models(settings, [all_of(calls)]))
-            options = memory_options(settings)
-            memory = Memory(store, settings.bot_id, TokenCounter(), models.embedder, options)
+            tokens, options = TokenCounter(), memory_options(settings)
+            memory = Memory(store, settings.bot_id, tokens, models.embedder, options)
             await memory.take_layout()
             await stack.enter_async_context(recorder.writing(memory.usage))
             opened = outside.telegram(settings, memory, self._health)

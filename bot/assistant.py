@@ -98,8 +98,8 @@ def learning_config(
 ) -> LearningConfig:
     """Return the behaviors that learn, and the internal model that they use."""
     learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
-    states = [each for each in learning if isinstance(each, RunningState)]
-    with_domain = states[0].with_domain if states else without_domain
+    states = (each.with_domain for each in learning if isinstance(each, RunningState))
+    with_domain = next(states, without_domain)
     return LearningConfig(learning, model, with_domain, settings.openai_memory_model)
 
 

@@ -2,17 +2,13 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from bot.commands.sentences import Sentences
-from bot.language.catalogue import Catalogue
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ask_first, erase_now, press_now, shown
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.rig import ROOT, Rig, run_command
+from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
@@ -89,17 +85,6 @@ async def test_a_feature_outside_the_repository_has_settings_and_rows_of_check_a
     assert re.search(r"^ok +Greetings +turned on$", said, re.MULTILINE)
     await rig.start(features=features)
     assert (await rig.ask(anna, chat, "/hello")).text == "Hello, Anna!"
-
-
-def test_the_example_of_the_documentation_is_a_feature() -> None:
-    code, *_ = re.findall(
-        r"```python\n(.+?)```", (ROOT / "docs" / "features.md").read_text(), re.DOTALL
-    )
-    module: dict[str, Any] = {}
-    exec(compile(code, "docs/features.md", "exec"), module)  # noqa: S102 - our own page
-    made = module["feature"](SimpleNamespace(sentences=Sentences(Catalogue())))
-    assert [command.name for command in made.commands] == ["hello"]
-    assert made.sentences["en"].keys() == made.sentences["de"].keys()
 
 
 PARTS = "tests.acceptance.operator_parts"

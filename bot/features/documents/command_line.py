@@ -15,14 +15,13 @@ from bot.feature import Subcommands
 from bot.features.documents.formats import SUFFIXES, Limits, format_of, read_sections
 from bot.model.models import open_models
 from bot.parsing.answers import NotRead
-from bot.runtime.process import memory_options, redis_address
+from bot.runtime.process import memory_options, open_store, redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
 from memory.documents import Library, Origin, PutResult, key_of, passages
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.search.embeddings import EmbeddingsUnavailable
-from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -106,12 +105,7 @@ def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
 
 async def _ingest(settings: Settings, redis: str, request: IngestRequest) -> int:
     tokens = await TokenCounter.load()
-    client = await RedisClient.open(
-        redis,
-        max_connections=settings.redis_max_connections,
-        tls_verify=settings.verifies_redis_tls,
-    )
-    try:
+    async with open_store(redis, settings) as client:
         recorder = UsageRecorder()
         async with open_models(settings, [recorder.model_called]) as models:
             memory = Memory(
@@ -121,8 +115,6 @@ async def _ingest(settings: Settings, redis: str, request: IngestRequest) -> int
             async with recorder.writing(memory.usage):
                 with billed_to(request.scopes[0]):
                     return await ingest(memory, request)
-    finally:
-        await client.close()
 
 
 async def ingest(memory: Memory, request: IngestRequest) -> int:

@@ -382,15 +382,20 @@ async def test_an_item_stands_where_its_fact_was_said(memory: Memory) -> None:
         await memory.work.add(here, reminder(TEA), facts, Source(GROUP.tag, 1))
 
 
-async def test_the_example_of_the_documentation_adds_an_item_that_goes_with_its_fact(
+async def test_the_examples_of_the_documentation_greet_and_add_an_item_that_goes_with_its_fact(
     memory: Memory,
 ) -> None:
     page = (Path(__file__).parents[3] / "docs" / "features.md").read_text()
-    [code] = re.findall(r"```python\n(\"{3}Congratulates.+?)```", page, re.DOTALL)
-    module: dict[str, Any] = {}
-    exec(compile(code, "docs/features.md", "exec"), module)  # noqa: S102 - our own page
+    codes = re.findall(r"```python\n(\"{3}(?:Greets|Congratulates).+?)```", page, re.DOTALL)
+    modules: list[dict[str, Any]] = [{}, {}]
+    for code, module in zip(codes, modules, strict=True):
+        exec(compile(code, "docs/features.md", "exec"), module)  # noqa: S102 - our own page
+    services = services_of(memory)
+    greeting = modules[0]["feature"](services)
+    assert [command.name for command in greeting.commands] == ["hello"]
+    assert greeting.sentences["en"].keys() == greeting.sentences["de"].keys()
     await know(memory, HERE)
-    example = module["Birthdays"](services := services_of(memory))
+    example = modules[1]["Birthdays"](services)
     for _ in range(2):
         assert await example.learned(HERE)
     [item] = await memory.work.of_kind("birthday").list_open(HERE, ANN)
