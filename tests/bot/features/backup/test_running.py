@@ -23,29 +23,20 @@ def settings_of(valkey: str) -> BackupSettings:
     return BackupSettings.model_validate({name.lower(): value for name, value in values.items()})
 
 
-@pytest.mark.parametrize(
-    ("typed", "statuses"),
-    [("yes yes yes", [0, NOTHING_THERE]), ("yes yes no", [0, 1]), ("yes no", [1, 1])],
-)
 def test_a_passphrase_is_asked_for_at_a_terminal_and_a_new_one_twice(
-    valkey: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    typed: str,
-    statuses: list[int],
+    valkey: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file without memory is restored with an exit status of its own."""
-    words = iter(typed.split())
-    monkeypatch.setattr("getpass.getpass", lambda _: next(words))
+    typed = iter(["yes", "yes", "yes", "yes", "yes", "no", "yes", "no"])
+    monkeypatch.setattr("getpass.getpass", lambda _: next(typed))
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     settings = settings_of(valkey).model_copy(update={"backup_passphrase": None})
-    file = tmp_path / "backup"
-    saved = run_backup(settings, Namespace(file=file, journal=False))
-    assert [saved, run_restore(settings, Namespace(files=[file], other_bot=False))] == statuses
-    assert [*words] == []
-    said = capsys.readouterr().out
-    assert ("nothing to restore" in said) is (NOTHING_THERE in statuses)
+    for statuses in ([0, NOTHING_THERE], [0, 1], [1, 1]):
+        file.unlink(missing_ok=True)
+        saved = run_backup(settings, Namespace(file=file, journal=False))
+        assert [saved, run_restore(settings, Namespace(files=[file], other_bot=False))] == statuses
+    assert capsys.readouterr().out.count("nothing to restore") == 1
+    assert [*typed] == []
 
 
 def test_a_backup_into_a_folder_that_does_not_exist_names_its_file(

@@ -216,21 +216,17 @@ async def test_a_feature_or_a_behavior_that_cannot_be_found_is_a_failure(
     assert found == {"Features": verdict, "Behaviors": verdict}
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [
-        ("SETTINGS", {}, "outside:SETTINGS is no subclass of `Settings`"),
-        ("SETTINGS", config.settings.Settings, "SETTINGS beside outside:made cannot be built"),
-        ("PROBES", [FINE], "outside:PROBES is no tuple of `Probe`"),
-    ],
-)
 def test_what_the_module_of_a_feature_names_is_refused_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: object, why: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "outside", SimpleNamespace(**{name: value}))
-    read = all_settings if name == "SETTINGS" else all_probes
-    with pytest.raises(UnusableClass, match=f"FEATURES: {why}"):
-        read(("outside:made",))
+    for read, name, value, why in (
+        (all_settings, "SETTINGS", {}, "outside:SETTINGS is no subclass of `Settings`"),
+        (all_settings, "SETTINGS", config.settings.Settings, "SETTINGS beside outside:made cannot"),
+        (all_probes, "PROBES", [FINE], "outside:PROBES is no tuple of `Probe`"),
+    ):
+        monkeypatch.setitem(sys.modules, "outside", SimpleNamespace(**{name: value}))
+        with pytest.raises(UnusableClass, match=f"FEATURES: {why}"):
+            read(("outside:made",))
 
 
 @pytest.mark.parametrize(
