@@ -12,7 +12,7 @@ One index serves one thread at a time.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import chain
@@ -66,28 +66,22 @@ class Postings:
         """Return the number of a term; a new term gets the next one."""
         return self._terms.setdefault(term, len(self._terms))
 
-    def has_any(self, terms: Sequence[str]) -> bool:
-        """Return whether records mention any of the terms."""
-        return any(term in self._terms for term in terms)
-
-    def sharing_parts(self, asked: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return for each of these the terms that begin or end with a form, or the other way round.
+    def sharing_parts(self, forms: Sequence[str]) -> list[str]:
+        """Return the terms that begin or end with one of these forms, or the other way round.
 
         So a part of a compound finds the compound. Shorter parts than five letters say too little.
         """
-        listed = "\n".join(("", *self._terms, "")) if asked else ""
-        return [[*self._parts_of(forms, listed)] for forms in asked]
-
-    def _parts_of(self, forms: Sequence[str], listed: str) -> Iterator[str]:
-        for form in forms:
-            if len(form) < _MIN_PART or not form.isalpha():
-                continue
-            for letters in range(_MIN_PART, len(form)):
-                ends = {form[:letters], form[-letters:]}
-                yield from (each for each in sorted(ends) if each in self._terms)
-            # All terms are one text, because a search in that is much faster than one in each.
-            yield from (form + each.partition("\n")[0] for each in listed.split(f"\n{form}")[1:])
-            yield from (each.rpartition("\n")[2] + form for each in listed.split(f"{form}\n")[:-1])
+        long = tuple(each for each in forms if len(each) >= _MIN_PART and each.isalpha())
+        if not long:
+            return []
+        ends = {
+            end
+            for form in long
+            for letters in range(_MIN_PART, len(form))
+            for end in (form[:letters], form[-letters:])
+        }
+        shorter = sorted(each for each in ends if each in self._terms)
+        return [*shorter, *(t for t in self._terms if t.startswith(long) or t.endswith(long))]
 
     def extend(self, records: Numbers, terms: Numbers, counts: Numbers) -> None:
         """Add the mentions of new records: record, number of the term, and how often it has it.
@@ -101,30 +95,19 @@ class Postings:
 
     def of(self, terms: Sequence[str]) -> tuple[Positions, Floats]:
         """Return the records that mention any of the terms, ascending, and its largest count."""
-        return self.of_each([terms])[1:]
-
-    def of_each(self, asked: Sequence[Sequence[str]]) -> tuple[list[int], Positions, Floats]:
-        """Return how many records mention each list of terms, and `of` of all lists in a row."""
         if len(self._new_terms) > _MAX_NEW + len(self._mentions) // _NEW_SHARE:
             self._settle()
-        found = [*map(self._of, asked)]
-        mentions = np.concatenate([self._mentions[:0], *found])
-        records = (mentions >> _COUNT_BITS).astype(np.intp)
-        return [*map(len, found)], records, (mentions & _MAX_COUNT).astype(np.float32)
-
-    def _of(self, terms: Sequence[str]) -> Mentions:
-        numbers = [self._terms[term] for term in terms if term in self._terms]
-        found, new = [self._mentions[:0]], self._new_terms.view
+        found, numbers = [self._mentions[:0]], [self._terms[t] for t in terms if t in self._terms]
         for number in numbers:
             if number < len(self._starts) - 1:
-                found.append(self._mentions[self._starts[number] : self._starts[number + 1]])
-            if len(new):
-                found.append(self._new_mentions.view[new == number])
+                found.append(self._mentions[slice(*self._starts[number : number + 2])])
+            found.append(self._new_mentions.view[self._new_terms.view == number])
         mentions = np.concatenate(found)
         if len(numbers) > 1:  # a record may have several of them
             mentions.sort()
             mentions = mentions[np.diff(mentions >> _COUNT_BITS, append=-1) != 0]
-        return mentions
+        records = (mentions >> _COUNT_BITS).astype(np.intp)
+        return records, (mentions & _MAX_COUNT).astype(np.float32)
 
     def mentions(self) -> tuple[Numbers, Numbers]:
         """Return the records and the numbers of the terms of all mentions, in no order."""
@@ -201,9 +184,6 @@ _FEW: Final = 3
 
 _MAX_PARTS: Final = 8
 """For so many unknown words of a question compounds are looked for, among all terms."""
-
-_MAX_REACHED: Final = 2**16
-"""Scores that are computed at once, of several words of a question; they take 256 kB."""
 
 _MAX_WORDS: Final = 50_000
 """So many words are known while records are added; a text of made-up words has more."""
@@ -318,37 +298,27 @@ class LexicalIndex:
         backward[1:size] = boost * self._sessions.joined
         mass = known = highest = 0.0
         least = self.rare(self._weights.rare_share)
-        sought = self._with_parts(asked)
-        width = size + 2  # the last two are beyond both ends
-        at_once = max(1, _MAX_REACHED // width)
-        for some in (sought[at : at + at_once] for at in range(0, len(sought), at_once)):
-            counts, records, weights = self._mentions(some)
-            idfs = [*map(self.rarity, counts)]
-            weights *= np.repeat(np.array(idfs, np.float32), counts)
-            after, before = weights * onward[records], weights * backward[records]
-            passed = {1: after, -1: before}
-            passed[2] = after * onward[records + 1]  # a neighbor passes on what it got
-            passed[-2] = before * backward[records - 1]
-            places = records + np.repeat(np.arange(len(some)) * width, counts)
-            reached = np.zeros(len(some) * width, np.float32)
-            reached[places] = weights
-            for step, value in passed.items():
-                at = places + step
-                reached[at] = np.maximum(reached[at], value)
-            end = 0
-            for idf, count, of_word in zip(idfs, counts, reached.reshape(-1, width), strict=True):
-                mass += idf
-                if not count:
-                    continue
+        for records, unweighted in self._mentions(asked):
+            idf = self.rarity(len(records))
+            mass += idf
+            if len(records):
                 known += idf
-                own_records = records[end : end + count]
-                own[own_records] += weights[end : end + count]
-                end += count
-                boosted += of_word[:size]
+                weights = unweighted * np.float32(idf)
+                own[records] += weights
                 if idf > highest:
-                    highest, rarest = idf, own_records
+                    highest, rarest = idf, records
+                after, before = weights * onward[records], weights * backward[records]
+                passed = {1: after, -1: before}
+                passed[2] = after * onward[records + 1]  # a neighbor passes on what it got
+                passed[-2] = before * backward[records - 1]
+                reached = np.zeros(size + 2, np.float32)  # the last two are beyond both ends
+                reached[records] = weights
+                for step, value in passed.items():
+                    at = records + step
+                    reached[at] = np.maximum(reached[at], value)
+                boosted += reached[:size]
                 if idf >= least:
-                    near |= of_word[:size] > 0
+                    near |= reached[:size] > 0
         best = float(boosted.max(initial=0.0))
         return LexicalScores(
             own=own,
@@ -378,17 +348,14 @@ class LexicalIndex:
         records = max(_FEW, int(len(self) * share))
         return self.rarity(min(records, len(self) // 2))
 
-    def _with_parts(self, asked: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-        """Return the terms of each word; of a word that no record has, those that share parts."""
-        sought = [*asked]
-        unknown = [at for at, forms in enumerate(asked) if not self.postings.has_any(forms)]
-        parts = self.postings.sharing_parts([asked[at] for at in unknown[:_MAX_PARTS]])
-        for at, terms in zip(unknown, parts, strict=False):
-            sought[at] = terms
-        return sought
-
-    def _mentions(self, sought: Sequence[Sequence[str]]) -> tuple[list[int], Positions, Floats]:
-        """Return how many records mention each word, and these records with its weights in them."""
-        lengths, records, counts = self.postings.of_each(sought)
-        saturated = (self._weights.saturation + 1) / (counts + self._stretch.view[records])
-        return lengths, records, self._shares.view[records] * counts * saturated
+    def _mentions(self, asked: Sequence[Sequence[str]]) -> list[tuple[Positions, Floats]]:
+        """Return for each word, or for what has it as a part, records and its weights in them."""
+        found, parts_left = list[tuple[Positions, Floats]](), _MAX_PARTS
+        for forms in asked:
+            records, counts = self.postings.of(forms)
+            if not len(records) and parts_left:
+                parts_left -= 1
+                records, counts = self.postings.of(self.postings.sharing_parts(forms))
+            saturated = (self._weights.saturation + 1) / (counts + self._stretch.view[records])
+            found.append((records, self._shares.view[records] * counts * saturated))
+        return found

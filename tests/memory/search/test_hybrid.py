@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.scopes.log import packed
-from memory.search import lexical
 from memory.search.arrays import Floats, unpacked
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import IndexRecord
@@ -23,7 +22,6 @@ from tests.memory.search.conversations import (
     vector_of,
     vectors,
 )
-from tests.work import calls
 
 
 @given(conversations())
@@ -161,29 +159,3 @@ def test_related_records_are_no_direct_hits(
 def test_a_hit_without_a_vector_has_no_related_records() -> None:
     index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 1, vector=vector_of(1))])
     assert index.related(index.search("lantern", None, 1), 3) == []
-
-
-@given(conversations(), questions)
-def test_scores_do_not_depend_on_how_many_words_are_scored_at_once(
-    records: list[IndexRecord], question: str
-) -> None:
-    index = index_of(records)
-    together = scores(index.search(question, None, 9))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lexical, "_MAX_REACHED", 1)
-        assert scores(index.search(question, None, 9)) == together
-
-
-def test_a_long_question_costs_little_for_each_of_its_words() -> None:
-    said = [IndexRecord(f"boat{n} of the harbour, berth {n % 7}", 0) for n in range(200)]
-    index, asked = index_of(said), " ".join(f"boat{n} thing{n}" for n in range(120))
-    assert calls(lambda: index.search(f"{asked}?", None, 10)) <= 300 * len(asked.split())
-
-
-def test_an_unknown_word_is_not_compared_with_each_word_of_the_conversation() -> None:
-    def work(words: int) -> int:
-        index = index_of([IndexRecord(f"{n} boats", 0) for n in range(words)])
-        index.search("boats?", None, 10)
-        return calls(lambda: index.search("Where are lanterns, kettles, saddles?", None, 10))
-
-    assert work(4_000) <= 1.5 * work(400)
