@@ -103,6 +103,15 @@ def together(sums: BySource) -> Tokens:
     return sum(sums.values(), Tokens())
 
 
+def summed(several: Iterable[BySource]) -> BySource:
+    """Return the sum of each source over several."""
+    sums: dict[BillingSource, Tokens] = {}
+    for each in several:
+        for source, tokens in each.items():
+            sums[source] = sums.get(source, Tokens()) + tokens
+    return sums
+
+
 def day_number(at: float) -> int:
     """Return the day in UTC, counted from 1970."""
     return int(at) // 86_400
@@ -202,7 +211,7 @@ class UsageStore:
         )
         days = _by_day(stored)
         return BotUsage(
-            _summed(days.values()),
+            summed(days.values()),
             dict(sorted(days.items())),
             tuple((int(person), int(tokens)) for person, tokens in largest),
         )
@@ -214,7 +223,7 @@ class UsageStore:
             [("HGETALL", self._keys.usage(month, "days")), ("HVALS", self._keys.noted_calls)]
         )
         noted = (call for call in map(BilledCall.of_note, notes) if month_of(call.at) == month)
-        return _summed([*_by_day(stored).values(), *({call.source: call.tokens} for call in noted)])
+        return summed([*_by_day(stored).values(), *({call.source: call.tokens} for call in noted)])
 
     async def of_person(self, person: int, at: float) -> Mapping[int, BySource]:
         """Return the month of one person by its days."""
@@ -233,7 +242,7 @@ class UsageStore:
     async def of_conversation(self, conversation: Scope, at: float) -> BySource:
         """Return the month's sums of one conversation; of a private one, those of its person."""
         if conversation.is_private:
-            return _summed((await self.of_person(conversation.chat_id, at)).values())
+            return summed((await self.of_person(conversation.chat_id, at)).values())
         await self.count_noted()
         key = self._keys.usage(month_of(at), conversation.tag)
         fields = await self._client.call("HGETALL", key)
@@ -300,14 +309,6 @@ def _living_months(at: float) -> list[str]:
     today = datetime.fromtimestamp(at, UTC)
     months = [today.year * 12 + today.month - 1 - back for back in range(MONTHS)]
     return [f"{number // 12}-{number % 12 + 1:02d}" for number in months]
-
-
-def _summed(several: Iterable[BySource]) -> BySource:
-    sums: dict[BillingSource, Tokens] = {}
-    for each in several:
-        for source, tokens in each.items():
-            sums[source] = sums.get(source, Tokens()) + tokens
-    return sums
 
 
 def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[BillingSource, Tokens]]:

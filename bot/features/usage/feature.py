@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from time import time
 
@@ -19,11 +19,11 @@ from memory.limits.usage import (
     HEARD,
     NO_PERSON,
     SPOKEN,
-    BillingSource,
     BotUsage,
     BySource,
     Tokens,
     next_day,
+    summed,
     together,
 )
 from memory.store.keys import Scope
@@ -68,7 +68,7 @@ class UsageCommand:
         if not month.sums:
             return Answer(self._sentences.say(language, "usage.nothing"))
         today = days.get(datetime.fromtimestamp(now, UTC).day, {})
-        own = (("usage.today", today), ("usage.month", _summed(days.values())))
+        own = (("usage.today", today), ("usage.month", summed(days.values())))
         texts = [self._report.period(language, title, sums) for title, sums in own]
         texts += self._report.of_bot(language, month, now)
         return Answer(render("\n\n".join(texts)))
@@ -169,11 +169,3 @@ class UsageReport:
 
 def _of_kind(sums: BySource, kind: str) -> Tokens:
     return together({each: sums[each] for each in sums if each.kind == kind})
-
-
-def _summed(days: Iterable[BySource]) -> BySource:
-    sums: dict[BillingSource, Tokens] = {}
-    for day in days:
-        for source, tokens in day.items():
-            sums[source] = sums.get(source, Tokens()) + tokens
-    return sums
