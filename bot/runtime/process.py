@@ -199,11 +199,16 @@ def redis_address(settings: Settings) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def open_store(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
-    """Give a client of Redis while the block lasts; raise `StoreError`."""
+async def open_store(
+    address: str, settings: Settings, max_connections: int = 0
+) -> AsyncIterator[RedisClient]:
+    """Give a client of Redis while the block lasts, with as many connections as set for 0.
+
+    Raise `StoreError`.
+    """
     client = await RedisClient.open(
         address,
-        max_connections=settings.redis_max_connections,
+        max_connections=max_connections or settings.redis_max_connections,
         tls_verify=settings.verifies_redis_tls,
     )
     try:

@@ -20,12 +20,12 @@ from bot.feature import Subcommands
 from bot.features import all_probes
 from bot.features.check.chat_model import check_chat, check_second
 from bot.features.check.embeddings import COMPARISON, check_embeddings
-from bot.features.check.store import STORED_DATA, check_store, one_connection
+from bot.features.check.store import MAX_CONNECTIONS, STORED_DATA, check_store
 from bot.features.check.telegram import check_telegram, check_token
 from bot.operator_classes import UnusableClass, class_at, found_at
 from bot.probe import Probe, Row, Rows, StoreProbe
 from bot.runtime.logs import REPORTS_NEED, configure_logs, how_to_install
-from bot.runtime.process import redis_address
+from bot.runtime.process import open_store, redis_address
 from config.loading import secrets_of, unknown_names
 from config.settings import Settings
 from memory.behaviors.behavior import reaches_of
@@ -139,7 +139,7 @@ def _lacks_embedding_key(settings: Settings) -> bool:
 async def _stored(probe: StoreProbe, settings: Settings, address: str) -> Rows:
     """Yield the rows of a probe; none if Redis does not answer, which has a row of its own."""
     with suppress(StoreError):
-        async with one_connection(address, settings) as client:
+        async with open_store(address, settings, MAX_CONNECTIONS) as client:
             async for row in probe.run(settings, client, Keys(settings.bot_id)):
                 yield row
 

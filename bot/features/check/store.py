@@ -4,17 +4,16 @@ Managed servers often refuse CONFIG, and some leave fields out of INFO. If a ser
 something, the verdict is `unknown`, which is not a failure.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from bot import probe
 from bot.probe import Row, Rows, ServerState, StoreProbe
+from bot.runtime.process import open_store
 from config.settings import Settings
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreRefused
 from memory.store.keys import Keys
 from memory.store.store import LAYOUT, OtherLayout, check_layout
 
+MAX_CONNECTIONS = 1  # on a small plan, running processes may use all others
 _NEARLY_FULL = 0.8
 _MAX_CLOCK_S = 30
 
@@ -26,7 +25,7 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
         yield Row("Redis", "warn", seen, "stop that bot to check its data, or set REDIS_URL")
         return
     try:
-        async with one_connection(address, settings) as client:
+        async with open_store(address, settings, MAX_CONNECTIONS) as client:
             state = await probe.read_state(client)
     except StoreError as error:
         yield _trouble(error, address, settings)
@@ -111,19 +110,6 @@ def replicas(state: ServerState, wanted: int) -> Row:
     if linked < wanted:
         return Row(what, "fail", f"{seen}: no message is accepted", "lower INTAKE_WAIT_REPLICAS")
     return Row(what, "ok", seen)
-
-
-@asynccontextmanager
-async def one_connection(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
-    """Give a client of Redis while the block lasts; raise `StoreError`."""
-    # Only one connection: on a small plan, running processes may use all others.
-    client = await RedisClient.open(
-        address, max_connections=1, tls_verify=settings.verifies_redis_tls
-    )
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 def _trouble(error: StoreError, address: str, settings: Settings) -> Row:
