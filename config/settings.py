@@ -8,7 +8,6 @@ import fnmatch
 import hashlib
 import hmac
 import os
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -38,19 +37,26 @@ def _webhook_secret(chosen: dict[str, Any]) -> SecretStr | None:
     return SecretStr(hmac.new(key, b"webhook secret", hashlib.sha256).hexdigest())
 
 
-def same_as(name: str) -> Callable[[dict[str, Any]], Any]:
-    """Return a default that is the value of another setting."""
-    return lambda chosen: chosen[name]
+def own_address(model: str) -> Any:
+    """Return the field for the server of a further model; not set, it is the main model's."""
+    return Field(
+        default_factory=lambda chosen: chosen["openai_base_url"],
+        description=f"Server of {model}; not set: `OPENAI_BASE_URL`",
+    )
 
 
-def key_for(address: str) -> Callable[[dict[str, Any]], SecretStr | None]:
-    """Use the main model's key, but never send it to another server."""
+def own_key(model: str, address: str) -> Any:
+    """Return the field for the key of the server that the setting `address` names.
+
+    Not set, it is the main model's key, which is never sent to another server.
+    """
 
     def key(chosen: dict[str, Any]) -> SecretStr | None:
         api_key: SecretStr | None = chosen["openai_api_key"]
         return api_key if chosen[address] == chosen["openai_base_url"] else None
 
-    return key
+    said = f"API key of {model}; not set: `OPENAI_API_KEY` if the server is the same"
+    return Field(default_factory=key, description=said)
 
 
 class Settings(BaseSettings):
@@ -114,7 +120,7 @@ class Settings(BaseSettings):
         default="gpt-5.4-mini", description="Model that answers people"
     )
     openai_memory_model: values.Text = Field(
-        default_factory=same_as("openai_model"),
+        default_factory=lambda chosen: chosen["openai_model"],
         description="Model of internal calls (learning, narratives); not set: `OPENAI_MODEL`",
     )
     openai_reasoning: values.Reasoning | None = Field(
@@ -137,15 +143,8 @@ class Settings(BaseSettings):
         default=None,
         description="Second model, asked while the first one or its server fails; not set: none",
     )
-    fallback_base_url: values.WebAddress = Field(
-        default_factory=same_as("openai_base_url"),
-        description="Server of the second model; not set: `OPENAI_BASE_URL`",
-    )
-    fallback_api_key: values.Secret | None = Field(
-        default_factory=key_for("fallback_base_url"),
-        description="API key of the second model; not set: `OPENAI_API_KEY` if the server is the "
-        "same",
-    )
+    fallback_base_url: values.WebAddress = own_address("the second model")
+    fallback_api_key: values.Secret | None = own_key("the second model", "fallback_base_url")
     openai_embedding_model: values.ModelOrOff = Field(
         default="text-embedding-3-small",
         description="Embedding model for recall; `off`: recall uses words alone",
@@ -153,14 +152,9 @@ class Settings(BaseSettings):
     openai_embedding_dimensions: int | None = values.number(
         None, 8, 8192, "Dimensions of an embedding; not set: the model's default"
     )
-    openai_embedding_base_url: values.WebAddress = Field(
-        default_factory=same_as("openai_base_url"),
-        description="Server of the embedding model; not set: `OPENAI_BASE_URL`",
-    )
-    openai_embedding_api_key: values.Secret | None = Field(
-        default_factory=key_for("openai_embedding_base_url"),
-        description="API key of the embedding model; not set: `OPENAI_API_KEY` if the server is "
-        "the same",
+    openai_embedding_base_url: values.WebAddress = own_address("the embedding model")
+    openai_embedding_api_key: values.Secret | None = own_key(
+        "the embedding model", "openai_embedding_base_url"
     )
 
     # Store

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from config import values
-from config.settings import Settings, key_for, same_as
+from config.settings import Settings, own_address, own_key
 
 
 class VoiceSettings(Settings):
@@ -13,28 +13,16 @@ class VoiceSettings(Settings):
         default="gpt-transcribe",
         description="Model that writes down voice messages; `off`: the bot does not listen",
     )
-    transcription_base_url: values.WebAddress = Field(
-        default_factory=same_as("openai_base_url"),
-        description="Server of the transcription model; not set: `OPENAI_BASE_URL`",
-    )
-    transcription_api_key: values.Secret | None = Field(
-        default_factory=key_for("transcription_base_url"),
-        description="API key of the transcription model; not set: `OPENAI_API_KEY` if the server "
-        "is the same",
+    transcription_base_url: values.WebAddress = own_address("the transcription model")
+    transcription_api_key: values.Secret | None = own_key(
+        "the transcription model", "transcription_base_url"
     )
     speech_model: values.ModelOrOff = Field(
         default=None, description="Model that speaks answers to voice messages; not set: text only"
     )
     speech_voice: values.Text = Field(default="alloy", description="Voice of the speech model")
-    speech_base_url: values.WebAddress = Field(
-        default_factory=same_as("openai_base_url"),
-        description="Server of the speech model; not set: `OPENAI_BASE_URL`",
-    )
-    speech_api_key: values.Secret | None = Field(
-        default_factory=key_for("speech_base_url"),
-        description="API key of the speech model; not set: `OPENAI_API_KEY` if the server is the "
-        "same",
-    )
+    speech_base_url: values.WebAddress = own_address("the speech model")
+    speech_api_key: values.Secret | None = own_key("the speech model", "speech_base_url")
 
     def models_in_use(self) -> dict[str, tuple[str, ...]]:
         """Return also what hears and what speaks."""
