@@ -32,7 +32,6 @@ class Models:
     chats: Sequence[ChatModel]
     internal: InternalModel  # makes internal calls
     embedder: Embedder | None
-    breaker: CircuitBreaker  # of the first model that answers; never open without a second one
     conditions: Sequence[ModelCondition]  # tell which models fail
     client: Posts  # further models are on its connections
     observers: Sequence[ModelObserver] = ()
@@ -95,7 +94,6 @@ async def open_models(
             (chat, *describing),
             InternalCalls(internals, Guard(learning)),
             _embedder(settings, client, observers, Guard(vectors)),
-            breaker,
             (answers, learning, vectors),
             client,
             observers,

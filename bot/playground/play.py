@@ -21,7 +21,6 @@ from starlette.routing import Mount
 from bot.app import App, Outside
 from bot.model.call import ModelObserver
 from bot.model.models import Models, OpenModels, open_models
-from bot.model.resilience import CircuitBreaker
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.offline_memory import OfflineInternalModel
@@ -122,7 +121,7 @@ async def offline_models(
     """
     chat = OfflineChatModel(writers=lambda: [person.name for person in scene.people])
     internal = OfflineInternalModel()
-    yield Models([chat], internal, None, CircuitBreaker(), (), sounds)
+    yield Models([chat], internal, None, (), sounds)
 
 
 def _knowing_the_year(models: OpenModels, year: Year) -> OpenModels:

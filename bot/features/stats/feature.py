@@ -35,7 +35,7 @@ class StatsCommands:
     def __init__(self, services: Services) -> None:
         self._memory = services.memory
         self._settings = services.settings
-        self._breaker = services.models.breaker
+        self._conditions = services.models.conditions
         self._sentences = services.sentences
         self._name_of = services.name_of
         self._started_at = time.time()
@@ -46,7 +46,9 @@ class StatsCommands:
         fill_level = await self._memory.capacity.fill_level()
         second, model = self._settings.fallback_model, "admin.model"
         if second:
-            model = "admin.model_rests" if self._breaker.is_open else "admin.model_and_second"
+            breakers = [each.breaker for each in self._conditions if each.part == "answers"]
+            rests = any(each and each.is_open for each in breakers)
+            model = "admin.model_rests" if rests else "admin.model_and_second"
         keys = ["admin.stats", model] + ["admin.plan"] * (fill_level.limit > 0)
         return self._say(
             asked,

@@ -5,7 +5,6 @@ from bot.feature import Services
 from bot.language.catalogue import Catalogue
 from bot.model.call import ChatModel
 from bot.model.models import Models
-from bot.model.resilience import CircuitBreaker
 from bot.playground.offline_model import OfflineChatModel, OfflineServer
 from bot.telegram.chat import Chat
 from memory.memory import Memory
@@ -34,6 +33,4 @@ def services_of(
 
 def models_of(internal: InternalModel, *chats: ChatModel) -> Models:
     """Return models with these; no sound is understood."""
-    return Models(
-        chats or (OfflineChatModel(),), internal, None, CircuitBreaker(), (), OfflineServer()
-    )
+    return Models(chats or (OfflineChatModel(),), internal, None, (), OfflineServer())

@@ -12,7 +12,6 @@ from pydantic import SecretStr
 
 from bot.app import App, Outside
 from bot.model.models import Models
-from bot.model.resilience import CircuitBreaker
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel, OfflineServer
@@ -41,9 +40,7 @@ async def maya(redis: str, tmp_path: Path) -> AsyncIterator[tuple[Ask, YearFille
     @asynccontextmanager
     async def models(*_: object) -> AsyncIterator[Models]:
         internal = YearModel(filler.year, OfflineInternalModel())
-        yield Models(
-            [OfflineChatModel(0, 0)], internal, None, CircuitBreaker(), (), OfflineServer()
-        )
+        yield Models([OfflineChatModel(0, 0)], internal, None, (), OfflineServer())
 
     scene = Scene()
     telegram = PageTelegram(scene)
