@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -160,13 +159,9 @@ class App:
             learner = BackgroundLearner(memory.learn, learned, self._observe)
             sentences = Sentences(Catalogue(), settings.timezone)
 
-            def use_system_prompt(path: Path | None) -> bool:
-                return assistant.use_system_prompt(path)  # it is made below
-
             services = replace(
                 Services.of(settings, memory, telegram.chat, sentences, models),
                 learn=learner.learn,
-                use_system_prompt=use_system_prompt,
                 env_file="" if outside.observer else ".env",
                 me=self._account,
                 name_of=partial(short_name, secret_of(settings.telegram_bot_token) or ""),

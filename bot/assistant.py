@@ -21,13 +21,7 @@ from bot.operator_classes import (
     replaced_by,
     selector_of,
 )
-from bot.prompt.assemble import (
-    Prompt,
-    PromptAssembler,
-    PromptBudget,
-    UseSystemPrompt,
-    load_system_prompt,
-)
+from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, load_system_prompt
 from bot.telegram.updates import IncomingMessage
 from bot.turn.agent_step import AgentStep, RunTools
 from bot.turn.answer import Answerer, CommandStep, FileSteps, QuotaStep
@@ -113,7 +107,6 @@ class Assistant:
     showable: Callable[[AgentContext], tuple[SearchResult, ...]]  # what a prompt may show
     selector: MessageSelector  # chooses the messages of the window
     behaviors: AIContextBehaviorManager
-    use_system_prompt: UseSystemPrompt
 
 
 def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Assistant:
@@ -134,18 +127,12 @@ def assistant_of(services: Services, behaviors: AIContextBehaviorManager) -> Ass
             made[here.behaviors] = _assistant_with(services, here)
         return made[here.behaviors]
 
-    def use_system_prompt(path: Path | None) -> bool:
-        # The first one is the largest: if it takes the prompt, the others do.
-        is_other, *_ = [each.use_system_prompt(path) for each in made.values()]
-        return is_other
-
     return replace(
         whole,
         run=lambda context: within(context).run(context),
         run_tools=lambda action, context: within(context).run_tools(action, context),
         prompt=lambda context: within(context).prompt(context),
         showable=lambda context: within(context).showable(context),
-        use_system_prompt=use_system_prompt,
     )
 
 
@@ -165,6 +152,7 @@ def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> 
     budget = PromptBudget(settings.prompt_tokens, settings.reply_tokens, behaviors.leading)
     system = system_from(settings.system_prompt_file)
     assembler = PromptAssembler(tokens, system, toolbox.definitions, budget, zone)
+    services.system_prompts.append(lambda path: assembler.use_system(system_from(path)))
 
     def assemble(context: AgentContext) -> Sequence[PromptMessage]:
         prompt = assembler.assemble(context)
@@ -192,7 +180,6 @@ def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> 
         assembler.showable,
         selector_of(settings, replaced.selector),
         behaviors,
-        lambda path: assembler.use_system(system_from(path)),
     )
 
 

@@ -80,7 +80,6 @@ class Services:
     files: FileFetcher  # fetches a file that a message brings
     notices: OperatorNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
-    use_system_prompt: UseSystemPrompt = lambda _: False  # once the bot serves
     env_file: str = ""  # with the settings; "" in the playground, whose settings no file changes
     me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
     name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id
@@ -89,6 +88,7 @@ class Services:
     closing: ExitStack = field(default_factory=ExitStack)  # closes at the end what is entered
     replaced: Replacements = Replacements()  # what all features of the operator replace
     features: "list[Feature]" = field(default_factory=list)  # that are on; filled when all are made
+    system_prompts: list[UseSystemPrompt] = field(default_factory=list)  # of each set of behaviors
 
     @classmethod
     def of(

@@ -43,7 +43,7 @@ class Reloading:
         self._store, self._client = services.memory.store, services.memory.client
         self._noted = services.memory.scopes.noted[RELOADS]
         self._key = services.memory.keys.reloads
-        self._use_prompt = services.use_system_prompt
+        self._prompts = services.system_prompts
         self._env_file = services.env_file
         self._seen: int | None = None
 
@@ -98,7 +98,8 @@ class Reloading:
         def prepare(new: Settings) -> None:
             nonlocal is_other_prompt
             try:
-                is_other_prompt = self._use_prompt(new.system_prompt_file)
+                # The first one is the largest: if it takes the prompt, the others do.
+                is_other_prompt, *_ = [use(new.system_prompt_file) for use in self._prompts]
             except UnusableSystemPrompt as error:
                 raise SettingsError(str(error)) from error
 
