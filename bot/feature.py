@@ -80,7 +80,7 @@ class Services:
     files: FileFetcher  # fetches a file that a message brings
     notices: OperatorNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
-    env_file: str = ""  # with the settings; "" in the playground, whose settings no file changes
+    env_file: str = ""  # where the settings stand; "" in the playground, which reads no file again
     me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
     name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id
     takes_in: bool = True  # whether this process takes updates in

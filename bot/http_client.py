@@ -15,7 +15,7 @@ def trusted() -> ssl.SSLContext:
 
 
 async def read_within(pieces: AsyncIterable[bytes], max_bytes: int) -> bytes | None:
-    """Return a body, or None if it is longer; the length that is announced is not trusted."""
+    """Return a body, None if it is longer than `max_bytes`, whatever length was announced."""
     body = bytearray()
     async for piece in pieces:
         body += piece

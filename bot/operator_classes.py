@@ -158,7 +158,7 @@ def domain_of(model: Any) -> type[BaseModel] | None:
 def built_behaviors(
     paths: Sequence[str], scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
 ) -> list[AIContextBehavior]:
-    """Build the behaviors of an operator, each for the chats that it reaches."""
+    """Build an operator's behaviors, each for the chats it reaches; raise `UnusableClass`."""
     check_behavior_names(paths)
     behaviors = []
     for path, reach in reaches_of(paths).items():
@@ -229,12 +229,12 @@ def found_at(setting: str, path: str) -> Any:
         raise UnusableClass(f"{setting}: {why}; {advice}") from error
 
 
-def beside(
+def found_beside(
     features: Sequence[str], name: str, is_usable: Callable[[Any], bool], kind: str
 ) -> list[Any]:
-    """Return what has this name in the modules of features; raise `UnusableClass`.
+    """Return the values of this name in the modules of features; raise `UnusableClass`.
 
-    A module that cannot be imported has none: the start refuses it with the reason.
+    A module that cannot be imported is left out: the start refuses it with the reason.
     """
     found: dict[str, Any] = {}
     for path in (f"{each.partition(':')[0]}:{name}" for each in features):
@@ -242,7 +242,7 @@ def beside(
             found[path] = found_at("FEATURES", path)
     for path, each in found.items():
         if not is_usable(each):
-            raise UnusableClass(f"FEATURES: {path} is no {kind}; see docs/features.md")
+            raise UnusableClass(f"FEATURES: {path} must be a {kind}; see docs/features.md")
     return [*found.values()]
 
 

@@ -1,4 +1,4 @@
-"""What `python -m bot check` tests, and what it says of it; plain enough for a platform's log.
+"""The tests of `python -m bot check` and their rows, plain enough for a platform's log.
 
 An operator may show a row to anyone: it holds no secret, no error's own text and no person's text.
 """
@@ -192,8 +192,8 @@ def trouble(
 ) -> Row:
     """Return the failed row of a model; it never repeats the server's text.
 
-    `model` is the setting that names the model. The form of an address stands behind the name of
-    its setting; `refusal` says why the server may have refused a request.
+    `model` is the setting that names the model. `form`, how an address looks, follows the name of
+    the address's setting; `refusal` says why the server may have refused a request.
     """
     has_own_server = model in ("OPENAI_EMBEDDING_MODEL", "TRANSCRIPTION_MODEL", "SPEECH_MODEL")
     server = model.removesuffix("_MODEL") if has_own_server else "OPENAI"

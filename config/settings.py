@@ -341,7 +341,7 @@ class Settings(BaseSettings):
 
     @property
     def send_timeout_s(self) -> float:
-        """How long one request that sends a message may take, so that a lease lasts longer."""
+        """How long one request that sends a message may take: at most half of a lease."""
         return min(_MAX_SEND_S, self.lease_s / 2)
 
     @property

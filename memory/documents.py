@@ -87,7 +87,7 @@ def _packed(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
     passage, at_most = "", 0
     for piece in _pieces(text, counter, max_tokens):
         longer = passage + piece
-        # A token has a byte or more. To count each time would take minutes for very short lines.
+        # A token has at least one byte. Counting each time would take minutes for very short lines.
         at_most += len(piece.encode())
         if at_most > max_tokens:
             at_most = counter.count(longer.strip())
@@ -112,7 +112,7 @@ def _pieces(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
 
 def _longest_part(text: str, counter: TokenCounter, max_tokens: int) -> int:
     """Return where to cut off the longest first part that fits (by doubling, then bisection)."""
-    # A character has at most four bytes, and a token at least one.
+    # A character has at most four bytes, and a token at least one: so many characters always fit.
     fits, too_long = max(1, max_tokens // 4), min(len(text), max_tokens * _CHARS_PER_TOKEN) + 1
     while too_long - fits > 1:
         middle = min(2 * fits, (fits + too_long) // 2)

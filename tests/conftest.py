@@ -112,9 +112,9 @@ _alone: set[str] = set()
 
 
 async def _know_slots(manager: NodesManager, *args: Any, **kwargs: Any) -> None:
-    """Have a new client know that a node has all slots, if another one has learned it.
+    """Tell a new client that a node has all slots, if an earlier client has learned it.
 
-    The SDK lists all 16,384 in two loops, which takes longer than many a test. It is asked as ever
+    The SDK lists all 16,384 in two loops, which takes longer than many tests. It is asked as usual
     if a client has to learn the slots again.
     """
     [name, *others] = manager.startup_nodes

@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 _MAX_SHOWN_UNITS = 40
 _MAX_WORD_CHARS = 40
-"""A longer text is none of our words, so no more of it is compared with them."""
+"""None of our words is longer, so no more of a text is compared with them."""
 
 
 class CommandWords:
@@ -82,6 +82,6 @@ class CommandWords:
 
 def nearest(said: str, words: Iterable[str]) -> str:
     """Return the word that somebody may have meant, "" if none is near."""
-    # At 0.6, "/language" is near "/usage", and "/topics" near "/stop".
+    # With the default of 0.6, "/language" would be near "/usage", and "/topics" near "/stop".
     near = get_close_matches(said[: _MAX_WORD_CHARS + 1], [*words], n=1, cutoff=0.7)
     return next(iter(near), "")

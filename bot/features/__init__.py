@@ -15,9 +15,9 @@ from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
 from bot.operator_classes import (
     UnusableClass,
-    beside,
     building,
     found_at,
+    found_beside,
     replaced_by,
 )
 from bot.probe import Probe, StoreProbe
@@ -84,7 +84,7 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
     def is_kind(named: Any) -> bool:
         return isinstance(named, type) and issubclass(named, Settings)
 
-    named = beside(theirs, "SETTINGS", is_kind, "subclass of `Settings`")
+    named = found_beside(theirs, "SETTINGS", is_kind, "subclass of `Settings`")
     ours = [module.SETTINGS for module in reversed(_modules("settings"))]
     kinds = dict.fromkeys((*named, *ours, Settings))
     with building("FEATURES", f"SETTINGS beside {', '.join(theirs)}"):
@@ -104,7 +104,7 @@ def all_probes(theirs: Sequence[str] = ()) -> list[Probe | StoreProbe]:
         kinds = Probe | StoreProbe
         return isinstance(named, tuple) and all(isinstance(each, kinds) for each in named)
 
-    named = beside(theirs, "PROBES", are_probes, "tuple of `Probe`")
+    named = found_beside(theirs, "PROBES", are_probes, "tuple of `Probe` or `StoreProbe`")
     return [*ours, *(probe for probes in named for probe in probes)]
 
 

@@ -58,7 +58,7 @@ class CallLabels:
 
     @classmethod
     def of(cls, bot_id: int, tag: str, person: int) -> Self:
-        """Return the hashes of a conversation and of a person, 0 for none; each bot has others."""
+        """Return labels for a conversation and a person (0: none); they differ between bots."""
 
         def hashed(name: str) -> str:
             return sha256(f"{bot_id} {name}".encode()).hexdigest()[:32]

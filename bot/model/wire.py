@@ -235,7 +235,7 @@ class Accumulator:
     def add_whole(self, body: Mapping[str, object]) -> None:
         """Take an answer that was not streamed; raise what `add` raises, or `KeyError`.
 
-        Nobody reads it as it is, so a model that declines is no answer: `ContentRefused`.
+        Our code reads it, not a person, so raise `ContentRefused` if the model declines.
         """
         raise NotImplementedError
 

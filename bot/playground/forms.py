@@ -41,7 +41,7 @@ _MAX_TEXT = 4096
 """Characters of one message; a longer text is sent as several, as Telegram's apps do."""
 
 _MAX_TYPED = 100_000
-"""Characters of one form; the page's script refuses more, too."""
+"""Characters of the text in one form; the page's script refuses more, too."""
 
 _MAX_CAPTION = 1024
 _MAX_FILES = 10
@@ -162,7 +162,7 @@ def back_to(place: PageChat) -> RedirectResponse:
 
 
 def _addressed(text: str) -> str:
-    """Return a text that mentions the bot; a command does as in Telegram's menu."""
+    """Return the text with a mention; a command has it behind its name, as in Telegram's menu."""
     first, space, rest = text.partition(" ")
     if not text.startswith("/"):
         return f"@{BOT_USERNAME} {text}".rstrip()
@@ -189,7 +189,7 @@ async def guard(request: Request, call_next: RequestResponseEndpoint) -> Respons
 
 
 class TooLarge(Exception):
-    """Raised when a form is larger than the largest file with its text, or its text too long."""
+    """Raised when a form is larger than the largest file with its text, or its text is too long."""
 
 
 @dataclass(frozen=True, slots=True)

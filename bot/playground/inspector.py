@@ -75,7 +75,7 @@ class TurnTrace:
     def found(self) -> "list[FoundMessage]":
         """What was found in older messages and why, best first.
 
-        What resembles the best match follows, whatever its score is: it is that of another search.
+        What resembles the best match comes later: its score is of another search and may be higher.
         """
         best = self.recalled[0].hit.text if self.recalled else ""
         return [FoundMessage(each, self.asked.text, self.reply, best) for each in self.recalled]

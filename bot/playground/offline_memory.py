@@ -140,7 +140,7 @@ _MAX_WISH = 400
 """Characters of a wish; a longer text is something else."""
 _MORNING, _MAX_AFTERNOON = 9, 6
 """The hour of a day without one; a bare "at six", and what is before it, is in the afternoon."""
-_DAY_AFTER_TOMORROW = 9  # of `days`
+_DAY_AFTER_TOMORROW = 9  # its place in `days`
 
 
 def _values(listed: str, start: int = 0) -> dict[str, int]:

@@ -73,7 +73,7 @@ _MAX_QUERY = 500
 
 
 class OfflineQuestion:
-    """A prompt as the rules read it; in groups the name of one of `writers` begins a message."""
+    """A prompt as the rules read it; in a group a message begins with a name out of `writers`."""
 
     def __init__(self, messages: Sequence[PromptMessage], writers: Collection[str] = ()) -> None:
         start = max(at for at, each in enumerate(messages) if each.role == "user")

@@ -69,7 +69,7 @@ class Admission:
         return self.settings.access != "open" or bool(self.settings.allowed_group_ids)
 
     async def drop_removed(self, mailbox: Mailbox) -> None:
-        """Do it for the members, if these count; raise `StoreError`."""
+        """Do what `Members.drop_removed` does, if `members` count; raise `StoreError`."""
         if self.limits_groups:
             await self.members.drop_removed(mailbox)
 

@@ -74,7 +74,7 @@ class TurnWorker:
     _unreadable: set[Scope] = field(default_factory=set, init=False)
 
     async def run(self) -> None:
-        """Read wake-ups, never more than there are free slots, until cancelled; `stop` follows."""
+        """Read wake-ups, at most as many as slots are free, until cancelled; then call `stop`."""
         # Other processes tell us at once what happens to the turns that run here.
         self._listening.append(asyncio.create_task(self.turns.signals.listen()))
         while True:
@@ -143,8 +143,8 @@ class TurnWorker:
     async def run_turns(self, wake_up: WakeUp) -> NoTurn:
         """Run the turns of a conversation until there are no more; return why.
 
-        A worker that is cancelled, or that is stopping, hands an open turn over. Only the process
-        in which a person stopped a reply knows what they saw of it, so that turn ends here.
+        A worker that is cancelled, or that is stopping, hands an open turn over. A turn
+        that a person stopped ends here, because only this process knows what they saw of it.
         """
         conversation = Scope(wake_up.tag)
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
@@ -229,7 +229,7 @@ class TurnWorker:
     async def _uninterrupted(self, opened: OpenTurn, signal: asyncio.Event) -> AsyncIterator[None]:
         """Renew the lease while the block runs, and cancel the block when its run has to end.
 
-        Raise `LeaseLost` or `Interrupted` then. A commit and a pause are not cancelled: they give
+        Raise `LeaseLost` or `Interrupted` then. A commit and a `park` are not cancelled: they give
         the lease back themselves, so only their own answer tells how they ended.
         """
         task = asyncio.current_task()

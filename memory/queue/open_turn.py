@@ -82,7 +82,7 @@ class Run:
     """How far one run of a turn has come. Code that may end the run looks here first."""
 
     shown: str | None = None  # of the reply so far; "" for a line that says what the tools do
-    # Set before a commit or a pause is sent: then only its answer says whether the turn was ours.
+    # Set before `commit` or `park` is sent: then only its answer says whether the turn was ours.
     is_giving_back: bool = False
     is_ending: bool = False  # it is about to be cancelled, so it shows nothing more
     heard: tuple[tuple[int, str], ...] = ()  # words of voice messages, by the id of the message

@@ -30,8 +30,8 @@ _RELATED_SHARE = 4
 _MAX_INDEXED_INLINE = 40
 _MAX_SEARCHED_INLINE = 20_000
 _MAX_ASKED_INLINE = 500
-"""With more messages to index first, or to search, or for a question of more characters, a thread
-does it so that other turns go on."""
+"""With more messages to index or to search, or more characters in the question, a thread searches,
+so that other turns go on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def _months(words: Sequence[str]) -> dict[int, int]:
 def _is_time(near: Sequence[str], code: str) -> bool:
     """Return whether an unclear word is a time, by the two words before it and after it.
 
-    A word alone is one: it is all that is asked about, as behind "how was".
+    A word alone is one, and so is one behind "how was": it is all that is asked about.
     """
     earlier, before, _, after, later = near
     if after in _NEVER[code]:

@@ -46,7 +46,7 @@ _VOTES = np.array([[code in claimed for code in CODES] for claimed in _CLAIMS], 
 class NumberedWords:
     """All words of several texts by their numbers, `(words,)`, and which text each stands in.
 
-    The rest says something of each text, `(texts,)`.
+    The other fields have one value for each text, `(texts,)`.
     """
 
     numbers: Numbers

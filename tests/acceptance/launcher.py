@@ -71,7 +71,7 @@ def serve(path: str) -> None:
         for name in script_names(folder):
             source(name, folder)
     gc.freeze()  # what is shared need not be looked through, and so copied, in each bot
-    os.setsid()  # what ends the group of the tests leaves this one alive to end the bots
+    os.setsid()  # a signal to the group of the tests leaves this process alive to end the bots
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()

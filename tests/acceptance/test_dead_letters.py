@@ -22,10 +22,10 @@ GARBAGE = f'["{WORDS}", not a message'.encode()
 
 async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> None:
     """Put an entry into a chat's mailbox that no version of the bot can read."""
-    async with opened(rig.environment["REDIS_URL"]) as store:
-        rooms = Store(store, rig.keys, Scripts(store), ttl_s=3600)
+    async with opened(rig.environment["REDIS_URL"]) as client:
+        store = Store(client, rig.keys, Scripts(client), ttl_s=3600)
         entry = Entry(update_id, person.id, is_alone=False, body=GARBAGE)
-        await Mailbox(rooms).put(Scope.of_chat(chat.id), entry)
+        await Mailbox(store).put(Scope.of_chat(chat.id), entry)
 
 
 async def set_aside(rig: Rig, chat: Chat, person: Person, update_id: int) -> Message:

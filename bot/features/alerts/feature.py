@@ -36,10 +36,10 @@ def feature(services: Services) -> Feature:
     return Feature(name="alerts", tasks=(models.run, budget.run))
 
 
-def is_sure_in_s(condition: ModelCondition) -> float:
-    """Return in how many seconds without an answer a model counts as failing; inf: it works.
+def fails_in_s(condition: ModelCondition) -> float:
+    """Return after how many more seconds without an answer a model fails; inf: it works.
 
-    A fault of the account is sure as soon as the second model had its time to answer.
+    After a fault of the account this is as soon as the second model has had time to answer.
     """
     if not condition.failing_since:
         return math.inf
@@ -49,7 +49,7 @@ def is_sure_in_s(condition: ModelCondition) -> float:
 
 def fails_for_all(condition: ModelCondition) -> bool:
     """Return whether no call was answered for a while, and one message cannot be the reason."""
-    if is_sure_in_s(condition) > 0:
+    if fails_in_s(condition) > 0:
         return False
     error = condition.error
     is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
@@ -90,7 +90,7 @@ class ModelWatch:
         """Check each model once; raise `StoreError`. Return in how many seconds to check again."""
         for condition in self._conditions:
             await self._check(condition)
-        sure_in_s = min(map(is_sure_in_s, self._conditions), default=math.inf)
+        sure_in_s = min(map(fails_in_s, self._conditions), default=math.inf)
         return sure_in_s if 0 < sure_in_s < _MODELS_EVERY_S else None
 
     async def _check(self, condition: ModelCondition) -> None:
@@ -136,7 +136,7 @@ class ModelWatch:
 class BudgetWatch:
     """Tells operators once a month that most of the budget is spent, and once that all of it is.
 
-    A key for each of the two says that they were told; it expires with the sums of its month.
+    One key for each of the two says that they were told; it expires with the sums of its month.
     """
 
     def __init__(self, memory: Memory, budget: Budget, notices: OperatorNotices) -> None:

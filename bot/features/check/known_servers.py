@@ -1,8 +1,8 @@
 """The model servers of docs/models.md, told apart so that advice fits the server.
 
 A server is recognized by its address, by headers, by fields of the list of models and by the text
-of an error. Two requests are made, which cost nothing: the list of models, and a chat completion
-without messages.
+of an error. At most two requests are made, which cost nothing: the list of models, and a chat
+completion without messages.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ class KnownServer:
 
     name: str
     address: str  # the form of its base URL
-    sign: str = ""  # what is found in its address, a header or a body; any case, any line
+    sign: str = ""  # a pattern in its address, a header or a body; any case, any line
     context: str = ""  # how to make its context larger
     tools: str = ""  # how its models may call tools
     refusal: str = ""  # why it may have refused a request
 
     @property
     def words(self) -> dict[str, str]:
-        """What `trouble` says of it."""
+        """The arguments by which `trouble` gives advice for this server."""
         form = f" ({self.name}: {self.address})"
         return {"form": form, "refusal": self.refusal} if self.name else {}
 

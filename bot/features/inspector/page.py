@@ -110,7 +110,7 @@ class SignIn:
         response.delete_cookie(_COOKIE, path=PATH, httponly=True, samesite="strict")
 
     async def _call(self, command: str, cookie: str, *arguments: Arg) -> Reply:
-        """Ask for or note a cookie that was signed out, by its random text."""
+        """Call a command on the key that marks a cookie, by its random text, as signed out."""
         name = self._store.keys.of_feature("inspector", f"out:{cookie.split('.')[1]}")
         return await self._store.client.call(command, name, *arguments)
 

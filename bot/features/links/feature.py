@@ -105,7 +105,7 @@ def _written(context: AgentContext) -> Iterator[str]:
     for message in (context.user_message, *context.window, *recalled, *replied):
         if message and message.role == "user":
             yield message.text
-    # Any other line, such as a synopsis, may end like the heading.
+    # Only a whole line is the heading: another one, such as a synopsis, may end with its words.
     lines = dropwhile(DOCUMENTS_HEADING.__ne__, context.memory_context.splitlines())
     yield from takewhile(lambda line: line.startswith(("[", "  ")), islice(lines, 1, None))
 

@@ -24,7 +24,7 @@ _MAX_BYTES = 2 * 2**20
 _MAX_REDIRECTS = 4
 _MAX_ADDRESS_CHARS = 2_000
 _LOOKUPS = ThreadPoolExecutor(4)
-"""A silent name server holds a thread for half a minute; those of the loop look up Telegram."""
+"""A silent name server blocks a thread for half a minute; the loop needs its own for Telegram."""
 _PORTS = {"http": 80, "https": 443}
 _TYPES = ("application/xhtml+xml", "application/json")
 """Besides text of any kind."""

@@ -1,1 +1,1 @@
-"""The feature: an operator changes settings of a bot that runs."""
+"""The feature: an operator changes settings while the bot runs."""

@@ -48,7 +48,7 @@ class Reloading:
         self._seen: int | None = None
 
     async def run(self) -> None:
-        """Listen to SIGHUP and to the counter until cancelled."""
+        """Reload at SIGHUP, and when the counter has grown, until cancelled."""
         loop, has_terminal = asyncio.get_running_loop(), os.isatty(0)
 
         def hung_up() -> None:

@@ -320,7 +320,7 @@ _MAX_BYTES = 96
 """Telegram takes 128 characters and shows some thirty in the list of topics."""
 
 _NAMES_KEPT_S = 7 * 86_400
-"""How long it is known who named a topic; after that the topic keeps its name."""
+"""How long we know who named a topic; after that the bot leaves its name alone."""
 
 
 class TopicTitles:
@@ -335,7 +335,7 @@ class TopicTitles:
     async def arrived(self, named: TopicNamed) -> None:
         """Note at intake who named a topic last; raise `StoreError`.
 
-        That Telegram did only counts if nothing is noted.
+        A name that Telegram gave is noted only if nothing is noted yet.
         """
         topic = Scope.of_chat(named.chat_id, named.topic_id)
         if named.is_by_person:

@@ -396,7 +396,7 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_lease_ended(rig: Ri
     assert begun == ["answer", "outbox", "delivery", "commit", "after"]
 
 
-async def test_a_parked_turn_ends_in_peace_and_leaves_no_wake_up(rig: Rig) -> None:
+async def test_a_parked_turn_ends_with_its_hooks_and_leaves_no_wake_up(rig: Rig) -> None:
     """Renewals that come too late for its lease end neither the turn nor its behaviors' hooks."""
     slow = SlowAtTheEnd(rig.ready_queue)
     rig.runner.script = [answering(rig, say_yes, FloodedChat(), slow).run]

@@ -112,7 +112,7 @@ async def _stopped_for_a_while(scene: Scene, *, for_s: float, at: Sequence[Momen
 
 @asynccontextmanager
 async def _others_report(scene: Scene, absent: BotProcess, event: str) -> AsyncIterator[None]:
-    """Wait until another process has reported an event since the beginning of the block."""
+    """After the block, wait until another process has reported an event since it began."""
     others = [(bot, len(bot.log)) for bot in scene.bots if bot is not absent]
     yield
 

@@ -210,7 +210,7 @@ async def _killed_while_reminding(scene: Scene, *, fault: str) -> None:
 async def _killed_while_forgetting(scene: Scene, *, fault: str) -> None:
     """Kill a process before a step of `/forget`, from the press of its button to the receipt.
 
-    A person is forgotten and one message of a person in turn.
+    In turns it forgets a whole person, and one message.
     """
     place = _Place.open(scene, 8000)
     is_person, word = scene.round % 2, f"Boat-{place.number}"

@@ -16,8 +16,8 @@ local function keep_receipt(id, counts)
   return receipt
 end
 
--- Erases the work items that messages have asked for, before the messages go: these ones, and all before the sequence
--- `kept` if it is there. An item names the first message of its turn, and any of the turn's messages may have asked for it.
+-- Erases the work items that the messages `seqs` asked for, and with `kept` all messages before that sequence. Call it
+-- before they are erased. An item names its turn's first message, but any message of the exchange may have asked for it.
 local function drop_work_of(seqs, kept)
   local function asked_in(seq)
     local id = whole(seq) .. '-0'
@@ -80,7 +80,7 @@ end
 -- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
 -- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
 -- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil; `gone`
--- has the sequences of later messages that go, too.
+-- has the sequences of later messages that are erased, too.
 local function wipe(last_update, kept, gone)
   local counts
   if kept then

@@ -40,8 +40,8 @@ local function leave_no_bytes(key, instead)
   if ttl > 0 then redis.call('PEXPIRE', key, ttl) end
 end
 
--- Erases entries of a stream, and all before the id `kept` if it is there; returns how many they were. `instead` is as
--- above.
+-- Erases entries of a stream by their sequences, and with `kept` all before that id; returns how many. `instead` is as in
+-- `leave_no_bytes`.
 local function erase(stream, numbers, instead, kept)
   local erased = kept and redis.call('XTRIM', stream, 'MINID', kept) or 0
   for _, number in ipairs(numbers) do erased = erased + redis.call('XDEL', stream, number .. '-0') end
@@ -49,8 +49,8 @@ local function erase(stream, numbers, instead, kept)
   return erased
 end
 
--- Erases messages with their vectors, and all before the id `kept` if it is there; returns how many of both. What they
--- asked for stays, because they may have to go only for lack of space: see `drop_work_of`.
+-- Erases messages with their vectors, and with `kept` all before that id; returns the numbers of both. Their work items
+-- stay, because a commit also drops messages that are only beyond the window: see `drop_work_of`.
 local function erase_messages(seqs, kept) return erase(LOG, seqs, nil, kept), erase(VEC, seqs, nil, kept) end
 
 -- Returns the ids of a stream from one on, without the part behind the dash.

@@ -3,7 +3,7 @@
 -- <token of the lease>|<JSON>`. `due` is 0 until the person has agreed to it. It does not expire with the conversation.
 local function read_work(stored) return string.match(stored, '^(%-?%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') end
 
--- Returns the stored form of an item. The last three are left out for one that nobody has begun.
+-- Returns the stored form of an item. The last three arguments are left out if no worker has begun it.
 local function work_of(person, seq, due, body, sends, held_until, token)
   return table.concat({whole(person), whole(seq), whole(due), whole(sends or 0), whole(held_until or 0), token or '',
     body}, '|')

@@ -216,13 +216,13 @@ async def test_a_feature_or_a_behavior_that_cannot_be_found_is_a_failure(
     assert found == {"Features": verdict, "Behaviors": verdict}
 
 
-def test_what_the_module_of_a_feature_names_is_refused_in_a_sentence(
+def test_unusable_settings_or_probes_of_a_feature_are_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for read, name, value, why in (
-        (all_settings, "SETTINGS", {}, "outside:SETTINGS is no subclass of `Settings`"),
+        (all_settings, "SETTINGS", {}, "outside:SETTINGS must be a subclass of `Settings`"),
         (all_settings, "SETTINGS", config.settings.Settings, "SETTINGS beside outside:made cannot"),
-        (all_probes, "PROBES", [FINE], "outside:PROBES is no tuple of `Probe`"),
+        (all_probes, "PROBES", [FINE], "outside:PROBES must be a tuple of `Probe`"),
     ):
         monkeypatch.setitem(sys.modules, "outside", SimpleNamespace(**{name: value}))
         with pytest.raises(UnusableClass, match=f"FEATURES: {why}"):

@@ -280,7 +280,7 @@ async def test_a_name_server_that_changes_its_answer_changes_nothing(site: Site)
     assert (page.content, asked) == (b"page", ["changes.invalid"])
 
 
-async def test_a_silent_name_server_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_name_server_delays_only_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the fix, 16 such pages stopped new connections to Telegram for 80 seconds."""
     looked_up, answered = threading.Event(), threading.Event()
 
