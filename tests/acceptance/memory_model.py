@@ -118,11 +118,10 @@ def _synopsis(batch: Batch) -> Parts:
 
 @dataclass
 class MemoryModel:
-    """Plays both models of a bot; `read` makes the answers, `dress` formats them."""
+    """Plays both models of a bot; `read` makes the answers."""
 
     script: Scripted
     read: Callable[[Batch], Parts | Reply] = gullible
-    dress: Callable[[str], str] = str
     narrative: str = "Once upon a time."
     batches: list[Batch] = field(default_factory=list)
     woven: list[ChatRequest] = field(default_factory=list)
@@ -149,9 +148,7 @@ class MemoryModel:
             self.batches.append(batch)
             self._news.notify_all()
         answer = self.read(batch)
-        if isinstance(answer, Reply):
-            return answer
-        return Reply(self.dress(orjson.dumps(answer).decode()))
+        return answer if isinstance(answer, Reply) else Reply(orjson.dumps(answer).decode())
 
 
 def is_internal(request: ApiRequest) -> TypeGuard[ChatRequest]:
