@@ -26,6 +26,7 @@ from memory.scopes.changes import (
     take_over,
 )
 from memory.scopes.entries import Record
+from memory.scopes.fields import Field
 from memory.scopes.log import (
     Cursor,
     Delta,
@@ -261,6 +262,15 @@ class Scopes:
             except NotWritten:
                 continue
             return Receipt()
+
+    async def set_field(self, scope: Scope, field: Field) -> None:
+        """Set one field, unless it has this value already; raise `StoreError`."""
+
+        def decide(here: ScopeMemory) -> Write | None:
+            is_set = here.fields.get(field.name, "") == field.stored
+            return None if is_set else Write(fields=[field])
+
+        await self.update(scope, decide)
 
     async def erase(self, scope: Scope, revision: Revision = _NOTHING_ERASED) -> Receipt:
         """Carry out a revision that needs no look at the content; open turns start again."""

@@ -16,9 +16,7 @@ from memory.behaviors.learning_behavior import LearningBehavior
 from memory.erasure.questions import NotConfirmed
 from memory.learning.progress import learner_in
 from memory.memory import Memory
-from memory.scopes.changes import Write
 from memory.scopes.fields import Field, Watermark
-from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import never_erased
 from memory.store.keys import Scope
@@ -83,17 +81,8 @@ class Attachments:
             newest = int(await self._store.client.call("HGET", meta, "next_seq") or 0)
             scope = conversation.facts_scope if learning.is_personal else conversation
             learner = learner_in(scope, learning.name, conversation, here.generation)
-
-            async def skip(_: ScopeMemory) -> Write:
-                return Write(fields=[Watermark(learner, newest)])
-
-            await self._scopes.update(scope, skip)
-
-        async def decide(here: ScopeMemory) -> Write | None:
-            is_known = here.get(Attached, behavior) is not None
-            return None if is_known == is_on else Write(fields=[Attached(behavior, is_on)])
-
-        await self._scopes.update(conversation, decide)
+            await self._scopes.set_field(scope, Watermark(learner, newest))
+        await self._scopes.set_field(conversation, Attached(behavior, is_on))
 
 
 def feature(services: Services) -> Feature:

@@ -17,9 +17,7 @@ from zoneinfo import available_timezones
 import structlog
 from pydantic import BaseModel, Field
 
-from memory.scopes.changes import Write
 from memory.scopes.fields import PersonsZone
-from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.text.internal_model import (
@@ -146,11 +144,7 @@ class TimeZones:
 
     async def store_zone(self, person: int, zone: str) -> None:
         """Store a zone that `find_zone` returned; raise `StoreError`."""
-
-        async def decide(here: ScopeMemory) -> Write | None:
-            return None if here.zone == zone else Write(fields=[PersonsZone(zone)])
-
-        await self._scopes.update(Scope.of_person(person), decide)
+        await self._scopes.set_field(Scope.of_person(person), PersonsZone(zone))
 
 
 def _zone_at(latitude: float, longitude: float) -> str:

@@ -27,7 +27,6 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import CallContext
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
 from memory.scopes.fields import Field
 from memory.scopes.history import ChatHistory, HistoryParts
@@ -142,25 +141,15 @@ async def set_recall_topics(scopes: Scopes, conversation: Scope, *, is_on: bool)
 
     A repeat changes nothing. Raise `StoreError`.
     """
-
-    async def decide(facts: ScopeMemory) -> Write | None:
-        if recalls_topics(facts) == is_on:
-            return None
-        return Write(fields=[RecallTopics(is_on)])
-
     if is_on and not conversation.is_private:
         # A topic that is listed and does not take part is not searched.
         await _list_topic(scopes, conversation)
-    await scopes.update(conversation.facts_scope, decide)
+    await scopes.set_field(conversation.facts_scope, RecallTopics(is_on))
 
 
 async def _list_topic(scopes: Scopes, topic: Scope) -> None:
     """List a topic of a group in the General topic; raise `StoreError`."""
-
-    async def listed(_: ScopeMemory) -> Write:
-        return Write(fields=[SharedTopic(topic.topic_id)])
-
-    await scopes.update(Scope.of_chat(topic.chat_id), listed)
+    await scopes.set_field(Scope.of_chat(topic.chat_id), SharedTopic(topic.topic_id))
 
 
 class OtherTopics(AIContextBehavior):
