@@ -189,32 +189,15 @@ class LivePage:
 
     def routes(self) -> list[Route]:
         """Return the route of the page."""
-        return [Route(PATH, self._show), Route(PATH, self._post, methods=["POST"])]
+        return [Route(PATH, self._answer, methods=["GET", "POST"])]
 
-    async def _show(self, request: Request) -> Response:
+    async def _answer(self, request: Request) -> Response:
         try:
-            if not await self._sign_in.admits(request):
-                return self._form("", HTTPStatus.UNAUTHORIZED)
-            if "look" in request.query_params:
-                return await self._looked_at(request.query_params["look"])
-            return await self._state(request)
+            return await (self._post if request.method == "POST" else self._show)(request)
         except TooManyAttempts:
-            return self._too_many(request)
-        except StoreError:
-            return self._form(_NO_REDIS, HTTPStatus.SERVICE_UNAVAILABLE)
-
-    async def _post(self, request: Request) -> Response:
-        try:
-            form = await read_form(request)
-            if "out" in form:
-                answer = self._form("You are signed out.", HTTPStatus.OK)
-                await self._sign_in.forget(request, answer)
-                return answer
-            if not self._sign_in.takes(request, form):
-                log.warning("inspector refused")
-                return self._form("This is not the token.", HTTPStatus.UNAUTHORIZED)
-        except TooManyAttempts:
-            return self._too_many(request)
+            log.warning("inspector closed to a caller", host=request.client and request.client.host)
+            said = "Too many wrong tokens. Try again in five minutes."
+            return self._form(said, HTTPStatus.TOO_MANY_REQUESTS)
         except StoreError:
             return self._form(_NO_REDIS, HTTPStatus.SERVICE_UNAVAILABLE)
         except UntrustedForm:
@@ -222,6 +205,23 @@ class LivePage:
                 "This form was refused: it is too long, or was not sent from this page.",
                 HTTPStatus.FORBIDDEN,
             )
+
+    async def _show(self, request: Request) -> Response:
+        if not await self._sign_in.admits(request):
+            return self._form("", HTTPStatus.UNAUTHORIZED)
+        if "look" in request.query_params:
+            return await self._looked_at(request.query_params["look"])
+        return await self._state(request)
+
+    async def _post(self, request: Request) -> Response:
+        form = await read_form(request)
+        if "out" in form:
+            answer = self._form("You are signed out.", HTTPStatus.OK)
+            await self._sign_in.forget(request, answer)
+            return answer
+        if not self._sign_in.takes(request, form):
+            log.warning("inspector refused")
+            return self._form("This is not the token.", HTTPStatus.UNAUTHORIZED)
         log.info("inspector opened")
         opened = RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
         self._sign_in.remember(request, opened)
@@ -251,11 +251,6 @@ class LivePage:
             return RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
         until, messages = seen
         return self._page("looked_at.html", until=until, messages=messages, named=named)
-
-    def _too_many(self, request: Request) -> Response:
-        log.warning("inspector closed to a caller", host=request.client and request.client.host)
-        said = "Too many wrong tokens. Try again in five minutes."
-        return self._form(said, HTTPStatus.TOO_MANY_REQUESTS)
 
     def _form(self, said: str, status: HTTPStatus) -> Response:
         answer = self._page("sign_in.html", status, said=said)
