@@ -195,16 +195,14 @@ class SpokenAnswers:
             async with asyncio.timeout_at(ends_at):
                 sound = await self._speaker.sound(text)
         except TimeoutError:
-            self._breaker.abandoned(attempt)
             log.warning("answer not spoken", reason="the turn's time is over")
             return b""
         except ModelError as error:
             self._breaker.failed(attempt, in_silence=False)
             log.warning("answer not spoken", **reason_of(error))
             return b""
-        except BaseException:
+        finally:
             self._breaker.abandoned(attempt)
-            raise
         self._breaker.answered(attempt)
         return sound
 
