@@ -104,16 +104,14 @@ def feature(services: Services) -> Feature:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class BehaviorsCommand:
     """Everybody may look; in a group only administrators turn something on or off."""
 
-    def __init__(
-        self, names: Sequence[str], attachments: Attachments, access: Access, sentences: Sentences
-    ) -> None:
-        self._names = names
-        self._attachments = attachments
-        self._access = access
-        self._sentences = sentences
+    names: Sequence[str]
+    attachments: Attachments
+    access: Access
+    sentences: Sentences
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
@@ -122,17 +120,17 @@ class BehaviorsCommand:
     async def press(self, pressed: ButtonPress, conversation: Scope, code: str) -> tuple[Part, ...]:
         """Turn a behavior on or off; a repeat changes nothing."""
         way, _, name = code.partition(":")
-        if name not in self._names or way not in (_ON, _OFF):
+        if name not in self.names or way not in (_ON, _OFF):
             raise NotConfirmed("unknown")
-        await self._access.check(pressed)
-        await self._attachments.attach(conversation, name, is_on=way == _ON)
+        await self.access.check(pressed)
+        await self.attachments.attach(conversation, name, is_on=way == _ON)
         return await self._shown(pressed.sender.language, conversation)
 
     async def _shown(self, language: str, conversation: Scope) -> tuple[Part, ...]:
-        attached = await self._attachments.attached(conversation)
-        on = [name for name in self._names if name in attached]
-        off = [name for name in self._names if name not in attached]
-        *before, last = self._sentences.say(
+        attached = await self.attachments.attached(conversation)
+        on = [name for name in self.names if name in attached]
+        off = [name for name in self.names if name not in attached]
+        *before, last = self.sentences.say(
             language, "attached.shown", on=_listed(on), off=_listed(off)
         )
         rows = [(self._button(language, name, _OFF),) for name in on]
@@ -140,7 +138,7 @@ class BehaviorsCommand:
         return (*before, replace(last, buttons=tuple(rows)))
 
     def _button(self, language: str, name: str, way: str) -> Button:
-        label = self._sentences.text(language, f"attached.turn_{way}", name=_spoken(name))
+        label = self.sentences.text(language, f"attached.turn_{way}", name=_spoken(name))
         return Button(label, f"{_VERB}:{way}:{name}")
 
 

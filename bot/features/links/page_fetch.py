@@ -82,18 +82,13 @@ async def resolved(host: str, port: int) -> list[Address]:
     return sorted(addresses, key=lambda address: (address.version, int(address)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PageFetcher:
     """Fetches pages; only tests pass another way to resolve hosts or to allow addresses."""
 
-    def __init__(
-        self,
-        resolve: Resolve = resolved,
-        is_allowed: Callable[[Address], bool] = is_public,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self._resolve = resolve
-        self._is_allowed = is_allowed
-        self._tls = tls
+    resolve: Resolve = resolved
+    is_allowed: Callable[[Address], bool] = is_public
+    tls: ssl.SSLContext | None = None
 
     async def fetch(self, address: str) -> Page:
         """Return a page; raise `PageRefused`."""
@@ -112,8 +107,8 @@ class PageFetcher:
 
     async def _step(self, url: httpx2.URL) -> Page | str:
         host, port = url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
-        addresses = await self._resolve(host, port)
-        allowed = [each for each in addresses if self._is_allowed(each)]
+        addresses = await self.resolve(host, port)
+        allowed = [each for each in addresses if self.is_allowed(each)]
         if not allowed:
             raise PageRefused("the address is not public, and only public pages can be read")
         # The host stands in the header and in TLS, where its certificate is checked against it.
@@ -123,7 +118,7 @@ class PageFetcher:
             headers={**_HEADERS, "Host": url.netloc.decode("ascii")},
             extensions={"sni_hostname": host, "timeout": httpx2.Timeout(_TIMEOUT_S).as_dict()},
         )
-        tls = self._tls or trusted()
+        tls = self.tls or trusted()
         async with HttpClient(verify=tls, trust_env=False, follow_redirects=False) as client:
             response = await client.send(request, stream=True)
             try:

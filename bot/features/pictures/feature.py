@@ -4,7 +4,7 @@ Each is read in a process of its own before the next one is fetched. So the bot'
 parses a picture, and holds at most one large file of an album.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bot.agent.agent import RunAgent
 from bot.commands.sentences import Sentences
@@ -53,19 +53,17 @@ def feature(services: Services) -> Feature:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PictureStep:
     """Brings the photos of a turn into its request.
 
     The model then looks at them with `detail`, None if it sees no pictures.
     """
 
-    def __init__(
-        self, chat: Chat, detail: ImageDetail | None, tokens: TokenCounter, sentences: Sentences
-    ) -> None:
-        self._chat = chat
-        self._detail = detail
-        self._tokens = tokens
-        self._sentences = sentences
+    chat: Chat
+    detail: ImageDetail | None
+    tokens: TokenCounter
+    sentences: Sentences
 
     async def answer(self, request: Request, history: ChatHistory) -> Request | None:
         """Return the request with its pictures, None if there are none.
@@ -81,15 +79,15 @@ class PictureStep:
 
         async def seen(photo: SentFile) -> Picture:
             nonlocal left
-            if self._detail is None:
+            if self.detail is None:
                 raise NotRead("blind")
             if photo.mime_type in HEIC_TYPES:
                 raise NotRead("heic")
-            content = await download(self._chat, photo, min(MAX_PICTURE_BYTES, left))
+            content = await download(self.chat, photo, min(MAX_PICTURE_BYTES, left))
             left -= len(content)
-            return replace(await read_picture(content, max_bytes), detail=self._detail)
+            return replace(await read_picture(content, max_bytes), detail=self.detail)
 
-        found = dict(await read_media(request, photos, seen, self._sentences, "pictures"))
+        found = dict(await read_media(request, photos, seen, self.sentences, "pictures"))
         if not found:
             return None
         answered = {each.album for each in history.messages if each.album}
@@ -99,7 +97,7 @@ class PictureStep:
             if photo.message_id in found
         )
         pictures = tuple(replace(each, message_id=id_) for id_, each in found.items())
-        return replace(with_words(request, request.run.seen, self._tokens), pictures=pictures)
+        return replace(with_words(request, request.run.seen, self.tokens), pictures=pictures)
 
     async def below(self, request: Request, context: AgentContext, _: str) -> Below:
         """Say why the model saw no picture, and note in the run what the photos show."""
@@ -107,7 +105,7 @@ class PictureStep:
             (id_, f"{mark} {context.seen.get(id_, '')}".rstrip()) for id_, mark in request.run.seen
         )
         if context.is_blind and not request.is_sticker:
-            return Below(self._sentences.say(request.language, "pictures.blind"))
+            return Below(self.sentences.say(request.language, "pictures.blind"))
         if context.are_pictures_refused:
-            return Below(self._sentences.say(request.language, "pictures.not_shown"))
+            return Below(self.sentences.say(request.language, "pictures.not_shown"))
         return Below()

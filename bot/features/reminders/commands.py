@@ -2,7 +2,7 @@
 
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from zoneinfo import ZoneInfo
@@ -80,38 +80,31 @@ class ReminderList:
         return ListChange("reminders.done_cancelled")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class RemindersCommand:
     """Shows the list, or takes a place whose time zone is the person's from now on."""
 
-    def __init__(
-        self,
-        reminders: WorkItems,
-        zones: TimeZones,
-        sentences: Sentences,
-        ask_for_zone: AskForZone,
-        answers: ReminderButtons,
-    ) -> None:
-        self._answers = answers
-        self._reminders = reminders
-        self._zones = zones
-        self._sentences = sentences
-        self._ask_for_zone = ask_for_zone
+    reminders: WorkItems
+    zones: TimeZones
+    sentences: Sentences
+    ask_for_zone: AskForZone
+    answers: ReminderButtons
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
         sender, place = asked.sender, asked.text.strip()[:MAX_CHARS]
         if not sender.is_person:
-            return Answer(self._sentences.say(sender.language, "error.anonymous_admin"))
+            return Answer(self.sentences.say(sender.language, "error.anonymous_admin"))
         if not place:
             shown = await self._list(sender.id).show(asked, conversation)
-            waiting = await self._answers.ask_again(sender.id, conversation, sender.language)
+            waiting = await self.answers.ask_again(sender.id, conversation, sender.language)
             return replace(shown, parts=(*shown.parts, *waiting))
-        zone = await find_named_zone(place) or await self._ask_for_zone(sender.id, place)
+        zone = await find_named_zone(place) or await self.ask_for_zone(sender.id, place)
         if zone:
             return Answer(await self._set(sender, conversation, zone))
-        *_, unknown = self._sentences.say(sender.language, "reminders.unknown_zone", place=place)
+        *_, unknown = self.sentences.say(sender.language, "reminders.unknown_zone", place=place)
         data = f"{VERB}:{sender.id}:{_ZONE}"
-        buttons = await to_thread(zone_buttons, self._sentences, sender.language, data)
+        buttons = await to_thread(zone_buttons, self.sentences, sender.language, data)
         return Answer((replace(unknown, buttons=buttons),))
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
@@ -129,13 +122,13 @@ class RemindersCommand:
 
     async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:
         """Store a person's zone; say the time there, and go on with what waited for the zone."""
-        await self._zones.store_zone(sender.id, zone)
+        await self.zones.store_zone(sender.id, zone)
         now = f"{datetime.now(ZoneInfo(zone)):%H:%M}"
-        said = self._sentences.say(
+        said = self.sentences.say(
             sender.language, "reminders.zone_set", zone=shown_zone(zone), time=now
         )
-        return (*said, *await self._answers.go_on(sender.id, conversation, sender.language))
+        return (*said, *await self.answers.go_on(sender.id, conversation, sender.language))
 
     def _list(self, person: int) -> PagedList:
-        source = ReminderList(person, self._reminders, self._zones, self._sentences)
-        return PagedList(source, self._sentences)
+        source = ReminderList(person, self.reminders, self.zones, self.sentences)
+        return PagedList(source, self.sentences)

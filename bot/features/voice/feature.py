@@ -7,7 +7,7 @@ stands below.
 
 import asyncio
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import structlog
@@ -81,20 +81,14 @@ def feature(services: Services) -> Feature:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class VoiceStep:
     """Writes down voice messages; without a `transcriber` it says that the bot cannot listen."""
 
-    def __init__(
-        self,
-        transcriber: Transcriber | None,
-        chat: Chat,
-        tokens: TokenCounter,
-        sentences: Sentences,
-    ) -> None:
-        self._transcriber = transcriber
-        self._chat = chat
-        self._tokens = tokens
-        self._sentences = sentences
+    transcriber: Transcriber | None
+    chat: Chat
+    tokens: TokenCounter
+    sentences: Sentences
 
     async def answer(self, request: Request, _: ChatHistory) -> Request | None:
         """Return the request with the words in it, None if there are none.
@@ -104,26 +98,26 @@ class VoiceStep:
         sounds = [each for each in request.updates if each.kind == "voice"]
         if not sounds:
             return None
-        heard = await read_media(request, sounds, self._words, self._sentences, "voice")
+        heard = await read_media(request, sounds, self._words, self.sentences, "voice")
         if not heard:
             return None
         request.run.heard = tuple(heard)
         quoted = shortened(" ".join(words for _, words in heard), _MAX_QUOTED_CHARS)
-        quote = self._sentences.text(request.language, "voice.heard", words=quoted)
+        quote = self.sentences.text(request.language, "voice.heard", words=quoted)
         request.run.before = f"{quote}\n\n"
-        return with_words(request, heard, self._tokens)
+        return with_words(request, heard, self.tokens)
 
     async def _words(self, sound: SentFile) -> str:
-        if self._transcriber is None:
+        if self.transcriber is None:
             raise NotRead("off")
         if sound.seconds > _MAX_S:
             raise NotRead("too_long")
         if not (ending := ending_of(sound.name, sound.mime_type)):
             raise NotRead("format")
         is_short = 0 < sound.nbytes <= SHORT_SOUND_BYTES
-        content = await download(self._chat, sound, SHORT_SOUND_BYTES if is_short else _MAX_BYTES)
+        content = await download(self.chat, sound, SHORT_SOUND_BYTES if is_short else _MAX_BYTES)
         try:
-            words = await self._transcriber.words(content, ending, sound.seconds)
+            words = await self.transcriber.words(content, ending, sound.seconds)
         except (ModelRefused, ContentRefused, NotAModel) as error:
             log.warning("sound refused", **reason_of(error))
             raise NotRead("refused") from error
