@@ -4,7 +4,7 @@ Pure: it stores nothing and calls nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 import telegram
@@ -54,6 +54,7 @@ Serves = Callable[[int, int], bool]
 """Returns whether a sender (first) is served in a chat."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class UpdateReader:
     """Decides what an update means to this bot.
 
@@ -61,19 +62,11 @@ class UpdateReader:
     or press of which the library refused a field.
     """
 
-    def __init__(
-        self,
-        me: BotIdentity,
-        commands: frozenset[str],
-        serves: Serves,
-        note_refused: Callable[[], None] = lambda: None,
-        file_commands: frozenset[str] = frozenset(),
-    ) -> None:
-        self._me = me
-        self._file_commands = file_commands
-        self._note_refused = note_refused
-        self._commands = commands | {ASK}
-        self._serves = serves
+    me: BotIdentity
+    commands: frozenset[str]
+    serves: Serves
+    note_refused: Callable[[], None] = lambda: None
+    file_commands: frozenset[str] = frozenset()
 
     def read(self, raw: Mapping[str, object]) -> Update:
         """Return what the update means to us; raise `UnreadableUpdate` if it is malformed."""
@@ -88,7 +81,7 @@ class UpdateReader:
             except NONSENSE:
                 # The original error's text may quote a person.
                 raise UnreadableUpdate(update_id) from None
-            self._note_refused()
+            self.note_refused()
         if not all(map(_is_id, _ids(update))):
             raise UnreadableUpdate(update_id)
         return update
@@ -109,7 +102,7 @@ class UpdateReader:
                 )
             case {"message_reaction": dict(reaction)}:
                 thumbs_down = read_reaction(update_id, reaction)
-                is_ours = thumbs_down and self._serves(thumbs_down.sender.id, thumbs_down.chat_id)
+                is_ours = thumbs_down and self.serves(thumbs_down.sender.id, thumbs_down.chat_id)
                 reason = "stranger" if thumbs_down else "reaction"
                 return thumbs_down if thumbs_down and is_ours else Ignored(update_id, reason)
             case {"my_chat_member": dict(membership)}:
@@ -150,7 +143,7 @@ class UpdateReader:
     def _read_message(self, update_id: int, message: telegram.Message) -> Update:
         if notice := read_notice(update_id, message):
             is_topic, person = isinstance(notice, TopicNamed), message.chat.id
-            is_stranger = is_topic and not self._serves(person, person)
+            is_stranger = is_topic and not self.serves(person, person)
             return Ignored(update_id, "stranger") if is_stranger else notice
         chat = message.chat
         if chat.type == ChatType.CHANNEL or message.is_automatic_forward:
@@ -159,7 +152,7 @@ class UpdateReader:
         if sender is None:
             return Ignored(update_id, "bot")
 
-        content = read_content(message, self._me)
+        content = read_content(message, self.me)
         reason = self._reason_to_ignore(message, content)
         album = read_album(message)
         if reason and not (album and content.media == "photo" and reason == "unaddressed"):
@@ -168,11 +161,11 @@ class UpdateReader:
         kind, text, command = kind_of(content)
         file = content.file if kind in MEDIA else None
         document = content.file if content.media == "document" else None
-        if command in self._file_commands and (text or document):
+        if command in self.file_commands and (text or document):
             pasted = SentFile("", f"/{command}", "", len(text.encode()), pasted=text)
             file = replace(document or pasted, read_as=command)
             kind, text, command = "document", "", ""
-        if command == "start" and self._serves(sender.id, chat.id):
+        if command == "start" and self.serves(sender.id, chat.id):
             text = ""  # a code in a link may let other people in, so it must not be stored
         replied = replied_message(message)
         forwarded_from, forwarded_at = read_origin(message.forward_origin)
@@ -190,14 +183,14 @@ class UpdateReader:
             file=file,
             is_first_party=is_first_party(message),
             replied_to=replied.message_id if replied else 0,
-            reply=read_reply(message, sender, self._me) if kind in WITH_WORDS else None,
+            reply=read_reply(message, sender, self.me) if kind in WITH_WORDS else None,
             forwarded_from=forwarded_from,
             forwarded_at=forwarded_at,
             unseen=content.other if kind in WITH_WORDS else "",
             album=album,
         )
         if reason:
-            is_served = self._serves(sender.id, chat.id)
+            is_served = self.serves(sender.id, chat.id)
             return AlbumPart(update_id, incoming) if is_served else Ignored(update_id, reason)
         return self._unless_stranger(incoming, chat)
 
@@ -220,21 +213,22 @@ class UpdateReader:
         return self._unless_stranger(start, change.chat)
 
     def _unless_stranger(self, message: IncomingMessage, chat: telegram.Chat) -> Update:
-        if self._serves(message.sender.id, message.chat_id):
+        if self.serves(message.sender.id, message.chat_id):
             return message
         return Stranger(message.update_id, message, clean_name(chat.title or ""))
 
     def _reason_to_ignore(self, message: telegram.Message, content: Content) -> str:
         is_group = message.chat.type in GROUPS
         if content.command_to:
-            return "" if content.command_to == self._me.username.lower() else "other_bot"
+            return "" if content.command_to == self.me.username.lower() else "other_bot"
         if content.command:
             # In a group a bare command may belong to any bot, even in a reply to us.
-            return "unknown_command" if is_group and content.command not in self._commands else ""
+            is_ours = content.command in {ASK, *self.commands}
+            return "unknown_command" if is_group and not is_ours else ""
         if not (content.text or content.file or content.other):
             return "service"
         replied = replied_message(message)
-        answers_us = replied and replied.from_user and replied.from_user.id == self._me.id
+        answers_us = replied and replied.from_user and replied.from_user.id == self.me.id
         is_addressed = not is_group or content.mentions_us or answers_us
         return "" if is_addressed else "unaddressed"
 
@@ -243,7 +237,7 @@ class UpdateReader:
         if message is None or not query.data or query.from_user.is_bot:
             return Ignored(update_id, "other")
         is_own = message.chat.type == ChatType.PRIVATE and is_own_button(query.data)
-        if not is_own and not self._serves(query.from_user.id, message.chat.id):
+        if not is_own and not self.serves(query.from_user.id, message.chat.id):
             return Ignored(update_id, "stranger")
         return ButtonPress(
             update_id=update_id,
