@@ -16,10 +16,10 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 51_824,
-    "core_lines": 34_406,
+    "product_lines": 51_803,
+    "core_lines": 34_024,
     "files": 277,
-    "wiring_lines": 1_235,
+    "wiring_lines": 1_165,
     "wiring_files": 6,
     "test_lines": 73_216,
     "files_that_name_a_feature": {
