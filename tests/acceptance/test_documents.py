@@ -6,12 +6,12 @@ from pathlib import Path
 from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.buttons import ask_first, delete_now, erase, press, shown
 from tests.acceptance.rig import Rig, run_command
-from tests.acceptance.sentences import sentence, sentence_in
+from tests.acceptance.sentences import sentence
 from tests.acceptance.test_pictures import has_picture
 from tests.bot.features.documents.test_scans import scan
 from tests.bot.parsing.exports import chatgpt, zipped
 from tests.bot.parsing.office import word
-from tests.bot.parsing.pdfs import encrypted, pdf
+from tests.bot.parsing.pdfs import pdf
 from tests.servers.bot_api import Chat, Hang, Message, Person, Upload
 from tests.servers.model_api.errors import bad_request
 from tests.servers.model_api.rules import Dialect
@@ -149,23 +149,6 @@ async def test_documents_are_listed_and_deleted_one_by_one_or_with_the_conversat
     assert (await rig.ask(anna, chat, "/documents")).text == sentence("documents.none")
     await rig.ask(anna, chat, QUESTION)
     assert "190" not in asked_last(rig)
-
-
-async def test_an_unreadable_file_is_refused_in_the_persons_language(rig: Rig) -> None:
-    await rig.start(max_document_mb=0.1)
-    anna, chat = rig.anna("de")
-    for reason, file in {
-        "type": Upload(b"PK", "a.zip", "application/zip"),
-        "too_big": notes(b"a " * 60_000),
-        "letters": notes("Привет".encode("cp1251")),
-        "encrypted": Upload(encrypted(pdf("x"), "secret"), "a.pdf", "application/pdf"),
-        "no_text": Upload(pdf(""), "a.pdf", "application/pdf"),
-        "damaged": Upload(b"%PDF-1.4", "a.pdf", "application/pdf"),
-    }.items():
-        reply = await send(anna, chat, file)
-        key = f"files.refused_{reason}"
-        assert reply.text == sentence_in("de", key, name=file.name, mb="0.1")
-    assert rig.requests == []
 
 
 async def test_documents_can_be_turned_off_or_left_to_the_tool(rig: Rig) -> None:

@@ -45,7 +45,7 @@ async def test_a_file_is_fetched_stored_confirmed_and_learned_from(
 
 async def test_a_file_that_is_too_big_or_of_another_type_is_not_fetched(uploads: Uploads) -> None:
     too_big, other = await uploads.upload(nbytes=MAX_BYTES + 1), await uploads.upload("a.png")
-    assert (too_big or "").startswith("sea.txt is too big for me.")
+    assert (too_big or "").startswith("sea.txt is too big for me. I take files of up to 1 MB;")
     assert (other or "").startswith("I can't open a.png.")
     assert uploads.files.requested == []
 
