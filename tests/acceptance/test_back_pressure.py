@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.buttons import CANCEL, ask_first, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
-from tests.servers.bot_api import Call, Chat, FloodWait, Person
+from tests.servers.bot_api import Call, Chat, Person
 from tests.servers.model_api import Reply
 
 ADMIN_ID = 1009
@@ -61,28 +61,6 @@ async def test_a_flood_from_one_chat_does_not_delay_another(rig: Rig) -> None:
     assert [reply.text for reply in annas.replies] == expected
     sends = sends_to(rig, annas)
     assert sends[-1].at - sends[0].at >= len(sends) - 4  # three at once, then one a second
-
-
-async def test_replies_that_wait_for_a_flood_wait_are_delivered_in_order_and_once(rig: Rig) -> None:
-    await rig.start(sends_per_second=30, prompt_tokens=16_000, reply_tokens=6_000)
-    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    paragraphs = [f"{number}.{' word' * 700}" for number in range(1, 4)]
-    rig.script.on("long", "\n\n".join(paragraphs))
-    rig.telegram.faults.add(FloodWait(1), method=SEND, chat=annas, text="3.")
-    await anna.say(annas, "Talk long")
-    await rig.wait_until_asked("long")
-    await anna.say(annas, "/privacy")
-    await anna.say(annas, "/new")
-    assert (await rig.ask(ben, bens, "Hello")).text == "All right."
-    assert len(annas.replies) < 5
-    await rig.telegram.wait_for(lambda: len(annas.replies) >= 5)
-    expected = [*paragraphs, sentence("privacy.short", ttl_days=365), sentence("new.done")]
-    assert [reply.text for reply in annas.replies] == expected
-    sends = sends_to(rig, annas)
-    assert [call.text for call in sends] == [*expected[:3], *expected[2:]]
-    assert sends[3].at - sends[2].at >= 1
-    # Two at once, one after the flood wait, two with a second between them.
-    assert sends[-1].at - sends[0].at >= 2
 
 
 async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work(rig: Rig) -> None:
