@@ -2,9 +2,6 @@
 
 import asyncio
 
-import pytest
-
-from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
@@ -72,37 +69,3 @@ async def test_a_stop_reaches_the_worker_that_answers(rig: Rig) -> None:
         assert reply.text == sentence("stop.before")
     await rig.telegram.wait_for(lambda: len(friends.replies) == 2)
     assert friends.replies[1].text == sentence("stop.not_yours")
-
-
-async def arrive_a_minute_later(rig: Rig, chat: Chat) -> None:
-    """Move the arrival of all messages so far: the next ones follow quickly on any machine."""
-    seen = rig.keys.scope(Scope.of_chat(chat.id)).seen
-    for update in await rig.redis("ZRANGE", seen, 0, -1):
-        await rig.redis("ZINCRBY", seen, 60_000, update)
-
-
-@pytest.mark.both_ways
-async def test_messages_that_follow_quickly_are_answered_together(rig: Rig) -> None:
-    """In one process, where Stop is pressed as well."""
-    await rig.start(coalesce_s=2)
-    anna, chat = rig.anna()
-    gate = asyncio.Event()
-    rig.script.on("third", "All three.")
-    rig.script.on("first", Reply("One.", gate=gate))
-    await anna.say(chat, "first")
-    await rig.wait_until_asked("first")
-    await arrive_a_minute_later(rig, chat)
-    await anna.say(chat, "second")
-    await rig.wait_until_asked("second")
-    await arrive_a_minute_later(rig, chat)
-    third = await anna.say(chat, "third")
-    assert (await chat.wait_for_reply(after=third)).text == "All three."
-    assert [request.messages[-1].content for request in rig.requests] == [
-        "first",
-        "first\nsecond",
-        "first\nsecond\nthird",
-    ]
-    assert len(chat.replies) == 1
-    rig.script.on("Genoa", GROWING)
-    await stopped_in_the_middle(rig, anna, chat)
-    assert len(rig.requests) == 4

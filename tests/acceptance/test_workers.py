@@ -1,28 +1,11 @@
 """Several processes on one Redis share the conversations and take over from each other."""
 
-import asyncio
 from pathlib import Path
 
 import httpx2
 
 from tests.acceptance.rig import BotProcess, Rig, open_rig
-from tests.servers.model_api import Reply
 from tests.valkey import free_port
-
-
-async def test_the_turn_of_a_killed_process_is_taken_over_when_its_lease_ends(rig: Rig) -> None:
-    rig.script.on("one", Reply("Never heard.", gate=asyncio.Event()), "First.")
-    killed = await rig.start(lease_s=4)
-    heir = rig.another_bot()
-    anna, chat = rig.anna()
-    said = await anna.say(chat, "one")
-    await rig.wait_until_asked("one")
-    await heir.start()
-    await killed.kill()
-    await chat.wait_for_reply(after=said)
-    await heir.wait_for_log("turn closed")
-    assert [reply.text for reply in chat.replies] == ["First."]
-    assert _closed(heir) == [2]
 
 
 async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
@@ -69,8 +52,3 @@ async def test_forked_workers_answer_and_stop_together(rig: Rig) -> None:
 
 def _events(bot: BotProcess, event: str) -> int:
     return sum(line["event"] == event for line in bot.log)
-
-
-def _closed(bot: BotProcess) -> list[int]:
-    """Return the attempt of each turn that a process closed."""
-    return [line["attempts"] for line in bot.log if line["event"] == "turn closed"]
