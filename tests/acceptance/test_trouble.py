@@ -142,37 +142,16 @@ async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: 
     assert [m.content for m in rig.requests[-1].messages[1:]] == ["Be slow", "Slowly.", "And now?"]
 
 
-SPARE_KEY = "sk-of-the-spare"
-
-
-@pytest.fixture
-async def spare() -> AsyncIterator[ModelApiServer]:
-    async with ModelApiServer(Scripted("Spare."), dialect=Dialect(api_key=SPARE_KEY)) as server:
-        yield server
-
-
-@pytest.fixture
-async def fallback_rig(valkey: str, tmp_path: Path, spare: ModelApiServer) -> AsyncIterator[Rig]:
-    """Give a rig whose bot knows a second model."""
-    async with open_rig(valkey, tmp_path, "webhook") as rig:
-        rig.environment |= {
-            "FALLBACK_MODEL": "spare",
-            "FALLBACK_BASE_URL": spare.base_url,
-            "FALLBACK_API_KEY": SPARE_KEY,
-        }
-        yield rig
-
-
-async def test_an_outage_of_the_first_model_is_not_noticed(
-    fallback_rig: Rig, spare: ModelApiServer
-) -> None:
-    rig = fallback_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    assert (await rig.ask(anna, chat, "One")).text == "All right."
-    rig.model.faults.add(server_error(), times=None)
-    assert (await rig.ask(anna, chat, "Two")).text == "Spare."
-    assert (await rig.ask(anna, chat, "Three")).text == "Spare."
+async def test_an_outage_of_the_first_model_is_not_noticed(rig: Rig) -> None:
+    key = "sk-of-the-spare"
+    async with ModelApiServer(Scripted("Spare."), dialect=Dialect(api_key=key)) as spare:
+        known = {"fallback_base_url": spare.base_url, "fallback_api_key": key}
+        await rig.start(fallback_model="spare", **known)
+        anna, chat = rig.anna()
+        assert (await rig.ask(anna, chat, "One")).text == "All right."
+        rig.model.faults.add(server_error(), times=None)
+        assert (await rig.ask(anna, chat, "Two")).text == "Spare."
+        assert (await rig.ask(anna, chat, "Three")).text == "Spare."
     assert len(rig.requests) == 2
     assert [each.model for each in spare.log.chats] == ["spare", "spare"]
     assert [text for _, text in said(spare.log.chats[1])[1:-1]] == [
