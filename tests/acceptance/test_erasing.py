@@ -10,7 +10,7 @@ from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, sho
 from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, FloodWait, Message, Person
+from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Reply
 
 
@@ -185,16 +185,6 @@ async def test_cancel_after_an_erasure_says_what_was_erased(rig: Rig) -> None:
         await erase(rig, anna, question, key, **counts)
         await press_and_see(rig, anna, question, CANCEL)
         await shown(rig, question, sentence(key, **{"learned": 0, **counts}))
-
-
-@pytest.mark.either_way
-async def test_a_receipt_is_shown_after_the_ban_of_its_chat(rig: Rig) -> None:
-    anna, chat, _ = await told_of_a_cat(rig)
-    question = await ask_first(rig, anna, chat, "/clear")
-    rig.telegram.faults.add(FloodWait(1), method=EDIT, times=2)
-    await erase(rig, anna, question, "clear.done", messages=2, vectors=2, waiting=0)
-    first, second, third = rig.telegram.calls_to(EDIT)
-    assert min(second.at - first.at, third.at - second.at) >= 1
 
 
 async def press_and_see(rig: Rig, person: Person, message: Message, button: str) -> None:
