@@ -65,11 +65,6 @@ async def test_forged_callback_data_is_refused_at_once(rig: Rig) -> None:
     assert (await rig.ask(anna, annas, "Are you there?")).text == "All right."
 
 
-def action_of(question: Message) -> str:
-    (button,) = [each for row in question.keyboard for each in row if each.text == ERASE]
-    return button.callback_data
-
-
 async def test_an_admins_button_erases_what_the_question_named_and_not_what_the_button_says(
     rig: Rig,
 ) -> None:
@@ -80,7 +75,8 @@ async def test_an_admins_button_erases_what_the_question_named_and_not_what_the_
         await rig.ask(person, chat, "My cat is called Mephisto")
     await rig.wait_until_learned(4)
     question = await ask_first(rig, ada, adas, f"/clear_memory {bens.id}")
-    nonce = action_of(question).split(":")[1]
+    [data] = [each.callback_data for each in question.keyboard[0] if each.text == ERASE]
+    nonce = data.split(":")[1]
     await press_forged(rig, ada, question, f"admin:{nonce}:all")
     receipt = sentence("admin.clear_memory_done", conversations=1, messages=2, vectors=2, learned=0)
     await shown(rig, question, receipt)

@@ -6,7 +6,7 @@ from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
-from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.bot_api import Chat, Message
 from tests.servers.model_api import Reply, tool_call
 
 US = "@ricordo_bot"
@@ -81,11 +81,7 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     await marked(rig, chat, "Kiki", ())
     assert reaction(rig, chat, "Ida") == ()
 
-    await no_mark_where_the_group_allows_none(rig, anna)
-
-
-async def no_mark_where_the_group_allows_none(rig: Rig, anna: Person) -> None:
-    """Fail if a refused mark is tried again, or keeps a question from its answer."""
+    # A refused mark is not tried again, and keeps no question from its answer.
     group = rig.telegram.group("Club", [], admins=[anna])
     group.available_reactions = ["👍"]
     before = len(rig.telegram.calls_to("setMessageReaction"))
