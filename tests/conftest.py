@@ -5,13 +5,11 @@ import gc
 import sys
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterator
-from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis.utils
 import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
@@ -131,8 +129,6 @@ async def _know_slots(manager: NodesManager, *args: Any, **kwargs: Any) -> None:
 
 
 setattr(NodesManager, "initialize", _know_slots)  # noqa: B010
-# Each connection says its version, and the SDK parses its own METADATA for that.
-redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 
 # Thousands of tests share two cores with bots and servers: fewer examples, none in a hurry.
 settings.register_profile(

@@ -294,6 +294,7 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
     retried: Any = (OSError, untrusted.ConnectionError, untrusted.TimeoutError)
     options: dict[str, Any] = {
         **{name: value for name, value in given.items() if name in URL_OPTIONS},
+        "driver_info": None,  # else each connection parses the SDK's METADATA to state its version
         "health_check_interval": 30,
         # Off, because otherwise a connection with unread data would be used again.
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),
@@ -301,10 +302,9 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
         "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 3, retried),
         "socket_timeout": SOCKET_TIMEOUT_S,
     }
-    tls = options.get("connection_class") is SSLConnection
-    if tls:
-        options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
     kind = options.pop("connection_class", Connection)
+    if tls := kind is SSLConnection:
+        options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
     if scheme.endswith("+cluster"):
         return RedisCluster(ssl=tls, **options)
     return Redis.from_pool(ConnectionPool(_writing_in_c(kind), **options))

@@ -23,7 +23,6 @@ from pkgutil import walk_packages
 from typing import NamedTuple, NoReturn
 
 import orjson
-import redis.utils
 
 import bot.__main__
 import bot.features
@@ -61,7 +60,6 @@ def serve(path: str) -> None:
     vectors._TOGETHER = 2  # tests wait for the vectors of each turn
     Catalogue().meaning("")  # reads all languages
     trusted()
-    redis.utils.get_lib_version = cache(redis.utils.get_lib_version)  # for each connection
     features = walk_packages(bot.features.__path__, "bot.features.")
     for name in (*_IMPORTED_LATE, *(each.name for each in features)):
         import_module(name)
