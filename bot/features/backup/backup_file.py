@@ -14,7 +14,7 @@ import hmac
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b, scrypt, sha256
 from pathlib import Path
 from secrets import token_hex
@@ -32,6 +32,7 @@ _MAX_SEALED_BYTES = 64 * 2**20
 _MAX_OPEN_BYTES = 256 * 2**20
 _CHUNK_BYTES = 2**20
 _LENGTH_BYTES = 4
+_PREFIX_BYTES = 7  # the first part of all nonces
 _SCRYPT = {"n": 2**15, "r": 8, "p": 1, "maxmem": 2**27, "dklen": 64}
 
 FileRecord = dict[str, Any]
@@ -54,7 +55,7 @@ class BackupHeader:
     passphrase_check: str = ""
     format: int = FORMAT
     id: str = field(default_factory=lambda: token_hex(16))
-    prefix: str = field(default_factory=lambda: token_hex(7))  # the first part of all nonces
+    prefix: str = field(default_factory=lambda: token_hex(_PREFIX_BYTES))
 
 
 class _Seal:
@@ -77,8 +78,8 @@ class _Seal:
                 return self._cipher.decrypt(nonce, sealed, self._line)
             except InvalidTag:
                 raise damaged() from None
-        content, digest = sealed[:-16], sealed[-16:]
-        if not hmac.compare_digest(self._digest(nonce + content), digest):
+        content = sealed[:-16]
+        if not hmac.compare_digest(self._digest(nonce + content), sealed[-16:]):
             raise damaged()
         return content
 
@@ -189,7 +190,11 @@ def _header_of(file: BinaryIO) -> tuple[BackupHeader, bytes]:
                 f"{FORMAT}: restore it with the version that wrote it, or a newer one"
             )
         header = BackupHeader(**described)
-        bytes.fromhex(header.salt + header.prefix)
+        is_typed = [*map(type, asdict(header).values())] == [each.type for each in fields(header)]
+        bytes.fromhex(header.salt)
+        is_prefix = is_typed and len(bytes.fromhex(header.prefix)) == _PREFIX_BYTES
+        if not is_prefix or not header.passphrase_check.isascii():
+            raise damaged()
     except (ValueError, TypeError, KeyError):
         raise damaged() from None
     return header, line
@@ -222,9 +227,8 @@ def _records_of(content: bytes) -> Iterator[FileRecord]:
     at = 0
     while at < len(content):
         size = int.from_bytes(content[at : at + _LENGTH_BYTES], "big")
-        at += _LENGTH_BYTES
-        yield orjson.loads(content[at : at + size])
-        at += size
+        start, at = at + _LENGTH_BYTES, at + _LENGTH_BYTES + size
+        yield orjson.loads(content[start:at])
 
 
 def _derived(passphrase: str, salt: str) -> tuple[bytes, str]:
