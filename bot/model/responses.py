@@ -8,6 +8,7 @@ from their items once these are done. What did not arrive that way is taken from
 which repeats the whole response.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,15 +93,14 @@ class ResponseAccumulator(Accumulator):
 
     def _add_item(self, item: Mapping[str, object]) -> None:
         if item.get("type") == "function_call":
-            self._count_call(
-                *(text_of(item.get(name)) for name in ("call_id", "name", "arguments"))
-            )
+            self._count_call(*_call_texts(item))
             if self._calls == MAX_CALLS:
                 self._end("tool_calls")
                 return
             self._calls += 1
         if len(self._items) < 2 * MAX_CALLS:
-            self._items.append(item)
+            # Half an emoji could not be sent back. An item is whole: no other half follows.
+            self._items.append(json.loads(joined([json.dumps(item, ensure_ascii=False)])))
 
     def _add_end(self, response: Mapping[str, object]) -> None:
         if error := object_of(response.get("error")):
@@ -146,8 +146,12 @@ def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
 
 
 def _call(item: Mapping[str, object]) -> ToolCall:
-    call_id, name, arguments = (text_of(item.get(n)) for n in ("call_id", "name", "arguments"))
+    call_id, name, arguments = _call_texts(item)
     return called(call_id, name, [arguments])
+
+
+def _call_texts(item: Mapping[str, object]) -> Iterator[str]:
+    return (text_of(item.get(name)) for name in ("call_id", "name", "arguments"))
 
 
 def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping[str, Any]]:

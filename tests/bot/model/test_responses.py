@@ -8,6 +8,7 @@ from bot.model.call import CallLabels, ModelReply, PromptMessage
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ContentRefused
 from bot.model.openai_client import ModelClient, open_client
+from bot.model.responses import ResponseAccumulator
 from bot.model.structured import StructuredModel
 from tests.bot.model.conftest import CALLS, CLOCK, HELLO, TEXT
 from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
@@ -98,6 +99,14 @@ async def test_reasoning_does_not_show_in_a_repr(model: OpenAIChatModel, script:
     reply = await model.complete(HELLO, (CLOCK,))
     assert reply.reasoning[0].body["encrypted_content"]
     assert "encrypted" not in repr(reply)
+
+
+def test_half_an_emoji_in_reasoning_which_could_not_be_sent_back_is_replaced() -> None:
+    answer = ResponseAccumulator()
+    item = {"type": "reasoning", "encrypted_content": "x\ud83d", "summary": [{"text": "\ud83d"}]}
+    answer.add({"type": "response.output_item.done", "item": item})
+    (sent,) = answer.reply().reasoning
+    assert sent.body == item | {"encrypted_content": "x\ufffd", "summary": [{"text": "\ufffd"}]}
 
 
 async def test_the_reasoning_of_another_model_is_not_sent(
