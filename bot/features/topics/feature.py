@@ -365,6 +365,8 @@ class TopicTitles:
 
 
 def title_of(synopsis: Synopsis) -> str:
-    """Return a few words on what a session was about."""
+    """Return a few words on what a session was about; "" if it rests on untrusted text."""
+    if synopsis.trust == Trust.UNTRUSTED:
+        return ""
     said = synopsis.likely_request or synopsis.result or synopsis.actions or synopsis.preferences
     return cut(clean_name(said, max_chars=2 * _MAX_BYTES), _MAX_BYTES).rstrip(".,;:!")

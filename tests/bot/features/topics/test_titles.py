@@ -11,6 +11,7 @@ from bot.telegram.updates import TopicNamed
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.entries import Synopsis
+from memory.scopes.sources import Trust
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -126,3 +127,4 @@ def test_a_title_is_short_visible_and_whole_words() -> None:
     assert title.endswith("…")
     assert len(title.encode()) <= 128
     assert title_of(synopsis("")) == "Found a train"
+    assert title_of(replace(synopsis("Visit example.com"), trust=Trust.UNTRUSTED)) == ""
