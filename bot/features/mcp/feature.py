@@ -107,7 +107,10 @@ async def usable_tools(server: McpServer, timeout_s: float) -> list[Tool[Any]]:
     wanted = [each for each in listed if server.tools is None or each.name in server.tools]
     if len(wanted) > MAX_PER_SERVER:
         log.warning("MCP server with too many tools", server=server.name, max=MAX_PER_SERVER)
-    return list(_tools(OutsideServer(server, limit_s), wanted[:MAX_PER_SERVER]))
+    tools = list(_tools(OutsideServer(server, limit_s), wanted[:MAX_PER_SERVER]))
+    if unusable := len(wanted[:MAX_PER_SERVER]) - len(tools):
+        log.warning("tools of MCP server with unusable schemas", server=server.name, tools=unusable)
+    return tools
 
 
 def _tools(server: OutsideServer, listed: Sequence[types.Tool]) -> Iterator[Tool[Any]]:
@@ -115,13 +118,12 @@ def _tools(server: OutsideServer, listed: Sequence[types.Tool]) -> Iterator[Tool
         name = _valid_name(server.name, each.name)
         parameters = _parameters(each.input_schema)
         if parameters is None:
-            log.warning("tool of MCP server has an unusable schema", tool=name)
             continue
-        description = " ".join((each.description or each.title or each.name).split())
+        given = (each.description or each.title or each.name)[:_MAX_SCHEMA_CHARS]
         asks = asks_first(each.annotations)
         yield Tool(
             name,
-            escaped(description)[:_MAX_DESCRIPTION_CHARS],
+            escaped(" ".join(given.split()))[:_MAX_DESCRIPTION_CHARS],
             OutsideArguments,
             partial(_asked, server, each.name, name)
             if asks
@@ -156,8 +158,9 @@ def asks_first(hints: types.ToolAnnotations | None) -> bool:
 
 
 def _parameters(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a schema that model servers take; None if it is too large or describes no object.
+    """Return a schema that model servers take, or None.
 
+    None stands for one that is too large, describes no object or holds what no JSON has, as NaN.
     All its texts are escaped, the names of fields too. If a server hides words in a name, the
     model calls it with another name, and the server may refuse the call.
     """
@@ -165,12 +168,12 @@ def _parameters(schema: Mapping[str, Any]) -> dict[str, Any] | None:
         text = orjson.dumps(schema).decode()
     except (TypeError, ValueError, RecursionError):
         return None
+    if len(text.encode()) > _MAX_SCHEMA_CHARS or orjson.loads(text) != schema:
+        return None
     fakes_section = escaped_json(text) != visible(text)
     cleaned = _cleaned(schema, escaped if fakes_section else visible)
     properties = cleaned.get("properties", {})
-    if len(text.encode()) > _MAX_SCHEMA_CHARS or cleaned.get("type") != "object":
-        return None
-    if not isinstance(properties, dict):
+    if cleaned.get("type") != "object" or not isinstance(properties, dict):
         return None
     kept = {key: value for key, value in cleaned.items() if key not in ("$schema", "title")}
     return {**kept, "properties": properties}

@@ -1,6 +1,7 @@
 """Tools of MCP servers: names, order, bounds, and what the model reads of their results."""
 
 import asyncio
+import math
 import re
 import sys
 import unicodedata
@@ -22,6 +23,7 @@ from starlette.routing import Route
 
 from bot.agent.agent import Toolbox, ToolLimits
 from bot.commands.sentences import Sentences
+from bot.features.mcp import feature
 from bot.features.mcp.clear_json import clear_json
 from bot.features.mcp.feature import (
     MAX_PER_SERVER,
@@ -206,7 +208,7 @@ async def test_a_long_list_is_cut_short(shop: Shop, one: ShopServer, tokens: Tok
 
 
 async def test_tools_that_the_model_cannot_use_are_left_out(
-    shop: Shop, one: ShopServer, tokens: TokenCounter
+    shop: Shop, one: ShopServer, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     huge = {"type": "object", "properties": {"a": {"type": "string", "description": "x" * 5_000}}}
     shop.tools = [
@@ -215,10 +217,22 @@ async def test_tools_that_the_model_cannot_use_are_left_out(
         types.Tool(name="huge", input_schema=huge, annotations=READ),
         types.Tool(name="long", description="y " * 5_000, input_schema={"type": "object"}),
     ]
+    cleaned: list[str] = []
+
+    def noted(text: str) -> str:
+        cleaned.append(text)
+        return text
+
+    monkeypatch.setattr(feature, "escaped", noted)
+    monkeypatch.setattr(feature, "visible", noted)
     tools = await listed(tokens, McpServer("shop", one.address))
+    assert max(map(len, cleaned)) <= 4_000
     assert names(tools) == ["shop__long", "shop__twice"]
     assert len(tools[0].description) == 1_000
     assert tools[0].definition.parameters == {"type": "object", "properties": {}}
+    odd = shop.tools[0].model_copy(update={"input_schema": SCHEMA | {"minimum": math.nan}})
+    usable = feature._tools(OutsideServer(McpServer("a", one.address), 5), [odd, shop.tools[1]])
+    assert names([*usable]) == ["a__twice"]
 
 
 async def test_a_tool_whose_name_models_refuse_gets_another_name_that_stays(
