@@ -18,6 +18,7 @@ from bot.operator_classes import (
     agents_of,
     built_behaviors,
     domain_of,
+    refuse_shared_names,
     replaced_by,
     selector_of,
 )
@@ -80,11 +81,12 @@ def behaviors_of(
         "facts": UserFacts(scopes, tokens, zone, cadence),
         "synopses": Synopses(scopes, tokens, model, zone, settings.recall_narrative),
     }
-    behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
+    ours = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     knowledge_base = state.model if "state" in settings.learn else None
-    behaviors += built_behaviors(settings.behaviors, scopes, knowledge_base)
-    behaviors += [behavior for feature in features for behavior in feature.behaviors]
-    return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
+    theirs = built_behaviors(settings.behaviors, scopes, knowledge_base)
+    theirs += [behavior for feature in features for behavior in feature.behaviors]
+    refuse_shared_names("FEATURES", (each.name for each in (*kinds.values(), *theirs)))
+    return AIContextBehaviorManager([*ours, *theirs], _TIME_LIMIT_S)
 
 
 def learning_config(

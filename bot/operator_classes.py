@@ -204,10 +204,14 @@ def check_behavior_names(paths: Sequence[str]) -> None:
     """
     repeated = [path for path, count in Counter(paths).items() if count > 1]
     classes = (class_at("BEHAVIORS", path) for path in (*reaches_of(paths), *reaches_of(repeated)))
-    names = Counter(getattr(each, "name", "") for each in classes)
-    names.pop(AIContextBehavior.name, None)
-    if clashing := [name for name, count in names.items() if count > 1]:
-        raise UnusableClass(f"BEHAVIORS: more than one has the name {clashing[0]}")
+    refuse_shared_names("BEHAVIORS", (getattr(each, "name", "") for each in classes))
+
+
+def refuse_shared_names(setting: str, names: Iterable[str]) -> None:
+    """Raise `UnusableClass` if two behaviors have one name, the default excepted."""
+    counts = Counter(name for name in names if name != AIContextBehavior.name)
+    if clashing := [name for name, count in counts.items() if count > 1]:
+        raise UnusableClass(f"{setting}: more than one has the name {clashing[0]}")
 
 
 def class_at(setting: str, path: str) -> type[Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from inspect import isawaitable
+from inspect import get_annotations, isawaitable
 from typing import Any
 
 from bot.commands.bot_command import BotCommand
@@ -78,7 +78,7 @@ OUR_FEATURES = (
 def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
     """Return the class of all settings: ours, of each of our features, and of those at `theirs`.
 
-    Raise `UnusableClass` if the `SETTINGS` of one of these cannot be used.
+    Raise `UnusableClass` if the `SETTINGS` of one of these cannot be used, or define one again.
     """
 
     def is_kind(named: Any) -> bool:
@@ -90,6 +90,9 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
     with building("FEATURES", f"SETTINGS beside {', '.join(theirs)}"):
         made: type[Settings] = type("AllSettings", tuple(kinds), {"__module__": __name__})
         made.model_rebuild()
+    of_fields = (get_annotations(kind) for kind in made.__mro__ if issubclass(kind, Settings))
+    names = [name for each in of_fields for name in each if name in made.model_fields]
+    _refuse_doubled("settings", names)
     return made
 
 

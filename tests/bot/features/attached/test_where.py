@@ -3,8 +3,11 @@
 import pytest
 
 from bot.assistant import behaviors_of
+from bot.feature import Feature
 from bot.features.attached.feature import Attachments, feature
+from bot.features.topics.feature import OtherTopics
 from bot.operator_classes import UnusableClass
+from memory.behaviors.behavior import AIContextBehavior
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from tests.bot.features.services import services_of
@@ -63,3 +66,15 @@ def test_a_class_without_a_name_or_named_twice_prevents_the_start(
 ) -> None:
     with pytest.raises(UnusableClass, match=why):
         feature(services_of(memory, Settings(_env_file=None, **chosen)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["facts", "other_topics"])
+def test_a_feature_that_shares_stored_data_prevents_the_start(memory: Memory, name: str) -> None:
+    """Also the data of ours that is off, and of another feature."""
+    brought = [AIContextBehavior(), AIContextBehavior(), OtherTopics(memory.histories)]
+    taking = OtherTopics(memory.histories)
+    taking.name = name
+    features = [Feature(name="one", behaviors=brought), Feature(name="two", behaviors=[taking])]
+    settings = Settings(_env_file=None, learn="off")
+    with pytest.raises(UnusableClass, match=f"FEATURES: more than one has the name {name}"):
+        behaviors_of(settings, memory, ScriptedModel(), features)

@@ -216,11 +216,16 @@ async def test_a_feature_or_a_behavior_that_cannot_be_found_is_a_failure(
     assert found == {"Features": verdict, "Behaviors": verdict}
 
 
+class Again(config.settings.Settings):
+    port: int = 1
+
+
 def test_unusable_settings_or_probes_of_a_feature_are_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for read, name, value, why in (
         (all_settings, "SETTINGS", {}, "outside:SETTINGS must be a subclass of `Settings`"),
+        (all_settings, "SETTINGS", Again, "two settings have the name port"),
         (all_settings, "SETTINGS", config.settings.Settings, "SETTINGS beside outside:made cannot"),
         (all_probes, "PROBES", [FINE], "outside:PROBES must be a tuple of `Probe`"),
     ):
