@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 RunTools = Callable[[Action, AgentContext], Awaitable[CompletedStep]]
 
 RUN, DONT_RUN = "run_tool", "dont_run_tool"
-"""The verbs of the two buttons."""
+"""The verbs of the two buttons below the question; a feature has their handlers."""
 _VALID_S = 600
 _UNKNOWN = (
     "Error: the tool was started and the bot stopped before its result came, so it is not known "

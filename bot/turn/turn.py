@@ -3,10 +3,9 @@
 If the outbox exists, even from another worker, the model is not asked again: the turn is only
 delivered and committed. After the commit, learning begins and the behaviors hear of the turn.
 
-A turn that fails again and again is given up, so that its conversation goes on. Its messages become
-a dead letter, which operators see in the inspector. The person gets a neutral sentence, with a
-button that tries once more. An error is counted; a process that dies leaves only the count of the
-attempts.
+A turn that fails too often is given up, so that its conversation goes on. Its messages become a
+dead letter, which operators see in the inspector. The person gets a neutral sentence, with a button
+that tries once more. Attempts are counted beside errors: a process that dies can note no error.
 """
 
 import time
@@ -74,7 +73,7 @@ class TurnRunner:
                 if opened.outbox:
                     outbox = Outbox.from_bytes(opened.outbox)
                 else:
-                    # An edit has no reply of its own: the question that it becomes is stopped.
+                    # An edit is turned into its question first; the turn of that is stopped.
                     if opened.is_stopped and request.last.kind != "edit":
                         outbox = await self.answerer.stop(request, history)
                     else:
@@ -82,7 +81,7 @@ class TurnRunner:
                     outbox = _with_turn(request, outbox)
                     observe(StepBegan("outbox"))
                     outbox = await self._stored(opened, outbox)
-                if outbox.heard:
+                if outbox.heard:  # words of sounds and photos, for the history
                     request = with_words(request, outbox.heard, self.histories.tokens)
                 observe(StepBegan("delivery"))
                 delivery = await self._deliver(opened, outbox)
@@ -182,7 +181,7 @@ class TurnRunner:
         )
 
     def _to_remember(self, request: Request, outbox: Outbox, delivery: Delivery) -> list[Message]:
-        """Return what enters the history: the messages, and the reply unless undeliverable."""
+        """Return what enters the history: the messages, and a delivered reply that is no notice."""
         if not request.message.text or outbox.is_unread:
             return []
         if outbox.is_refused:
@@ -204,7 +203,7 @@ class TurnRunner:
 
 
 def _with_turn(request: Request, outbox: Outbox) -> Outbox:
-    """Return a reply with what its turn knows: what it replaces, what was heard, a new session.
+    """Add to a reply what its turn knows: what it replaces, what was heard, a new session.
 
     An unread message begins nothing: the person is asked to send it again.
     """
@@ -213,7 +212,7 @@ def _with_turn(request: Request, outbox: Outbox) -> Outbox:
     outbox = replace(outbox, ends_session=outbox.ends_session or begins, heard=heard)
     if not (request.replaces and outbox.parts and not outbox.is_unread):
         return outbox  # without parts, or if the message stays unread, the former answer stays
-    is_below = request.last.is_retried
+    is_below = request.last.is_retried  # else the former answer is edited
     rich_parts = outbox.rich_parts if is_below else 0
     return replace(outbox, replaces=request.replaces, rich_parts=rich_parts, is_below=is_below)
 
@@ -244,11 +243,11 @@ MAX_FAILURES = 3
 """A turn is given up after this many errors, or attempts without a reply."""
 
 PROCESS_DIED = "Interrupted"
-"""Stands for the error of a turn whose process died before it could note one."""
+"""Stored in place of an error if the process died first; not the exception of this name."""
 
 
 def is_given_up(opened: OpenTurn) -> bool:
-    """Tell whether a turn gets a notice and nothing else."""
+    """Return whether a turn gets a notice and nothing else."""
     unanswered = opened.attempts >= MAX_FAILURES and not (opened.outbox or opened.is_stopped)
     return unanswered or opened.failures >= MAX_FAILURES or _has_notice(opened)
 
@@ -264,7 +263,7 @@ class GiveUp:
     async def give_up(self, opened: OpenTurn) -> Outbox:
         """Return the notice of a turn that is given up; raise `LeaseLost` or `StoreError`.
 
-        If even the notice has failed, nothing is sent.
+        If even the notice has failed, the outbox has no parts, so nothing is sent.
         """
         if _has_notice(opened) and opened.failures <= MAX_FAILURES:
             return Outbox.from_bytes(opened.outbox)
@@ -307,6 +306,7 @@ def _without_reply(entry: Entry) -> Entry:
 
 
 def _has_notice(opened: OpenTurn) -> bool:
+    """Return whether the stored reply is a notice, whose messages do not enter the history."""
     return bool(opened.outbox) and Outbox.from_bytes(opened.outbox).is_unread
 
 

@@ -1,8 +1,8 @@
-"""The steps of a turn in Redis: acquire, outbox, sending, commit, stop. Each step is one script.
+"""The steps of a turn in Redis, from `acquire` to `commit`, and a stop. Each step is one script.
 
-Every step names its lease and the versions under which the conversation was loaded. A worker whose
-step is refused drops the turn and does not acknowledge the wake-up. A signal tells a process at
-once that something happened to a turn that it runs.
+After `acquire` a step names its lease and, except `hand_over`, the versions under which the
+conversation was loaded. A worker whose step is refused drops the turn and does not acknowledge the
+wake-up. A signal tells a process at once that something happened to a turn that it runs.
 """
 
 import asyncio
@@ -38,17 +38,16 @@ RENEWALS = 3
 LEARN_LATE_S = 31
 """Seconds after a commit; if nothing was learned from it by then, any process may do so.
 
-This is one second later than behaviors learn by default (`LEARN_AFTER_S`). So the due time stays as
-the commit stored it if learning runs at once and finds that nothing is due yet.
+This is one second more than the default of `LEARN_AFTER_S`. So if the round of learning after a
+commit finds nothing due yet, the due time that the commit stored is close enough and stays.
 """
 
 
 class Signals:
     """The signals of all conversations that this process works on.
 
-    A signal may be lost, so it only names a conversation. The facts are in the open turn and in the
-    mailbox. The process looks there after a signal, when it renews the lease and when it stores the
-    reply.
+    A signal may be lost, so it only names a conversation. The process looks at the open turn and
+    the mailbox after a signal, and also when it renews the lease or stores the reply.
     """
 
     def __init__(self, client: RedisClient, channel: str) -> None:
@@ -82,7 +81,7 @@ class Signals:
             await asyncio.sleep(_PAUSE_S)
 
     def _set_events(self, tag: str) -> None:
-        """Set the events of a conversation; "" sets all, because signals may have been lost."""
+        """Set the events of a conversation; of all for "", because signals may have been lost."""
         for events in [self._events.get(tag, [])] if tag else self._events.values():
             for event in events:
                 event.set()
@@ -104,12 +103,12 @@ class TurnStore:
         self._store = store
         self._times = times
         self.lease_s = times.lease_ms / 1000
-        self._tail = tail
+        self._tail = tail  # how many of the newest messages a turn loads
         self._usage = usage
-        # When learning is due after commits of this process, for conversations whose memory it
-        # has in full. Learning takes them out.
+        # Unix seconds at which learning is due after commits of this process, for conversations
+        # whose memory it has in full. `Memory.learn` takes them out.
         self.learning_due: dict[Scope, float] = {}
-        self.room: Callable[[], int] = lambda: 2**24  # bytes that an outbox with files may have
+        self.room: Callable[[], int] = lambda: 2**24  # most bytes of an outbox with files
         # They report at once what `renew` and `write_outbox` would find later.
         self.signals = Signals(store.client, store.keys.signals)
 
@@ -126,7 +125,7 @@ class TurnStore:
             request["token"] = token
         acquire = self._store.call("acquire", conversation, request)
         calls = [acquire]
-        if (person := conversation.facts_scope) != conversation:  # it has a scope of its own
+        if (person := conversation.facts_scope) != conversation:  # a private chat
             facts_request = {"cursor": (cursor.facts or Cursor()).of_records, "max": self._tail}
             calls.append(self._store.call("read_scope", person, facts_request))
         asked_at = asyncio.get_running_loop().time()
@@ -161,8 +160,8 @@ class TurnStore:
     async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
         """Mark a part as being sent, and the parts before it as sent under these message ids.
 
-        If that is refused, raise `Superseded` if the last message must stay, because it counts as
-        sent or may count. Otherwise raise `LeaseLost`: `QuestionErased` after an erasure.
+        If that is refused, raise `Superseded` if the last of them must stay, because it counts as
+        sent or may count. Otherwise raise `LeaseLost`, as `QuestionErased` if the question is gone.
         """
         marks = {"turn": turn.id, "part": part, "sent": ",".join(map(str, sent))}
         request = {**turn.lease.named, "lease_ms": self._times.lease_ms, **marks}
@@ -184,7 +183,7 @@ class TurnStore:
         await self._store.run("hand_over", conversation, {"token": token})
 
     async def defer(self, lease: Lease, pause_ms: int) -> None:
-        """Hand a turn over, and wake its conversation up after `pause_ms`, or earlier."""
+        """Hand a turn over, and wake its conversation up after `pause_ms` at the latest."""
         await self._give_back(lease, pause_ms, "hand_over", {"token": lease.token})
 
     async def commit(
@@ -215,18 +214,18 @@ class TurnStore:
         added, cancelled = closing.changes
         looks = first_looks(store.keys.work, lease.conversation, added, store.client.now())
         for id_ in cancelled:
-            await store.journal.note_work(lease.conversation, id_)
+            await store.journal.note_work(lease.conversation, id_)  # no restore brings it back
         asked_at = asyncio.get_running_loop().time()
         # `looks` put items into the index: first, so that after a crash none is missing there, and
         # once more, because another process may have looked too early and removed the entry.
         answers = await store.client.pipeline([*noted, *looks, commit, *looks])
         if cancelled:
-            store.erased.set()
+            store.erased.set()  # the embedded server rewrites its file
         head, *begun = answers[len(noted) + len(looks)]
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":
             check(answer["outcome"].encode(), lease)
-        if noted and "is_known" in answer:
+        if noted and "is_known" in answer:  # this process has all that was learned here
             self.learning_due[lease.conversation] = due
         then = begun_turn(lease.conversation, begun[0], asked_at)
         return Committed(answer["exchange"], answer["first_seq"], then)
@@ -249,7 +248,7 @@ class TurnStore:
         return "ZADD", self._store.keys.due, int(time() * 1000) + pause_ms, conversation.tag
 
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
-        """Return the fields that `begin` reads in a request."""
+        """Return the fields of a request that `lua/shared/begin.lua` reads."""
         return {
             **self._times._asdict(),
             "ttl_s": self._store.ttl_s,
@@ -258,6 +257,7 @@ class TurnStore:
         }
 
     def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes, **asked: object) -> ScriptCall:
+        """Return a step that may answer that the run has to end (`lua/shared/interrupt.lua`)."""
         request = {**turn.lease.named, "turn": turn.id, **self._times._asdict(), **asked}
         if turn.run.shown is not None:
             request["is_shown"] = True
@@ -275,7 +275,7 @@ another person asked for, or nothing."""
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Who wants to stop, and by which update; `draft` is the draft whose button it was, or 0."""
+    """A person's wish to stop, by an update; `draft` is the draft whose button it was, or 0."""
 
     update_id: int
     person: int
@@ -283,14 +283,14 @@ class Stop:
 
 
 class Stopping:
-    """Marks open turns as stopped, past the mailbox; a signal tells their workers at once."""
+    """Marks open turns as stopped, ahead of the mailbox; a signal tells their workers at once."""
 
     def __init__(self, store: Store, mailbox: Mailbox) -> None:
         self._store = store
         self._mailbox = mailbox
 
     async def stop(self, conversation: Scope, stop: Stop, *, as_admin: bool = False) -> Stopped:
-        """Stop the turn of an earlier message, or a message that waits; this may be repeated."""
+        """Stop the open turn of an earlier message, or one that waits; this may be repeated."""
         conversation = await self._mailbox.resolve(conversation)
         request = {
             "update_id": stop.update_id,
