@@ -80,7 +80,7 @@ class Services:
     files: FileFetcher  # fetches a file that a message brings
     notices: OperatorNotices  # tells every operator something
     learn: Callable[[Scope], None] = lambda _: None  # starts learning from a conversation
-    env_file: str = ""  # where the settings stand; "" in the playground, which reads no file again
+    env_file: str = ""  # the file that a reload reads; "" in the playground, which has none
     me: Callable[[], BotIdentity] = _not_serving  # the bot's account, as soon as it serves
     name_of: Callable[[Scope], str] = str  # a name of a conversation that does not reveal its id
     takes_in: bool = True  # whether this process takes updates in
@@ -88,7 +88,7 @@ class Services:
     closing: ExitStack = field(default_factory=ExitStack)  # closes at the end what is entered
     replaced: Replacements = Replacements()  # what all features of the operator replace
     features: "list[Feature]" = field(default_factory=list)  # that are on; filled when all are made
-    system_prompts: list[UseSystemPrompt] = field(default_factory=list)  # of each set of behaviors
+    system_prompts: list[UseSystemPrompt] = field(default_factory=list)  # of all sets of behaviors
 
     @classmethod
     def of(

@@ -202,9 +202,9 @@ def redis_address(settings: Settings) -> Iterator[str]:
 async def open_store(
     address: str, settings: Settings, max_connections: int = 0
 ) -> AsyncIterator[RedisClient]:
-    """Give a client of Redis while the block lasts, with as many connections as set for 0.
+    """Give a client of Redis while the block lasts; raise `StoreError`.
 
-    Raise `StoreError`.
+    0 connections stand for `REDIS_MAX_CONNECTIONS`.
     """
     client = await RedisClient.open(
         address,

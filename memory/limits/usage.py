@@ -104,7 +104,7 @@ def together(sums: BySource) -> Tokens:
 
 
 def summed(several: Iterable[BySource]) -> BySource:
-    """Return the sum of each source over several."""
+    """Return the sum of each source over all of these."""
     sums: dict[BillingSource, Tokens] = {}
     for each in several:
         for source, tokens in each.items():
