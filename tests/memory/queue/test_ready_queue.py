@@ -118,7 +118,7 @@ async def test_a_wake_up_that_is_taken_before_the_lease_is_given_back_comes_agai
         seen.extend(score for _, score in await interrupted.call("ZPOPMIN", memory.keys.due))
 
     interrupted.behind["ZADD"] = take_first
-    await getattr(memory.turns, step)(turn.lease, 1_000)
+    await getattr(memory.turns, step)(turn if step == "park" else turn.lease, 1_000)
     request = {"member": HERE.tag, "score": f"{seen[0]:.0f}"}
     assert await memory.scripts["take_due"]([memory.keys.due], request) == 0
     assert await interrupted.call("ZRANGE", memory.keys.due, 0, -1) == [HERE.tag.encode()]
