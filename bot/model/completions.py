@@ -15,13 +15,13 @@ from bot.model.wire import (
     MAX_CALLS,
     Accumulator,
     Dialect,
-    called,
     data_url,
     joined,
     list_of,
     object_of,
     reported_error,
     text_of,
+    tool_call,
     usage_of,
 )
 from memory.behaviors.steps import ToolCall
@@ -118,7 +118,7 @@ class ChunkAccumulator(Accumulator):
 
     def reply(self) -> ModelReply:
         """Return the answer so far."""
-        calls = [called(each.id, each.name, each.arguments) for each in self._calls if each.name]
+        calls = [tool_call(each.id, each.name, each.arguments) for each in self._calls if each.name]
         return ModelReply(joined(self._pieces), tuple(calls), self.finish_reason, self.usage)
 
     def _add_call(self, piece: Mapping[str, object]) -> None:

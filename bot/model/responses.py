@@ -21,13 +21,13 @@ from bot.model.wire import (
     Accumulator,
     Dialect,
     Options,
-    called,
     data_url,
     joined,
     list_of,
     object_of,
     reported_error,
     text_of,
+    tool_call,
     usage_of,
 )
 from memory.behaviors.steps import ToolCall
@@ -147,7 +147,7 @@ def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
 
 def _call(item: Mapping[str, object]) -> ToolCall:
     call_id, name, arguments = _call_texts(item)
-    return called(call_id, name, [arguments])
+    return tool_call(call_id, name, [arguments])
 
 
 def _call_texts(item: Mapping[str, object]) -> Iterator[str]:

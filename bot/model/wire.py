@@ -166,7 +166,7 @@ def reported_error(event: Mapping[str, object]) -> ModelError:
     return AnswerIncomplete("the server reported an error", code=code)
 
 
-def called(call_id: str, name: str, arguments: Sequence[str]) -> ToolCall:
+def tool_call(call_id: str, name: str, arguments: Sequence[str]) -> ToolCall:
     """Return a tool call, with an id of ours if the server gave none."""
     return ToolCall(joined([call_id]) or f"call_{token_hex(8)}", joined([name]), joined(arguments))
 
