@@ -83,7 +83,7 @@ class Remembered:
         return self.by_person and is_statement and not _ENDED.search(self.text)
 
     def beside(self, tells: "Callable[[Remembered], bool]") -> "Remembered | None":
-        """Return what the person said next, else before, rather what `tells`; None if alone."""
+        """Return what the person said next or else before, first what `tells`; None if alone."""
         at = self.group.index(self) if self in self.group else 0
         others = [*self.group[at + 1 :], *reversed(self.group[:at])]
         others = [each for each in others if each.is_answer]
