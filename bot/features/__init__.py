@@ -90,9 +90,8 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
     with building("FEATURES", f"SETTINGS beside {', '.join(theirs)}"):
         made: type[Settings] = type("AllSettings", tuple(kinds), {"__module__": __name__})
         made.model_rebuild()
-    of_fields = (get_annotations(kind) for kind in made.__mro__ if issubclass(kind, Settings))
-    names = [name for each in of_fields for name in each if name in made.model_fields]
-    _refuse_doubled("settings", names)
+    names = (name for kind in made.__mro__ for name in get_annotations(kind))
+    _refuse_doubled("settings", [name for name in names if name in made.model_fields])
     return made
 
 

@@ -93,7 +93,9 @@ class ResponseAccumulator(Accumulator):
 
     def _add_item(self, item: Mapping[str, object]) -> None:
         if item.get("type") == "function_call":
-            self._count_call(*_call_texts(item))
+            self._count_call(
+                *(text_of(item.get(name)) for name in ("call_id", "name", "arguments"))
+            )
             if self._calls == MAX_CALLS:
                 self._end("tool_calls")
                 return
@@ -146,12 +148,8 @@ def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
 
 
 def _call(item: Mapping[str, object]) -> ToolCall:
-    call_id, name, arguments = _call_texts(item)
+    call_id, name, arguments = (text_of(item.get(n)) for n in ("call_id", "name", "arguments"))
     return tool_call(call_id, name, [arguments])
-
-
-def _call_texts(item: Mapping[str, object]) -> Iterator[str]:
-    return (text_of(item.get(name)) for name in ("call_id", "name", "arguments"))
 
 
 def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping[str, Any]]:

@@ -71,10 +71,10 @@ def test_a_class_without_a_name_or_named_twice_prevents_the_start(
 @pytest.mark.parametrize("name", ["facts", "other_topics"])
 def test_a_feature_that_shares_stored_data_prevents_the_start(memory: Memory, name: str) -> None:
     """Also the data of ours that is off, and of another feature."""
-    brought = [AIContextBehavior(), AIContextBehavior(), OtherTopics(memory.histories)]
     taking = OtherTopics(memory.histories)
     taking.name = name
-    features = [Feature(name="one", behaviors=brought), Feature(name="two", behaviors=[taking])]
+    others = [AIContextBehavior(), AIContextBehavior(), OtherTopics(memory.histories)]
+    features = [Feature(name="all", behaviors=[*others, taking])]
     settings = Settings(_env_file=None, learn="off")
     with pytest.raises(UnusableClass, match=f"FEATURES: more than one has the name {name}"):
         behaviors_of(settings, memory, ScriptedModel(), features)

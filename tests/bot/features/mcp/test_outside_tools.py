@@ -217,16 +217,14 @@ async def test_tools_that_the_model_cannot_use_are_left_out(
         types.Tool(name="huge", input_schema=huge, annotations=READ),
         types.Tool(name="long", description="y " * 5_000, input_schema={"type": "object"}),
     ]
-    cleaned: list[str] = []
 
-    def noted(text: str) -> str:
-        cleaned.append(text)
+    def bounded(text: str) -> str:
+        assert len(text) <= 4_000
         return text
 
-    monkeypatch.setattr(feature, "escaped", noted)
-    monkeypatch.setattr(feature, "visible", noted)
+    monkeypatch.setattr(feature, "escaped", bounded)
+    monkeypatch.setattr(feature, "visible", bounded)
     tools = await listed(tokens, McpServer("shop", one.address))
-    assert max(map(len, cleaned)) <= 4_000
     assert names(tools) == ["shop__long", "shop__twice"]
     assert len(tools[0].description) == 1_000
     assert tools[0].definition.parameters == {"type": "object", "properties": {}}
