@@ -154,11 +154,10 @@ class Traffic:
         return ["+".join(trip.names) for trip in (*self.intake, *self.turn)]
 
 
-def is_learned(tap: WireTap, begun: int) -> bool:
-    """Whether the turn that began at this position is over, with the learning after it."""
+def is_over(tap: WireTap, begun: int) -> bool:
+    """Whether the turn that began at this position is over; learning may follow."""
     names = [name for trip in tap.passed[begun:] for name in trip.names]
-    after_commit = names[names.index("commit") :] if "commit" in names else []
-    return {"unlease", "ack"} <= set(after_commit)
+    return "commit" in names and "ack" in names[names.index("commit") :]
 
 
 class _Line:
