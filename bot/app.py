@@ -158,7 +158,6 @@ class App:
             learned: list[AfterLearning] = []
             learner = BackgroundLearner(memory.learn, learned, self._observe)
             sentences = Sentences(Catalogue(), settings.timezone)
-
             services = replace(
                 Services.of(settings, memory, telegram.chat, sentences, models),
                 learn=learner.learn,

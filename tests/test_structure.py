@@ -16,10 +16,10 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 BUDGETS: dict[str, int | dict[str, int]] = {
-    "product_lines": 51_822,
-    "core_lines": 34_032,
+    "product_lines": 51_821,
+    "core_lines": 34_031,
     "files": 277,
-    "wiring_lines": 1_169,
+    "wiring_lines": 1_168,
     "wiring_files": 6,
     "test_lines": 73_147,
     "files_that_name_a_feature": {

@@ -223,7 +223,7 @@ class UpdateReader:
             return "" if content.command_to == self.me.username.lower() else "other_bot"
         if content.command:
             # In a group a bare command may belong to any bot, even in a reply to us.
-            is_ours = content.command in {ASK, *self.commands}
+            is_ours = content.command == ASK or content.command in self.commands
             return "unknown_command" if is_group and not is_ours else ""
         if not (content.text or content.file or content.other):
             return "service"
