@@ -1,8 +1,8 @@
-"""The classes of operators: behaviors, and those of features in place of our selector or our agent.
+"""Loads and builds what operators name: behaviors, features, and what these put in place of ours.
 
-These two choose; our limits hold whatever they return. If one fails, ours is used for that turn,
-and the log names the type and the place of the error, never its text: it may repeat a person's
-words.
+A selector or an agent of theirs chooses, but our limits apply to what it returns. If it fails by an
+error of its own, ours is used for the rest of the turn. The log has the type and the place of that
+error, but not its text, which may repeat a person's words.
 """
 
 import asyncio
@@ -44,26 +44,25 @@ from memory.text.internal_model import AnswerShape
 log = structlog.get_logger(__name__)
 
 _MAX_CALLS = 64
-"""Tool calls of one action; models ask for a few."""
+"""Most tool calls that one action may have; models ask for a few."""
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 _TOOL_NAME = re.compile("[a-zA-Z0-9_-]{1,64}")
 """What model servers take; with another name they would refuse every prompt."""
 _TAKEN = {each.name for each in (AIContextBehavior, RunningState, UserFacts, Synopses)}
-"""Reserved names: fields that we store contain them."""
+"""Reserved names: those of our own behaviors, and the default name."""
 _TIME_SHARE = 2
-"""An operator's `next_action` gets this part of the turn's time, so that ours can still answer."""
+"""One call of an operator's `next_action` gets the turn's time divided by this."""
 
 
 class UnusableClass(Exception):
-    """Raised at the start if a class that the operator names cannot be used; the text says why."""
+    """Raised if code that the operator names cannot be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnSelector:
     """An operator's selector: it gets the messages that ours gets, and may return any of them.
 
-    They are shown in their order, each once, and not more than our limits allow: then the oldest
-    exchanges are left out.
+    They are shown in order, each once. Beyond our limits the oldest exchanges are left out.
     """
 
     theirs: MessageSelector
@@ -158,20 +157,21 @@ def domain_of(model: Any) -> type[BaseModel] | None:
 def built_behaviors(
     paths: Sequence[str], scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
 ) -> list[AIContextBehavior]:
-    """Build an operator's behaviors, each for the chats it reaches; raise `UnusableClass`."""
+    """Build an operator's behaviors, each limited to its chats; raise `UnusableClass`."""
     check_behavior_names(paths)
     behaviors = []
     for path, reach in reaches_of(paths).items():
-        behaviors.append(built_behavior(path, scopes, knowledge_base))
-        if reach != EVERYWHERE:
-            behaviors[-1].reach = reach
+        behavior = built_behavior(path, scopes, knowledge_base)
+        if reach != EVERYWHERE:  # else the reach of its class holds
+            behavior.reach = reach
+        behaviors.append(behavior)
     return behaviors
 
 
 def built_behavior(
     path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None, *, is_named: bool = False
 ) -> AIContextBehavior:
-    """Build an operator's behavior; if its constructor takes an argument, pass it a store.
+    """Build an operator's behavior; if its constructor requires an argument, pass it a store.
 
     `is_named`: it needs a name of its own even if it stores nothing. Raise `UnusableClass`.
     """
@@ -198,7 +198,7 @@ def built_behavior(
 
 
 def check_behavior_names(paths: Sequence[str]) -> None:
-    """Refuse two behaviors with one name, because they would share their stored data.
+    """Refuse two classes with one name, and one path twice: they would share their stored data.
 
     One class may be named more than once for different chats.
     """
@@ -208,7 +208,7 @@ def check_behavior_names(paths: Sequence[str]) -> None:
 
 
 def refuse_shared_names(setting: str, names: Iterable[str]) -> None:
-    """Raise `UnusableClass` if two behaviors have one name, the default excepted."""
+    """Raise `UnusableClass` if two behaviors have one name, unless it is the default name."""
     counts = Counter(name for name in names if name != AIContextBehavior.name)
     if clashing := [name for name, count in counts.items() if count > 1]:
         raise UnusableClass(f"{setting}: more than one has the name {clashing[0]}")
@@ -223,7 +223,7 @@ def class_at(setting: str, path: str) -> type[Any]:
 
 
 def found_at(setting: str, path: str) -> Any:
-    """Return what stands at `package.module:name`; raise `UnusableClass`."""
+    """Return the object at `package.module:name`; raise `UnusableClass`."""
     module, _, name = path.partition(":")
     try:
         return getattr(import_module(module), name)
@@ -236,18 +236,18 @@ def found_at(setting: str, path: str) -> Any:
 def found_beside(
     features: Sequence[str], name: str, is_usable: Callable[[Any], bool], kind: str
 ) -> list[Any]:
-    """Return the values of this name in the modules of features; raise `UnusableClass`.
+    """Return the value of `name` in the module of each feature; raise `UnusableClass`.
 
-    A module that cannot be imported is left out: the start refuses it with the reason.
+    Modules without this name are left out. The start refuses those that cannot be imported.
     """
-    found: dict[str, Any] = {}
-    for path in (f"{each.partition(':')[0]}:{name}" for each in features):
+    found = []
+    for path in dict.fromkeys(f"{each.partition(':')[0]}:{name}" for each in features):
         with suppress(UnusableClass):
-            found[path] = found_at("FEATURES", path)
-    for path, each in found.items():
+            found.append((path, found_at("FEATURES", path)))
+    for path, each in found:
         if not is_usable(each):
             raise UnusableClass(f"FEATURES: {path} must be a {kind}; see docs/features.md")
-    return [*found.values()]
+    return [each for _, each in found]
 
 
 def required_arguments(kind: type[Any]) -> int:
@@ -287,7 +287,7 @@ def built(setting: str, kind: type[Any], ours: object) -> Any:
 
 @contextmanager
 def building(setting: str, name: str) -> Iterator[None]:
-    """Raise `UnusableClass` if the operator's code in this block, which builds something, fails."""
+    """Turn an error of the operator's code in this block into `UnusableClass`."""
     try:
         yield
     except UnusableClass:

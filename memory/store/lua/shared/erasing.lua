@@ -1,7 +1,8 @@
--- What erasures have in common. Follows `scope`, `messages` and `work`.
+-- What scripts that erase have in common. Is loaded after `scope`, `messages` and `work`.
 
--- An erasure keeps its receipt, so that a repeated call gets the same answer. If the erasure answered a
--- question, the question follows the receipt: `done|<counts>|<kind>|<who was asked>`.
+-- A receipt is kept for an hour, so that a repeated call gets the same answer: `done|<counts>`. If the erasure
+-- answered a question, `|<kind>|<who was asked>` follows.
+-- Returns the counts if there is a receipt, and what is stored.
 local function receipt_of(id)
   local found = redis.call('HGET', CONFIRM, id)
   return found and string.match(found, '^done|([^|]*)'), found
@@ -16,8 +17,8 @@ local function keep_receipt(id, counts)
   return receipt
 end
 
--- Erases the work items that the messages `seqs` asked for, and with `kept` all messages before that sequence. Call it
--- before they are erased. An item names its turn's first message, but any message of the exchange may have asked for it.
+-- Erases the work items that messages asked for: those in `seqs`, and with `kept` all before that sequence. Call it before
+-- the messages go. An item names its turn's first message, but any user message of the exchange may have asked for it.
 local function drop_work_of(seqs, kept)
   local function asked_in(seq)
     local id = whole(seq) .. '-0'
@@ -39,7 +40,7 @@ local function drop_work_of(seqs, kept)
 end
 
 -- After an erasure the holder of the lease must load the conversation again, because it has read what is now
--- erased. This does not count as a failed attempt. If the turn was being given up, it is tried again instead.
+-- erased. This does not count as a failed attempt. If it was being set aside as a dead letter, it is tried again.
 local function begin_again()
   redis.call('DEL', LEASE)
   drop_letter(redis.call('HGET', TURN, 'id') or '')
@@ -49,7 +50,7 @@ local function begin_again()
   expiry = nil
 end
 
--- Removes the dead letters up to an update, of one sender or of everybody; returns the number of messages.
+-- Removes the dead letters up to an update, of `sender` or of all; returns how many messages they had.
 local function drop_letters(last_update, sender)
   local dropped = 0
   for _, letter in ipairs(dead_letters()) do
@@ -71,16 +72,16 @@ local function drop_questions_with_words(person, keeps)
   end
 end
 
--- Ends the permission of the operator to look. The update that gave it stays known, so that it counts only once.
+-- Ends the operator's permission to look. The update that gave it stays known, so that a repeat of it gives nothing.
 local function end_look()
   local newest = string.match(redis.call('HGET', META, 'look') or '', '^(%d+)|')
   if newest then redis.call('HSET', META, 'look', newest .. '|0') end
 end
 
--- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
--- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
--- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil; `gone`
--- has the sequences of later messages that are erased, too.
+-- Erases all content, or with `kept` only what is before that message. Fence, sequences and seen updates stay; epoch and
+-- erasure version grow. Waiting messages up to `last_update` are erased, and intake drops such messages for as long as it
+-- knows update ids; '+inf' erases all that wait and sets no new limit for intake. `kept` is the id of the first message
+-- that stays, or nil; `gone` has the sequences of later messages that are erased, too.
 local function wipe(last_update, kept, gone)
   local counts
   if kept then

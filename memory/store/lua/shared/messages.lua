@@ -1,4 +1,6 @@
--- The messages of a conversation and their vectors: appended, and erased. Follows `scope`.
+-- Appends and erases the messages of a conversation and their vectors. Is loaded after `scope`.
+
+-- The first eight pairs keep this order: other scripts read them by position.
 local function columns_of(message, exchange)
   local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
     'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
@@ -13,8 +15,8 @@ local function columns_of(message, exchange)
   return columns
 end
 
--- Appends messages to the log after sequence `seq`, and returns the sequences of the first one, 0 without messages, and
--- of the last one. The caller writes the latter to META as `next_seq`.
+-- Appends messages to the log after sequence `seq`. Returns the sequence of the first one, or 0 if there are none, and of
+-- the last one, which the caller writes to META as `next_seq`.
 -- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
 -- sequences and epochs start again; other scopes tell the old conversation from the new one by this time.
 local function append(messages, exchange, seq)
@@ -49,11 +51,11 @@ local function erase(stream, numbers, instead, kept)
   return erased
 end
 
--- Erases messages with their vectors, and with `kept` all before that id; returns the numbers of both. Their work items
--- stay, because a commit also drops messages that are only beyond the window: see `drop_work_of`.
+-- Erases messages with their vectors, and with `kept` all before that id; returns how many of both. Their work items stay
+-- (see `drop_work_of`), because a commit also erases messages that only left the window while memory is off.
 local function erase_messages(seqs, kept) return erase(LOG, seqs, nil, kept), erase(VEC, seqs, nil, kept) end
 
--- Returns the ids of a stream from one on, without the part behind the dash.
+-- Returns the sequences of a stream from an id on; with '(' before the id, those after it.
 local function ids_from(stream, id)
   local ids = {}
   for i, row in ipairs(redis.call('XRANGE', stream, id, '+')) do ids[i] = string.match(row[1], '^%d+') end

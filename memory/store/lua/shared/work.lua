@@ -1,9 +1,10 @@
--- Work items of a conversation. Follows `scope`.
+-- Work items of a conversation. Is loaded after `scope`.
 -- An item is `<person>|<sequence of the request>|<due, in ms>|<times that sending was begun>|<leased until, in ms>|
--- <token of the lease>|<JSON>`. `due` is 0 until the person has agreed to it. It does not expire with the conversation.
+-- <token of the lease>|<JSON>`. `due` is 0 before the person has agreed, and after a task was done. Items do not
+-- expire with the conversation.
 local function read_work(stored) return string.match(stored, '^(%-?%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') end
 
--- Returns the stored form of an item. The last three arguments are left out if no worker has begun it.
+-- Returns the stored form of an item. `held_until` and `token` are left out without a lease, `sends` too if none began.
 local function work_of(person, seq, due, body, sends, held_until, token)
   return table.concat({whole(person), whole(seq), whole(due), whole(sends or 0), whole(held_until or 0), token or '',
     body}, '|')
