@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.acceptance.rig import open_rig
-from tests.lab.wire_tap import Traffic, WireTap, is_learned
+from tests.lab.wire_tap import Traffic, WireTap, is_over
 from tests.servers.model_api import Reply
 from tests.valkey import ValkeyServer
 
@@ -32,7 +32,7 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
         for text in ("Hello", "My boat is called Nessie."):
             begun = len(tap.passed)
             await rig.ask(anna, chat, text)
-            await tap.wait_for(partial(is_learned, tap, begun))
+            await tap.wait_for(partial(is_over, tap, begun, "unlease"))
         begun, gate = len(tap.passed), asyncio.Event()
         rig.script.on("How is my boat called?", Reply("Nessie.", gate=gate))
         asking = asyncio.create_task(rig.ask(anna, chat, "How is my boat called?"))
@@ -40,7 +40,7 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
         before = list(map(id, tap.passed[begun:]))
         gate.set()
         await asking
-        await tap.wait_for(partial(is_learned, tap, begun))
+        await tap.wait_for(partial(is_over, tap, begun, "unlease"))
         traffic = Traffic.of(tap.passed[begun:], anna.id)
         assert traffic.steps == INTAKE + TURN
         # The model waits for these four, and once a second for the length of the ready queue.

@@ -154,10 +154,10 @@ class Traffic:
         return ["+".join(trip.names) for trip in (*self.intake, *self.turn)]
 
 
-def is_over(tap: WireTap, begun: int) -> bool:
-    """Whether the turn that began at this position is over; learning may follow."""
+def is_over(tap: WireTap, begun: int, *last: str) -> bool:
+    """Whether the turn that began there is over; "unlease" waits for the learning after it, too."""
     names = [name for trip in tap.passed[begun:] for name in trip.names]
-    return "commit" in names and "ack" in names[names.index("commit") :]
+    return "commit" in names and {"ack", *last} <= {*names[names.index("commit") :]}
 
 
 class _Line:
