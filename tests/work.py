@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 
-QUADRATIC = 3.4
-"""How many times longer twice the length may take; quadratic time comes close to four."""
+QUADRATIC = 8.0
+"""How many times longer four times the length may take: linear time is 4, quadratic time 16."""
 _MIN_ROUNDS, _MAX_ROUNDS = 3, 25
 
 Work = Callable[[], object]

@@ -38,16 +38,16 @@ def _nested(command: str, depth: int, _: int) -> str:
 
 def _faults(name: str, shape: Shape, chars: int) -> Iterator[str]:
     try:
-        source, half = shape(chars), shape(chars // 2)
+        source, quarter = shape(chars), shape(chars // 4)
         parts: list[Part] = []
         taken = seconds(lambda: parts.extend(render(source)))
         shown = sum(len(part.text) for part in parts)
         if shown > _MAX_OUTPUT * len(source) + 64:
             yield f"{name}: {len(source)} characters are shown as {shown}"
         if taken > _TOO_SHORT_S:
-            growth = ratio(lambda: render(source), lambda: render(half), QUADRATIC, rounds=5)
+            growth = ratio(lambda: render(source), lambda: render(quarter), QUADRATIC, rounds=5)
             if growth > QUADRATIC:
-                yield f"{name}: {chars} characters take {growth:.1f} times as long as half of them"
+                yield f"{name}: {chars} characters take {growth:.1f} times as long as a quarter"
     except MemoryError:
         yield f"{name}: {chars} characters fill the memory"
 
