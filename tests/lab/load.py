@@ -91,10 +91,10 @@ async def queue() -> Figures:
         used = (await Reading.of(running)).since(before)
         await asyncio.sleep(LAST_TURNS_S)
     delays = []
-    for at, (_, acknowledged) in enumerate(answers):
+    for at, (due, acknowledged) in enumerate(answers):
         typing = typed[_chat(at, MODERATE_CHATS)]
-        first = bisect(typing, acknowledged.at)
-        delays += [began - acknowledged.at for began in typing[first : first + 1]]
+        first = bisect(typing, due)  # a turn may begin before we have read the acknowledgement
+        delays += [max(0, began - acknowledged.at) for began in typing[first : first + 1]]
     return {
         "updates_a_second": round(len(updates) / used.at, 1),
         "begun": milliseconds(delays),
