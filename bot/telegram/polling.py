@@ -184,26 +184,39 @@ class Poller:
     async def _hand_on(self, updates: Sequence[RawUpdate]) -> None:
         """Hand updates on in order. After a refused message, still offer commands and buttons.
 
-        The offset stays at the refused message. Updates accepted behind it come again with the next
-        poll, and are skipped then. Raise `NotAccepted`.
+        A button may wait for the turn that stores what it is about, so the updates behind it do not
+        wait for it. The offset stays at the first refused update. Those accepted behind it come
+        again with the next poll, and are skipped then. Raise `NotAccepted`.
         """
-        refusal: NotAccepted | None = None
+        handed: dict[int, asyncio.Task[None] | None] = {}
         is_closed = False
-        for update in updates:
-            update_id = cast(int, update["update_id"])
-            try:
-                if update_id not in self._accepted_ahead:
-                    await deliver(update, self._accept, self._health, after_refusal=is_closed)
-            except IntakeClosed as error:
-                refusal, is_closed = refusal or error, True
-            except RefusedByStore as error:
-                refusal = refusal or error
+        try:
+            for update in updates:
+                update_id = cast(int, update["update_id"])
+                handed[update_id] = None
+                if update_id in self._accepted_ahead:
+                    continue
+                work = deliver(update, self._accept, self._health, after_refusal=is_closed)
+                handing = handed[update_id] = asyncio.create_task(work)
+                if "callback_query" not in update:
+                    await asyncio.wait([handing])
+                    failure = handing.exception()
+                    is_closed = is_closed or isinstance(failure, IntakeClosed)
+                    if failure and not isinstance(failure, IntakeClosed | RefusedByStore):
+                        break  # each further try could take as long as intake waits for Redis
+            await asyncio.gather(*filter(None, handed.values()), return_exceptions=True)
+        finally:
+            await end_tasks(filter(None, handed.values()))
+        refusal: BaseException | None = None
+        for update_id, done in handed.items():
+            failure = done.exception() if done else None
+            if isinstance(failure, RefusedByStore):
                 self._refusals[update_id] += 1
-            else:
-                if refusal is not None:
-                    self._accepted_ahead.add(update_id)
-                else:
-                    self._offset = update_id + 1
+            if failure is None and refusal is None:
+                self._offset = update_id + 1
+            elif failure is None:
+                self._accepted_ahead.add(update_id)
+            refusal = failure or refusal
         if refusal is not None:
             self._drop_refused()
             raise refusal

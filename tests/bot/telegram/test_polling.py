@@ -213,6 +213,31 @@ async def test_after_any_other_failure_the_rest_of_the_poll_is_not_tried(
     assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotAccepted")
 
 
+async def test_nobody_waits_for_a_button_that_waits(polled: Polled, api: ScriptedApi) -> None:
+    """Before the fix, everybody waited up to five seconds for each button of an open turn."""
+    taken: list[object] = []
+    is_stored = asyncio.Event()
+
+    async def accept(raw: Mapping[str, object], **_: bool) -> None:
+        if raw["update_id"] == 5:
+            await is_stored.wait()
+        taken.append(raw["update_id"])
+        if raw["update_id"] == 7:
+            is_stored.set()
+
+    button = {"update_id": 5, "callback_query": {}}
+    await polled(ok([button, {"update_id": 6}, {"update_id": 7}]), updates(8), accept=accept)
+    assert taken == [6, 7, 5, 8]
+    assert offsets(api) == [None, "8", "9"]
+
+
+async def test_a_button_that_fails_comes_again_alone(polled: Polled, api: ScriptedApi) -> None:
+    mailbox = Mailbox(NotAccepted())
+    poll = ok([{"update_id": 5, "callback_query": {}}, {"update_id": 6}])
+    await polled(poll, poll, accept=mailbox.accept)
+    assert (mailbox.ids, offsets(api)) == ([6, 5], [None, None, "7"])
+
+
 async def test_an_unreadable_update_is_counted_and_skipped(
     polled: Polled, api: ScriptedApi, health: TelegramHealth
 ) -> None:
