@@ -67,6 +67,7 @@ class PageTelegram(SendListeners):
         self._arrived = asyncio.Event()
         self._health = TelegramHealth()
         self.files: dict[str, PageFile] = {}
+        self._pressed: dict[str, PageChat] = {}
         self._menus: dict[tuple[MenuScope, str], Commands] = {}
         first = self._now() + 1
         self._message_ids, self._update_ids, self._ids = count(first), count(first), count(first)
@@ -106,6 +107,7 @@ class PageTelegram(SendListeners):
 
     def say(self, place: PageChat, person: PagePerson, text: str, **more: Any) -> PageMessage:
         """Send a text; `more` are further fields of the message."""
+        place.notice = ""
         message = self._new(person, text=text, **{"entities": find_entities(text)} | more)
         place.put(message)
         self._add("message", raw_message(place, message))
@@ -141,7 +143,9 @@ class PageTelegram(SendListeners):
     def press(self, place: PageChat, message: PageMessage, callback_data: str) -> None:
         """Press a button of a message; one that is not there does nothing."""
         if callback_data in [each.callback_data for row in message.buttons for each in row]:
+            place.notice = ""
             press = raw_press(next(self._ids), place, message, callback_data)
+            self._pressed[press["id"]] = place
             self._add("callback_query", press)
 
     def stop(self, place: PageChat) -> None:
@@ -301,7 +305,10 @@ class PageTelegram(SendListeners):
         raise Refused("other")
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
-        """Show nothing: the page has no place for it."""
+        """Show the text below the messages, until a person does something else there."""
+        if place := self._pressed.pop(callback_id, None):
+            place.notice = text
+            self.note_change()
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
         """Tell whether this person administers the group."""

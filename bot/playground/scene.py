@@ -106,6 +106,7 @@ class PageChat:
     remembered_id: int = 0  # the newest message from before this start, 0 if there is none
     draft: PageDraft | None = None
     typing_until: float = 0.0
+    notice: str = ""  # the answer to a pressed button, until a person does something else
     by_id: dict[int, PageMessage] = field(default_factory=dict, repr=False)
 
     @property
@@ -136,7 +137,7 @@ class PageChat:
     def empty(self) -> None:
         """Delete all messages for everybody."""
         self.by_id.clear()
-        self.draft, self.typing_until, self.remembered_id = None, 0.0, 0
+        self.draft, self.typing_until, self.notice, self.remembered_id = None, 0.0, "", 0
 
 
 class Scene:

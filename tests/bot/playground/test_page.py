@@ -20,7 +20,7 @@ from bot.playground.page_telegram import PageTelegram
 from bot.playground.play import has_screen, open_browser
 from bot.playground.scene import GROUP_ID, PageMessage, Scene, uploaded
 from bot.prompt.assemble import Prompt, PromptTokens
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part
 from bot.telegram.chat import Destination
 from bot.turn.observers import AgentRan, BotServing
 from memory.behaviors.context import AgentContext, CallContext, Person
@@ -134,6 +134,19 @@ async def test_a_private_chat_keeps_its_person_and_mentions_nobody(site: Site) -
     assert answer.headers["location"] == "/?at=c%3A1%3A0"
     [said] = site.scene.place(ANNA).messages
     assert (said.text, said.sender) == ("/help", site.scene.people[0])
+
+
+async def test_the_answer_to_a_button_is_seen_until_a_person_does_something_else(
+    site: Site,
+) -> None:
+    await site.telegram.send(Destination(1), Part("Sure?", (), ((Button("yes", "ok"),),)))
+    place = site.scene.place(ANNA)
+    site.telegram.press(place, place.messages[0], "ok")
+    callback_id = site.updates[-1]["callback_query"]["id"]
+    await site.telegram.answer_button(callback_id, "Not <yours>")
+    assert '<p class="note" role="status">Not &lt;yours&gt;</p>' in await site.text()
+    site.say("Oh")
+    assert "Not &lt;yours" not in await site.text()
 
 
 async def test_an_unknown_address_shows_the_first_chat(site: Site) -> None:
