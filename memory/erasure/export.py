@@ -4,6 +4,7 @@ It contains the messages and what was learned from them; in a private chat also 
 person. Vectors are left out, because they can be computed from the texts.
 """
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,7 +108,9 @@ def _message(message: Message) -> dict[str, object]:
 
 
 def _fact(facts: ScopeMemory, fact: Fact) -> dict[str, object]:
-    former = former_wordings(facts, fact)
+    former = [(each.text, each.replaced_at) for each in fact.replaced]
+    if fact.is_current:  # with all ended ones, too, the file would grow with their square
+        former = former_wordings(facts, fact)
     fact = shown(facts.scope, fact)
     return {
         "id": fact.id,
@@ -139,21 +142,18 @@ def _synopses(here: ScopeMemory) -> list[dict[str, object]]:
 
 
 def _documents(here: ScopeMemory) -> list[dict[str, object]]:
+    passages = defaultdict[str, list[Mapping[str, object]]](list)
+    for chunk in here.of_kind(Chunk):
+        said_at = moment(chunk.said_at) if chunk.said_at else None
+        passage = {"place": chunk.place, "said_at": said_at, "text": chunk.text}
+        passages[chunk.document].append(passage)
     return [
         {
             "name": document.title,
             "link": document.link,
             "added_at": moment(document.added_at),
             "imported_from": document.imported_from or None,
-            "passages": [
-                {
-                    "place": chunk.place,
-                    "said_at": moment(chunk.said_at) if chunk.said_at else None,
-                    "text": chunk.text,
-                }
-                for chunk in here.of_kind(Chunk)
-                if chunk.document == key
-            ],
+            "passages": passages[key],
         }
         for key, document in documents(here).items()
     ]

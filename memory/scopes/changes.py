@@ -188,11 +188,10 @@ def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[in
 
 
 def facts_behind(scope_memory: ScopeMemory, fact: Fact) -> list[Fact]:
-    """Return a fact and all facts that it replaced, also indirectly."""
+    """Return a fact and all facts that it replaced, also indirectly; it may be thousands."""
     chain = [fact]
-    for older in scope_memory.facts:
-        if older.replaced_by == fact.id and older.id < fact.id:
-            chain += facts_behind(scope_memory, older)
+    for each in chain:  # which grows meanwhile
+        chain += scope_memory.replaced_by(each)
     return chain
 
 

@@ -224,6 +224,10 @@ class Amendment(ScopeEntry):
         raise NotImplementedError
 
 
+_MAX_NEWEST_SOURCES = 50
+"""A fact may be said every day; with all its sources each read would take seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Again(Amendment):
     """A fact was said again in another message, at `at` (Unix seconds; 0 in older entries)."""
@@ -238,10 +242,11 @@ class Again(Amendment):
         return None if erased.takes_source(self.source) else self
 
     def amended(self, fact: Fact) -> Fact:
-        """Return the fact with it."""
-        sources = (*fact.sources, replace(self.source, at=self.at))
+        """Return the fact with it; many sources are the first one and the newest."""
         if self.source in fact.sources:
             return fact
+        first, *others = fact.sources
+        sources = (first, *others[-_MAX_NEWEST_SOURCES + 1 :], replace(self.source, at=self.at))
         return replace(fact, sources=sources, confirmed_at=max(self.at, fact.confirmed_at))
 
 

@@ -119,11 +119,10 @@ def with_facts(
 
 
 def _later(fact: Fact, by_id: dict[int, Fact]) -> Later:
-    seen: Sequence[int] = [fact.id]
-    last = fact
+    seen, last = {fact.id}, fact
     while last.replaced_by in by_id and last.replaced_by not in seen:
         last = by_id[last.replaced_by]
-        seen = [*seen, last.id]
+        seen.add(last.id)
     return Later(fact.ended_at, "" if last is fact else last.text, 0 if last is fact else last.id)
 
 

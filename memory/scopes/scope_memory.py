@@ -70,6 +70,7 @@ class ScopeMemory(EmbeddedStream):
         self._records: dict[int, Record] = {}
         self.hidden: set[int] = set()  # sequences of messages that searches must not find
         self._amendments: dict[int, list[int]] = {}
+        self._replaced: dict[int, set[int]] = {}  # by a fact: the ids of those that it replaced
         self._by_kind: dict[type[Record], HybridIndex] = {}
         self._unindexed: list[Record] = []
 
@@ -133,6 +134,12 @@ class ScopeMemory(EmbeddedStream):
     def entries_of(self, record: Record) -> list[int]:
         """Return the ids of a record and of the entries that amend it."""
         return [record.id, *self._amendments.get(record.id, ())]
+
+    def replaced_by(self, fact: Fact) -> list[Fact]:
+        """Return the older facts that this one replaced."""
+        found = map(self._records.get, sorted(self._replaced.get(fact.id, ())))
+        facts = [each for each in found if isinstance(each, Fact)]
+        return [each for each in facts if each.replaced_by == fact.id > each.id]
 
     def get(self, kind: type[F], key: str = "") -> F | None:
         """Return the field of this kind and key, None if there is none."""
@@ -219,16 +226,21 @@ class ScopeMemory(EmbeddedStream):
         content = columns[b"j"]
         match entry := read(entry_id, columns[b"k"].decode(), content):
             case Record():
-                self._records[entry.id] = entry
+                self._keep(entry)
                 self._unindexed.append(entry)
             case Amendment(fact_id=fact_id):
                 self._amendments.setdefault(fact_id, []).append(entry_id)
                 fact = self._records.get(fact_id)
                 if isinstance(fact, Fact):
-                    self._records[fact_id] = entry.amended(fact)
+                    self._keep(entry.amended(fact))
             case Hidden(seq, hidden):
                 self.hidden.add(seq) if hidden else self.hidden.discard(seq)
         return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
+
+    def _keep(self, record: Record) -> None:
+        self._records[record.id] = record
+        if isinstance(record, Fact) and record.replaced_by:
+            self._replaced.setdefault(record.replaced_by, set()).add(record.id)
 
     def _indexed(self, kind: type[Record], zone: tzinfo) -> "HybridIndex | None":
         """Index new records, and return the index of a kind; None if it has no records."""

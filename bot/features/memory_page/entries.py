@@ -37,6 +37,7 @@ from memory.scopes.stats import ConversationStats, count_conversation
 from memory.store.keys import Scope
 
 _LINE_UNITS, _FRESH_S = 220, 600
+_MAX_FORMER = 10  # with more, a message would not hold them and the fact itself
 _NEW, _OTHER = "memory.new", "memory.other"
 _OF_FACTS = ("you", "group", "people", "now", "dated", "always")
 _GROUPS = (_NEW, *(f"memory.{group}" for group in _OF_FACTS), _OTHER)
@@ -213,7 +214,7 @@ class MemoryEntries:
                 text=shortened(text, _LINE_UNITS),
                 date=self.sentences.day(language, until),
             )
-            for text, until in former_wordings(facts, fact)
+            for text, until in former_wordings(facts, fact)[-_MAX_FORMER:]
         ]
 
     def _synopses(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:

@@ -1,12 +1,14 @@
 """Recalled messages say what came after them."""
 
-from memory.scopes.changes import without
+from memory.scopes.changes import facts_behind, former_wordings, without
 from memory.scopes.entries import Again, Ended, Fact
 from memory.scopes.fact_lists import with_facts
+from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased, Source
 from memory.search.message_search import Later, SearchResult
 from memory.store.keys import Scope
 from tests.memory.behaviors.batches import ANNA, DAY, NOW, PRIVATE, said, scope_memory
+from tests.work import calls
 
 PERSON = Scope.of_person(ANNA.id)
 
@@ -62,3 +64,36 @@ def test_what_was_erased_marks_nothing_and_a_repeated_fact_loses_only_that_sourc
     assert 2 in both.records
     [graz] = [each for each in both.instead if isinstance(each, Fact)]
     assert graz.is_current
+
+
+def often_changed(times: int) -> ScopeMemory:
+    """Return the facts of somebody who says every day what they weigh."""
+    days = range(1, times + 1)
+    facts = (fact(f"Weighs {day} kilos.", day) for day in days)
+    ends = (Ended(day, NOW + (day + 1) * DAY, day + 1) for day in days[:-1])
+    return scope_memory(*facts, *ends, scope=PERSON)
+
+
+def test_a_fact_may_have_replaced_thousands() -> None:
+    """Before the fix, the 990th change of a fact made it impossible to show or delete it."""
+    facts = often_changed(3_000)
+    newest = facts.facts[-1]
+    assert [each.id for each in facts_behind(facts, newest)] == [*range(3_000, 0, -1)]
+    assert former_wordings(facts, newest)[0] == ("Weighs 1 kilos.", NOW + 2 * DAY)
+    [result] = with_facts(found(1), facts, scope_memory())
+    assert result.later == {1: (Later(NOW + 2 * DAY, "Weighs 3000 kilos.", 3_000),)}
+
+
+def test_the_history_of_all_facts_takes_linear_time() -> None:
+    def histories(count: int) -> int:
+        facts = scope_memory(*(fact(f"Likes {number}.", number) for number in range(count)))
+        return calls(lambda: [facts_behind(facts, each) for each in facts.facts])
+
+    assert histories(400) < 2.5 * histories(200)
+
+
+def test_of_many_sources_the_first_and_the_newest_are_kept() -> None:
+    again = [Again(1, Source(PRIVATE.tag, seq, 3, ANNA.id), NOW + seq) for seq in range(2, 100)]
+    [tea] = scope_memory(fact("Likes tea.", 1), *again, scope=PERSON).facts
+    assert [each.seq for each in tea.sources] == [1, *range(50, 100)]
+    assert tea.confirmed_at == NOW + 99
