@@ -77,7 +77,7 @@ def test_whether_somebody_is_named_copies_no_list(memory: Memory) -> None:
     strangers, _ = strangers_on(memory, allowed_user_ids=named)
     tracemalloc.start()
     assert not strangers.admission.serves(20_000, 20_000)
-    assert tracemalloc.get_traced_memory()[1] < 10_000
+    assert tracemalloc.get_traced_memory()[1] < 100_000  # a copy takes 500,000
     tracemalloc.stop()
 
 
