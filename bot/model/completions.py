@@ -5,7 +5,7 @@ calls under one index, arguments in pieces, usage last or never. Reading allows 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,23 +37,21 @@ def wire_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_MAX_NAME_CHARS] or "_"
 
 
-def _wire_message(message: PromptMessage) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": _content(message)}
-    if message.tool_calls:
-        wire["tool_calls"] = [wire_call(call) for call in message.tool_calls]
-    if message.role == "tool":
-        wire["tool_call_id"] = message.tool_call_id
-    return wire
-
-
-def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
-    if not message.pictures:
-        return message.content
-    pictures = [
-        {"type": "image_url", "image_url": {"url": data_url(each), "detail": each.detail}}
-        for each in message.pictures
-    ]
-    return [{"type": "text", "text": message.content}, *pictures]
+def _prompt(messages: Sequence[PromptMessage]) -> Mapping[str, Any]:
+    entries = []
+    for message in messages:
+        entry: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.pictures:
+            entry["content"] = [{"type": "text", "text": message.content}]
+            for each in message.pictures:
+                image = {"url": data_url(each), "detail": each.detail}
+                entry["content"].append({"type": "image_url", "image_url": image})
+        if message.tool_calls:
+            entry["tool_calls"] = [wire_call(call) for call in message.tool_calls]
+        if message.role == "tool":
+            entry["tool_call_id"] = message.tool_call_id
+        entries.append(entry)
+    return {"messages": entries}
 
 
 def wire_call(call: ToolCall) -> dict[str, Any]:
@@ -128,21 +126,10 @@ class ChunkAccumulator(Accumulator):
         call_id, name = text_of(piece.get("id")), text_of(function.get("name"))
         arguments = text_of(function.get("arguments"))
         self._count_call(call_id, name, arguments)
-        call = self._call_of(piece.get("index"), call_id, name)
-        if call is None:
-            self._end("tool_calls")
-            return
-        call.id = call.id or call_id
-        call.name = call.name or name
-        if arguments:
-            call.arguments.append(arguments)
 
-    def _call_of(self, index: object, call_id: str, name: str) -> _PartialCall | None:
-        """Return the call that a piece belongs to; None for a new one beyond `MAX_CALLS`.
-
-        A new id or name means a new call, whatever the index is. But some servers make up a new id
-        for each piece; then only the first piece names the tool.
-        """
+        # A new id or name means a new call, whatever the index is. But some servers make up a new
+        # id for each piece; then only the first piece names the tool.
+        index = piece.get("index")
         same_index = [call for call in self._calls if call.index == index]
         if call_id and (name or not same_index):
             matching = [call for call in same_index if call.id == call_id]
@@ -151,11 +138,18 @@ class ChunkAccumulator(Accumulator):
         else:
             matching = same_index or self._calls
         if matching:
-            return matching[-1]
-        if len(self._calls) == MAX_CALLS:
-            return None
-        self._calls.append(_PartialCall(index))
-        return self._calls[-1]
+            call = matching[-1]
+        elif len(self._calls) < MAX_CALLS:
+            call = _PartialCall(index)
+            self._calls.append(call)
+        else:
+            self._end("tool_calls")
+            return
+
+        call.id = call.id or call_id
+        call.name = call.name or name
+        if arguments:
+            call.arguments.append(arguments)
 
 
 CHAT = Dialect(
@@ -164,7 +158,7 @@ CHAT = Dialect(
     fixed={},
     # The first one is the new name, which api.openai.com takes for every model.
     limits=("max_completion_tokens", "max_tokens"),
-    prompt=lambda messages: {"messages": [_wire_message(message) for message in messages]},
+    prompt=_prompt,
     streaming=lambda *_: {"stream_options": {"stream_options": {"include_usage": True}}},
     tool=wire_tool,
     effort=lambda effort: {"reasoning_effort": effort},

@@ -37,6 +37,7 @@ _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _END = ("response.completed", "response.incomplete", "response.failed")
 _SENT_BACK = ("type", "id", "summary", "encrypted_content")
 """Fields of a reasoning item that we send back; servers refuse some others, such as `status`."""
+_CALL_FIELDS = ("call_id", "name", "arguments")
 _BETWEEN_MESSAGES = "\n\n"
 
 
@@ -69,8 +70,10 @@ class ResponseAccumulator(Accumulator):
         """Take a whole response."""
         if body.get("error"):
             raise reported_error(body)
-        if any(_is_refused(object_of(entry)) for entry in list_of(body["output"])):
-            raise ContentRefused("the model declined")
+        for item in map(object_of, list_of(body["output"])):
+            parts = map(object_of, list_of(item.get("content")))
+            if item.get("type") == "message" and any(part.get("refusal") for part in parts):
+                raise ContentRefused("the model declined")
         self._add_end(body)
 
     def reply(self) -> ModelReply:
@@ -79,7 +82,8 @@ class ResponseAccumulator(Accumulator):
         reasoning: list[tuple[int, Mapping[str, object]]] = []
         for item in self._items:
             if item.get("type") == "function_call" and item.get("name"):
-                calls.append(_call(item))
+                call_id, name, arguments = (text_of(item.get(each)) for each in _CALL_FIELDS)
+                calls.append(tool_call(call_id, name, [arguments]))
             elif item.get("type") == "reasoning" and item.get("encrypted_content"):
                 kept = {name: item[name] for name in _SENT_BACK if item.get(name) is not None}
                 reasoning.append((len(calls), kept))
@@ -93,9 +97,7 @@ class ResponseAccumulator(Accumulator):
 
     def _add_item(self, item: Mapping[str, object]) -> None:
         if item.get("type") == "function_call":
-            self._count_call(
-                *(text_of(item.get(name)) for name in ("call_id", "name", "arguments"))
-            )
+            self._count_call(*(text_of(item.get(each)) for each in _CALL_FIELDS))
             if self._calls == MAX_CALLS:
                 self._end("tool_calls")
                 return
@@ -114,24 +116,16 @@ class ResponseAccumulator(Accumulator):
                 self._add_item(item)
         if self._current_message is None:
             self._add_text(_text_of_output(output))
-        self._end(_finish_reason_of(response, has_calls=self._calls > 0))
 
-
-def _finish_reason_of(response: Mapping[str, object], *, has_calls: bool) -> str:
-    """Return the finish reason by which chat completions would call the end of this response.
-
-    Raise `ContentRefused` when a filter ended it, `AnswerIncomplete` when it is not finished.
-    """
-    reason = text_of(object_of(response.get("incomplete_details")).get("reason"))
-    if reason == CONTENT_FILTER:
-        raise ContentRefused
-    match response.get("status"):
-        case "completed":
-            return "tool_calls" if has_calls else "stop"
-        case "incomplete":
-            return "length"
-        case _:
-            raise AnswerIncomplete("not finished")
+        if object_of(response.get("incomplete_details")).get("reason") == CONTENT_FILTER:
+            raise ContentRefused
+        match response.get("status"):  # we name the end as chat completions would
+            case "completed":
+                self._end("tool_calls" if self._calls else "stop")
+            case "incomplete":
+                self._end("length")
+            case _:
+                raise AnswerIncomplete("not finished")
 
 
 def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
@@ -147,11 +141,6 @@ def _text_of_output(output: Sequence[Mapping[str, object]]) -> str:
     return _BETWEEN_MESSAGES.join(filter(None, texts))
 
 
-def _call(item: Mapping[str, object]) -> ToolCall:
-    call_id, name, arguments = (text_of(item.get(n)) for n in ("call_id", "name", "arguments"))
-    return tool_call(call_id, name, [arguments])
-
-
 def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping[str, Any]]:
     for message in messages:
         if message.role == "tool":
@@ -161,27 +150,18 @@ def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping
         readable = [each for each in message.reasoning if each.origin == origin]
         yield from (each.body for each in readable if each.before_call == 0)
         if message.content or not message.tool_calls:
-            yield {"role": message.role, "content": _content(message)}
+            content: str | list[dict[str, Any]] = message.content
+            if message.pictures:
+                content = [{"type": "input_text", "text": message.content}]
+                for each in message.pictures:
+                    image = {"image_url": data_url(each), "detail": each.detail}
+                    content.append({"type": "input_image", **image})
+            yield {"role": message.role, "content": content}
         for number, call in enumerate(message.tool_calls):
             if number:
                 yield from (each.body for each in readable if each.before_call == number)
             called = {"name": wire_name(call.name), "arguments": call.arguments}
             yield {"type": "function_call", "call_id": call.id, **called}
-
-
-def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
-    if not message.pictures:
-        return message.content
-    pictures = [
-        {"type": "input_image", "image_url": data_url(each), "detail": each.detail}
-        for each in message.pictures
-    ]
-    return [{"type": "input_text", "text": message.content}, *pictures]
-
-
-def _is_refused(entry: Mapping[str, object]) -> bool:
-    parts = map(object_of, list_of(entry.get("content")))
-    return entry.get("type") == "message" and any(part.get("refusal") for part in parts)
 
 
 def _streaming(messages: Sequence[PromptMessage], origin: str) -> Options:

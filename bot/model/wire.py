@@ -71,9 +71,19 @@ class EventReader:
         Raise `NotAModel` when the body or an event is too long.
         """
         self.bytes_left -= len(piece)
-        for line in self._lines(piece):
+        self._begun.append(piece)
+        self._begun_bytes += len(piece)
+        lines: list[bytes] = []
+        if b"\n" in piece:  # a long line in many pieces is joined once, at its end
+            lines = b"".join(self._begun).splitlines(keepends=True)
+            # A CR at the end may be the first half of a line's end.
+            self._begun = [lines.pop()] if not lines[-1].endswith(b"\n") else []
+            self._begun_bytes = sum(map(len, self._begun))
+
+        for ended_line in lines:
             if self.is_done:
                 return
+            line = ended_line.rstrip(b"\r\n")
             if line:
                 name, _, value = line.partition(b":")
                 if name == b"data":
@@ -90,18 +100,6 @@ class EventReader:
             raise NotAModel("the body is too long")
         if self._begun_bytes + self._data_bytes > MAX_EVENT_BYTES:
             raise NotAModel("an event is too long")
-
-    def _lines(self, piece: bytes) -> list[bytes]:
-        """Return the lines that this piece completes; what remains is copied once, at its end."""
-        self._begun.append(piece)
-        self._begun_bytes += len(piece)
-        if b"\n" not in piece:
-            return []
-        lines = b"".join(self._begun).splitlines(keepends=True)
-        # A CR at the end may be the first half of a line's end.
-        self._begun = [lines.pop()] if not lines[-1].endswith(b"\n") else []
-        self._begun_bytes = sum(map(len, self._begun))
-        return [line.rstrip(b"\r\n") for line in lines]
 
 
 def joined(pieces: Sequence[str]) -> str:
