@@ -132,6 +132,7 @@ def open_zip(content: bytes, memory_mb: int, *, may_have_dtd: bool = False) -> z
     """Return a zip that has been unpacked once, to count what is really in it.
 
     What a zip says about its sizes counts for nothing. Nothing inside it is opened as a zip again.
+    Office formats forbid a DTD; only an attack has one, to expand entities.
     Raise `NotRead`, and `zipfile.BadZipFile` for a damaged one.
     """
     if content.startswith(_OLE):
@@ -147,27 +148,16 @@ def open_zip(content: bytes, memory_mb: int, *, may_have_dtd: bool = False) -> z
             raise NotRead("encrypted")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise NotRead("damaged")
-        left -= _unpacked_size(archive, member, left, may_have_dtd=may_have_dtd)
+        is_xml = member.filename.lower().endswith((".xml", ".rels"))
+        before = b""
+        with archive.open(member) as packed:
+            while chunk := packed.read(_CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    raise NotRead("too_long")
+                if is_xml and not may_have_dtd:
+                    seen = before + chunk.replace(b"\0", b"")  # as in UTF-16
+                    if any(sign in seen for sign in _DTD_SIGNS):
+                        raise NotRead("damaged")
+                    before = seen[-len(_DTD_SIGNS[0]) :]
     return archive
-
-
-def _unpacked_size(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, left: int, *, may_have_dtd: bool
-) -> int:
-    """Unpack a member chunk by chunk; raise `NotRead` beyond `left` bytes, or at a DTD.
-
-    Office formats forbid a DTD. Only an attack has one, to expand entities.
-    """
-    size, before = 0, b""
-    is_xml = member.filename.lower().endswith((".xml", ".rels"))
-    with archive.open(member) as packed:
-        while chunk := packed.read(_CHUNK):
-            size += len(chunk)
-            if size > left:
-                raise NotRead("too_long")
-            if is_xml and not may_have_dtd:
-                seen = before + chunk.replace(b"\0", b"")  # as in UTF-16
-                if any(sign in seen for sign in _DTD_SIGNS):
-                    raise NotRead("damaged")
-                before = seen[-len(_DTD_SIGNS[0]) :]
-    return size

@@ -75,16 +75,16 @@ def confine(memory_mb: int, cpu_s: int) -> None:
         return
     import resource  # noqa: PLC0415 - Windows has none
 
-    def limit(kind: int, maximum: int) -> None:
+    os.nice(_NICENESS)
+    for kind, maximum in (
+        (resource.RLIMIT_AS, memory_mb * 2**20),
+        (resource.RLIMIT_CPU, cpu_s),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NOFILE, 0),  # not even the number of a file that is closed is free
+    ):
         with suppress(OSError, ValueError):  # the system has no such limit
             resource.setrlimit(kind, (maximum, maximum))
-
-    os.nice(_NICENESS)
-    limit(resource.RLIMIT_AS, memory_mb * 2**20)
-    limit(resource.RLIMIT_CPU, cpu_s)
-    limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_NPROC, 0)
-    limit(resource.RLIMIT_NOFILE, 0)  # not even the number of a file that is closed is free
     hide_from_others()
     _refuse_other_calls()
 

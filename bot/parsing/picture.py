@@ -47,7 +47,18 @@ def load_codecs() -> None:
 
 def small_jpeg(picture: Image.Image, max_pixels: int, max_bytes: int) -> dict[str, object]:
     """Return a picture as a JPEG within both bounds, upright and on white."""
-    picture = _upright(picture, max_pixels)
+    factor = min(1.0, math.sqrt(max_pixels / (picture.width * picture.height)))
+    size = max(1, int(picture.width * factor)), max(1, int(picture.height * factor))
+    if picture.mode in ("P", "1"):
+        picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
+    picture.thumbnail(size, reducing_gap=2.0)
+    picture = ImageOps.exif_transpose(picture)
+    if picture.has_transparency_data:
+        with_alpha = picture.convert("RGBA")
+        picture = Image.new("RGB", picture.size, "white")
+        picture.paste(with_alpha, mask=with_alpha)
+    picture = picture.convert("RGB")
+
     while True:
         for quality in _QUALITIES:
             file = io.BytesIO()
@@ -57,20 +68,6 @@ def small_jpeg(picture: Image.Image, max_pixels: int, max_bytes: int) -> dict[st
                 jpeg = b64encode(file.getvalue()).decode()
                 return {"format": "JPEG", "jpeg": jpeg, "width": width, "height": height}
         picture = picture.reduce(2)
-
-
-def _upright(picture: Image.Image, max_pixels: int) -> Image.Image:
-    factor = min(1.0, math.sqrt(max_pixels / (picture.width * picture.height)))
-    size = max(1, int(picture.width * factor)), max(1, int(picture.height * factor))
-    if picture.mode in ("P", "1"):
-        picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
-    picture.thumbnail(size, reducing_gap=2.0)
-    upright = ImageOps.exif_transpose(picture)
-    if upright.has_transparency_data:
-        with_alpha = upright.convert("RGBA")
-        upright = Image.new("RGB", upright.size, "white")
-        upright.paste(with_alpha, mask=with_alpha)
-    return upright.convert("RGB")
 
 
 if __name__ == "__main__":

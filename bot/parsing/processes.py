@@ -4,7 +4,6 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -92,12 +91,17 @@ async def _answer(parser: Parser, content: bytes, arguments: tuple[int, ...]) ->
         stdout=PIPE,
         stderr=DEVNULL,
     )
+    assert process.stdout  # noqa: S101 - it was started with a pipe
     writing = asyncio.create_task(_write(process, content))
     try:
         async with asyncio.timeout(parser.timeout_s):
-            answer = await _read(process, parser.max_answer_bytes)
+            answer = bytearray()
+            while chunk := await process.stdout.read(_CHUNK):
+                answer += chunk
+                if len(answer) > parser.max_answer_bytes:
+                    raise NotRead("too_long")
             await process.wait()
-            return answer
+            return bytes(answer)
     except TimeoutError:
         raise NotRead("stopped") from None
     finally:
@@ -117,30 +121,15 @@ async def _write(process: Process, content: bytes) -> None:
     process.stdin.close()
 
 
-async def _read(process: Process, max_bytes: int) -> bytes:
-    assert process.stdout  # noqa: S101 - it was started with a pipe
-    answer = bytearray()
-    while chunk := await process.stdout.read(_CHUNK):
-        answer += chunk
-        if len(answer) > max_bytes:
-            raise NotRead("too_long")
-    return bytes(answer)
-
-
 @cache
 def memory_mb() -> int:
     """Return how much memory this machine has, or this container may take."""
-    return min(_memory_limits()) // 2**20
-
-
-def _memory_limits() -> Iterator[int]:
-    yield 2**62
+    limits = [2**62]
     with suppress(AttributeError, ValueError, OSError):  # Windows has no such call
-        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    groups: list[str] = []
+    with suppress(OSError):
         groups = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
     for group in groups:
         _, kinds, path = group.split(":", 2)
         if kinds not in ("", "memory"):
@@ -149,4 +138,5 @@ def _memory_limits() -> Iterator[int]:
         name = "memory.limit_in_bytes" if kinds else "memory.max"
         for folder in (root, root / path.lstrip("/")):
             with suppress(OSError, ValueError):  # there is no such file, or it says "max"
-                yield int((folder / name).read_text())
+                limits.append(int((folder / name).read_text()))
+    return min(limits) // 2**20
