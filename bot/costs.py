@@ -181,7 +181,17 @@ class Prices:
 
     def cost(self, sums: BySource) -> Decimal:
         """Return the cost of all sources together."""
-        return sum((self._of(source, tokens) for source, tokens in sums.items()), Decimal(0))
+        cost = Decimal(0)
+        for source, tokens in sums.items():
+            price = self._price_of(source)
+            if price is None:
+                continue
+            if price.unit:
+                cost += tokens.reasoning * price.input / _UNITS[price.unit][1]  # see `model_called`
+            else:
+                amount = tokens.fresh * price.input + tokens.cached * price.cached
+                cost += (amount + tokens.output * price.output) / _PER_TOKENS
+        return cost
 
     def missing(self, sources: Iterable[BillingSource]) -> tuple[str, ...]:
         """Return the sorted names of models that were used and have no price for any such use."""
@@ -195,16 +205,6 @@ class Prices:
         counted, _ = _UNITS.get(price.unit if price else "", ("", 0))
         is_use = source.kind == counted if counted else source.kind not in (HEARD, SPOKEN, DRAWN)
         return price if is_use else None
-
-    def _of(self, source: BillingSource, tokens: Tokens) -> Decimal:
-        price = self._price_of(source)
-        if price is None:
-            return Decimal(0)
-        if price.unit:
-            return tokens.reasoning * price.input / _UNITS[price.unit][1]  # see `model_called`
-        amount = tokens.fresh * price.input
-        amount += tokens.cached * price.cached + tokens.output * price.output
-        return amount / _PER_TOKENS
 
 
 def shown(amount: Decimal) -> str:
