@@ -128,8 +128,16 @@ class OpenAIChatModel:
                     stream = partial(self._stream, call)
                     first = reply = await self._served.ask(groups, stream)
                     call.usage += first.usage
-                    self._served.reasons |= first.usage.reasoning_tokens > 0
-                    if _is_lost(first):
+                    reasoning = first.usage.reasoning_tokens
+                    self._served.reasons |= reasoning > 0
+
+                    # Is the answer missing or only begun, because reasoning took its tokens?
+                    is_cut = first.finish_reason == CUT_SHORT
+                    if first.text.strip():
+                        is_lost = is_cut and 2 * reasoning > first.usage.completion_tokens
+                    else:
+                        is_lost = is_cut or reasoning > 0
+                    if is_lost and not first.tool_calls:
                         reply = await self._reason_less(request, first, call)
             except ModelError:
                 if first is None or not first.text.strip():
@@ -158,7 +166,14 @@ class OpenAIChatModel:
 
     def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
         dialect, parameters, labels = accepted.dialect, self.parameters, request.labels
-        messages = request.messages if accepted.sees else _without_pictures(request.messages)
+        messages = request.messages
+        if not accepted.sees:
+            messages = [
+                replace(each, content=f"{each.content}\n\n{NOT_SEEN}".strip(), pictures=())
+                if each.pictures
+                else each
+                for each in messages
+            ]
         prompt = {"model": self.model, **dialect.prompt(messages), "stream": True}
         if request.tools:
             prompt["tools"] = [dialect.tool(each) for each in request.tools]
@@ -217,25 +232,6 @@ class OpenAIChatModel:
                 log.warning("answer broke off", reason=str(error))
             is_second_try = True
             await asyncio.sleep(_PAUSE_S)
-
-
-def _without_pictures(messages: Sequence[PromptMessage]) -> list[PromptMessage]:
-    return [
-        replace(each, content=f"{each.content}\n\n{NOT_SEEN}".strip(), pictures=())
-        if each.pictures
-        else each
-        for each in messages
-    ]
-
-
-def _is_lost(reply: ModelReply) -> bool:
-    """Tell whether reasoning took so many tokens that the answer is missing or only begun."""
-    if reply.tool_calls:
-        return False
-    reasoning, written = reply.usage.reasoning_tokens, reply.usage.completion_tokens
-    if reply.finish_reason == "length":
-        return not reply.text.strip() or 2 * reasoning > written
-    return not reply.text.strip() and reasoning > 0
 
 
 def _written(reply: ModelReply, reasoned_s: float) -> Usage:

@@ -59,17 +59,21 @@ class OpenAIEmbedder:
 
         Raise `EmbeddingsUnavailable`, also if all texts are blank: we cannot tell the dimensions.
         """
-        clean = [_clean(text) for text in texts]
-        wanted = [(number, text) for number, text in enumerate(clean) if text]
+        wanted: dict[int, str] = {}
+        for number, text in enumerate(texts):
+            # Half an emoji cannot be sent, and a cut may leave half a letter.
+            encoded = text.strip().encode("utf-8", "replace")[:_MAX_TEXT_BYTES]
+            if clean := encoded.decode("utf-8", "ignore").rstrip():
+                wanted[number] = clean
         if not wanted:
             raise EmbeddingsUnavailable("all texts are blank")
-        batches = _batches([text for _, text in wanted])
+        batches = _batches(list(wanted.values()))
         observed = ObservedCall("embedding", self.model, self.client.which, self.observers)
         try:
             with self.guard.attempt() if self.guard else nullcontext(), observed as call:
                 found = [row for batch in batches for row in await self._embed(batch, call)]
                 await load_index()
-                given = dict(zip([number for number, _ in wanted], found, strict=True))
+                given = dict(zip(wanted, found, strict=True))
                 return _unit_rows(given, len(texts), self.dimensions)
         except Resting as error:
             raise EmbeddingsUnavailable(str(error), rests_s=error.rests_s) from error
@@ -78,36 +82,34 @@ class OpenAIEmbedder:
 
     async def _embed(self, texts: Sequence[str], call: ObservedCall) -> list[object]:
         """Return the vectors of one batch as the server sent them; the limit is for one batch."""
-        dimensions = self.dimensions if self._sends_dimensions else None
+        request: dict[str, Any] = {"model": self.model, "input": list(texts)}
+        request["encoding_format"] = "base64"
+        if self.dimensions is not None and self._sends_dimensions:
+            request["dimensions"] = self.dimensions
+        max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_PER_TEXT
         async with time_limit(self.timeout_s):
             try:
-                rows = await self._rows(texts, dimensions, call)
+                body = await self.client.post_whole("/embeddings", request, max_bytes)
             except ModelRefused as error:
-                if dimensions is None or not error.objects_to("dimensions"):
+                if "dimensions" not in request or not error.objects_to("dimensions"):
                     raise
                 log.info("parameter dropped", parameter="dimensions")
                 self._sends_dimensions = False
-                rows = await self._rows(texts, None, call)
-        if len(rows) != len(texts):
-            raise ModelError("not one vector for each text")
-        return rows
+                del request["dimensions"]
+                body = await self.client.post_whole("/embeddings", request, max_bytes)
 
-    async def _rows(
-        self, texts: Sequence[str], dimensions: int | None, call: ObservedCall
-    ) -> list[object]:
-        request: dict[str, Any] = {} if dimensions is None else {"dimensions": dimensions}
-        request |= {"model": self.model, "input": list(texts), "encoding_format": "base64"}
-        max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_PER_TEXT
-        body = await self.client.post_whole("/embeddings", request, max_bytes)
         try:
             answer = object_of(orjson.loads(body))
             call.usage += Usage(count_of(object_of(answer.get("usage")).get("prompt_tokens")))
             found = [object_of(each) for each in list_of(answer["data"])]
             # Some servers leave the index out; the sort then keeps their order.
             found.sort(key=lambda each: count_of(each.get("index")))
-            return [each["embedding"] for each in found]
+            rows = [each["embedding"] for each in found]
         except (*UNREADABLE, KeyError, AnswerIncomplete) as error:
             raise NotAModel(type(error).__name__) from error
+        if len(rows) != len(texts):
+            raise ModelError("not one vector for each text")
+        return rows
 
 
 def _unit_rows(given: Mapping[int, object], count: int, dimensions: int | None) -> Vectors:
@@ -141,12 +143,6 @@ def _unit_rows(given: Mapping[int, object], count: int, dimensions: int | None) 
     unit: Vectors = np.zeros((count, rows.shape[1]), np.float32)
     unit[list(given)] = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return unit
-
-
-def _clean(text: str) -> str:
-    """Return the part of a text that can be sent: without lone surrogates, and not too long."""
-    encoded = text.strip().encode("utf-8", "replace")
-    return encoded[:_MAX_TEXT_BYTES].decode("utf-8", "ignore").rstrip()
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

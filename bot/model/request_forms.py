@@ -127,20 +127,35 @@ class ServedModel:
         """Return what may pass after a refusal; None if nothing is left to try."""
         if isinstance(error, PicturesRefused):
             return replace(accepted, sees=False) if accepted.sees else None
-        other = RESPONSES if accepted.dialect is CHAT else CHAT
+        dialect = accepted.dialect
+        other, asks_for_other = (
+            (RESPONSES, _ASK_RESPONSES) if dialect is CHAT else (CHAT, _ASK_CHAT)
+        )
         can_leave = self._server.setting == "auto" and other.name not in accepted.left
-        takes_effort = accepted.dialect is CHAT and not accepted.only_without_effort
+        takes_effort = dialect is CHAT and not accepted.only_without_effort
         if takes_effort and error.objects_to("reasoning_effort") and error.says(_TOOLS):
             # If there turns out to be no Responses API, we come back and ask without effort.
-            dialect = other if can_leave else accepted.dialect
+            dialect = other if can_leave else dialect
             return replace(accepted, dialect=dialect, only_without_effort=True)
-        if can_leave and _belongs_elsewhere(error, accepted.dialect):
-            left = accepted.left | {accepted.dialect.name}
-            return replace(accepted, dialect=other, left=left)
-        if _has_no_path(error):
+
+        is_vague = error.may_concern_parameters
+        is_missing = error.status in _PATH_STATUS
+        has_no_path = is_missing and error.says(_NO_PATH)
+        lacks_api = is_vague and is_missing and (dialect is RESPONSES or has_no_path)
+        if can_leave and (lacks_api or error.says(asks_for_other)):
+            return replace(accepted, dialect=other, left=accepted.left | {dialect.name})
+        if has_no_path:
             return None
-        blamed = _blamed(error, chosen)
-        return replace(accepted, refused=accepted.refused | blamed) if blamed else None
+
+        optional = [name for name in chosen if name != PROMPT]
+        blamed = [
+            name
+            for name in optional
+            if any(map(error.objects_to, {name, *chosen[name]} - _PROMPT_FIELDS))
+        ]
+        if is_vague and not blamed and not isinstance(error, ContextTooLong):
+            blamed = optional[:1]  # the least needed
+        return replace(accepted, refused=accepted.refused.union(blamed)) if blamed else None
 
     def _remember(self, accepted: Accepted) -> None:
         before = self.accepted
@@ -168,29 +183,3 @@ class ServedModel:
 def merged(options: Options) -> dict[str, Any]:
     """Return the fields that the options add to a request."""
     return {key: value for option in options.values() for key, value in option.items()}
-
-
-def _blamed(error: ModelRefused, chosen: Options) -> frozenset[str]:
-    """Return the options that a refusal names, else the first if it may be about any of them."""
-    optional = [name for name in chosen if name != PROMPT]
-    named = [
-        name
-        for name in optional
-        if any(map(error.objects_to, {name, *chosen[name]} - _PROMPT_FIELDS))
-    ]
-    if named:
-        return frozenset(named)
-    is_vague = error.may_concern_parameters and not isinstance(error, ContextTooLong)
-    return frozenset(optional[:1] if is_vague else ())
-
-
-def _belongs_elsewhere(error: ModelRefused, dialect: Dialect) -> bool:
-    """Tell whether this server, or its model, does not take this API."""
-    if error.says(_ASK_RESPONSES if dialect is CHAT else _ASK_CHAT):
-        return True
-    is_missing = error.status in _PATH_STATUS and error.may_concern_parameters
-    return is_missing and (dialect is RESPONSES or _has_no_path(error))
-
-
-def _has_no_path(error: ModelRefused) -> bool:
-    return error.status in _PATH_STATUS and error.says(_NO_PATH)

@@ -266,7 +266,12 @@ class Resilient(Generic[_Model]):
                 if first.done() and not _is_away(first.exception()):
                     return first.result()
                 second = asyncio.create_task(call(self.second))
-                return await _earlier(first, second)
+                done, _ = await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
+                if first not in done and second.exception() is not None:
+                    await asyncio.wait({first})
+                if first.done() and first.exception() is None:
+                    return first.result()
+                return await second
             finally:
                 is_answered = second is not None and second.done()
                 if attempt.is_probe and is_answered and not first.done():
@@ -329,13 +334,3 @@ def _is_away(error: BaseException | None) -> bool:
     if isinstance(error, ModelRefused):
         return error.code in _ACCOUNT_CODES or not error.may_concern_messages
     return isinstance(error, ModelUnavailable | NotAModel)
-
-
-async def _earlier(first: "asyncio.Task[_Answer]", second: "asyncio.Task[_Answer]") -> _Answer:
-    """Return the answer that comes first; if both fail, raise the second model's error."""
-    done, _ = await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
-    if first not in done and second.exception() is not None:
-        await asyncio.wait({first})
-    if first.done() and first.exception() is None:
-        return first.result()
-    return await second

@@ -178,29 +178,24 @@ def read_object(text: str, names: Collection[str]) -> dict[str, object]:
     The model may have put it into a code fence, or written explanations around it. Raise
     `AnswerUnreadable` if there is none.
     """
+    found: object = None
     try:
-        whole = _DECODER.decode(text)
+        found = _DECODER.decode(text)
     except (ValueError, RecursionError):
-        found = [each for each in _objects(text) if not each.keys().isdisjoint(names)]
-    else:
-        found = [whole] if isinstance(whole, dict) else []
-    if not found or found[-1].keys().isdisjoint(names):
+        start = text.find("{")
+        for _ in range(_MAX_BRACES):
+            if start < 0:
+                break
+            try:
+                each, end = _DECODER.raw_decode(text, start)
+            except (ValueError, RecursionError):
+                end = start + 1
+            else:
+                found = found if each.keys().isdisjoint(names) else each
+            start = text.find("{", end)
+    if not isinstance(found, dict) or found.keys().isdisjoint(names):
         raise AnswerUnreadable("no such JSON object")
-    return found[-1]
-
-
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    start = text.find("{")
-    for _ in range(_MAX_BRACES):
-        if start < 0:
-            return
-        try:
-            found, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = start + 1
-        else:
-            yield found
-        start = text.find("{", end)
+    return found
 
 
 def _messages(instructions: str, content: str) -> Sequence[PromptMessage]:
