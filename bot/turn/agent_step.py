@@ -24,7 +24,7 @@ from bot.reply.split import said_with, with_attached, with_line
 from bot.telegram.updates import MEDIA
 from bot.turn.answer import TypingIndicator
 from bot.turn.load import ContextLoader
-from bot.turn.notes import QUESTION_ALONE, Finish, Note
+from bot.turn.notes import QUESTION_ALONE, Below, Finish, Note
 from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
@@ -34,7 +34,7 @@ from memory.behaviors.tool import is_answer_untrusted
 from memory.behaviors.user_facts import question_for
 from memory.erasure.questions import Question, Questions
 from memory.scopes.history import ChatHistory
-from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, to_json
+from memory.scopes.writes import ForgetRecord, Remember, StillTrue, ToolWrite, to_json
 
 log = structlog.get_logger(__name__)
 
@@ -140,12 +140,17 @@ class AgentStep:
         return True
 
     async def _outbox(self, request: Request, context: AgentContext, text: str) -> Outbox:
+        """Return the text with its files, then what stands below it, then questions."""
         language, is_reply = request.language, context.tool_question is None
         say, words = partial(self.sentences.say, language), partial(self.sentences.text, language)
         below = [await note(request, context, text) for note in self.notes]
+        if not is_reply:  # a question before a tool runs is our text: it claims nothing
+            below = [replace(each, correction=None, codes=()) for each in below]
         asked = tuple(part for each in below for part in each.questions)
+
         parts, is_whole = await reply_parts(request.run.before + text, words)
-        if asked and not request.run.before and text.strip() == QUESTION_ALONE:
+        is_alone = bool(asked) and not request.run.before and text.strip() == QUESTION_ALONE
+        if is_alone:
             parts, text, asked = asked, asked[0].text, ()
         attached = [
             Part("", file=file, instead=say("answer.not_sent", name=file.name)[0].text)
@@ -158,60 +163,72 @@ class AgentStep:
         if not is_whole:
             log.warning("answer cut", chars=len(text))
             parts = with_line(parts, *say("error.too_long_answer"))
-        writes, learned = await _wanted(context)
-        # A question before a tool runs is our text: it claims nothing.
-        corrections = [each.correction for each in below if each.correction and is_reply]
-        is_checked = is_reply and not corrections
-        lines = [*self._not_seen(request), *confirmations(self.sentences, language, writes)]
-        lines += [*(part for each in below for part in each.lines), *corrections[-1:]]
-        lines += () if request.uses_memory else say("off.mark")
-        is_rich = is_whole and not lines and not request.run.before and is_worth_rich(text, parts)
-        rich_parts = len(parts) if is_rich else 0
-        for line in lines:
-            parts = with_line(parts, line)
-        row = [button for each in below for button in each.buttons]
-        if row and request.uses_memory:
-            parts = with_buttons(parts, *row)
+
+        said = f"{request.message.text}\n{text}"
+        writes, learned, aged = await _wanted(context, said)
+        whole = self._with_lines(request, parts, below, writes)
+        # A rich message has only the text, so nothing may stand below it.
+        is_rich = is_whole and whole == parts and not request.run.before
+        is_rich = is_rich and is_worth_rich(text, parts)
+
         asked = questions(self.sentences, language, writes) + asked
-        # The person may decline: then what the tools did must not teach anything either.
-        is_asking = bool(asked) or any(each.questions for each in below)
-        steps = () if is_asking else context.completed_steps
-        # An old fact that was used may not hold any more.
-        texts = f"{request.message.text}\n{text}"
-        aged = question_for(context.writes, context.used, texts)
-        if aged and not (is_asking or learned or await context.chat_history.is_off()):
+        is_asking = bool(asked) or is_alone
+        if not (is_asking or learned):
             asked, writes = questions(self.sentences, language, aged), [*writes, *aged]
-        codes = [code for each in below for code in each.codes] if is_checked else []
-        in_chat = partial(replace, chat_id=request.to.chat_id, topic_id=request.to.topic_id)
+        asked += questions(self.sentences, language, learned, are_cards=True)
+        is_corrected = any(each.correction for each in below)
+        codes = [code for each in below for code in each.codes if not is_corrected]
         from_id = request.last.message_id or request.last.replied_to
+        in_chat = partial(replace, chat_id=request.to.chat_id, topic_id=request.to.topic_id)
         items = [in_chat(e, message_id=e.message_id or from_id) for e in context.work.added]
         return Outbox(
             request.to,
-            parts + asked + questions(self.sentences, language, learned, are_cards=True),
+            whole + asked,
             said=said_with(text[:MAX_CHARS], attached),
-            digest=digest(steps),
+            # The person may decline: then what the tools did must not teach anything either.
+            digest="" if is_asking else digest(context.completed_steps),
             # The text of a learned fact stays where an erasure finds it.
             writes=to_json([*writes, *(replace(each, text="") for each in learned)]),
             is_untrusted=is_answer_untrusted(context),
-            rich_parts=rich_parts,
+            rich_parts=len(parts) if is_rich else 0,
             work=replace(context.work, added=items).encode(),
             used=" ".join((*codes, *context.used[:_MAX_USED])),
         )
 
-    def _not_seen(self, request: Request) -> list[Part]:
+    def _with_lines(
+        self,
+        request: Request,
+        parts: tuple[Part, ...],
+        below: Sequence[Below],
+        writes: Sequence[ToolWrite],
+    ) -> tuple[Part, ...]:
+        """Return an answer with the lines and the buttons that stand below it."""
+        say = partial(self.sentences.say, request.language)
+        lines = [part for note in request.run.media_notes for part in render(note)]
         # The steps that read files say themselves what they could not read.
         is_unknown = any(each.unseen and each.kind not in MEDIA for each in request.updates)
-        known = [part for note in request.run.media_notes for part in render(note)]
         if request.message.unseen and is_unknown:
-            known += self.sentences.say(request.language, "unsupported.attached")
-        return known
+            lines += say("unsupported.attached")
+        lines += confirmations(self.sentences, request.language, writes)
+        lines += [part for each in below for part in each.lines]
+        lines += [each.correction for each in below if each.correction][-1:]
+        if not request.uses_memory:
+            lines += say("off.mark")
+        for line in lines:
+            parts = with_line(parts, line)
+        # A line that finds no room is the last part now, and the buttons stand below that.
+        row = [button for each in below for button in each.buttons]
+        return with_buttons(parts, *row) if row and request.uses_memory else parts
 
 
-async def _wanted(context: AgentContext) -> tuple[list[ToolWrite], list[Remember]]:
-    """Return what tools want written, and facts that were learned and are to be confirmed.
+async def _wanted(
+    context: AgentContext, said: str
+) -> tuple[list[ToolWrite], list[Remember], list[StillTrue]]:
+    """Return what tools want written, learned facts to be confirmed, and used facts to ask about.
 
     While memory is off, that is only what they want forgotten. A write that asks first gets the
-    nonce of its buttons here. A learned fact that is to be confirmed has one already.
+    nonce of its buttons here. A learned fact that is to be confirmed has one already. Of the old
+    facts that were used, at most one is asked about: one of which `said` has a word.
     """
     wanted: list[ToolWrite] = list(context.writes)
     forgets = [write for write in wanted if isinstance(write, ForgetRecord)]
@@ -220,4 +237,4 @@ async def _wanted(context: AgentContext) -> tuple[list[ToolWrite], list[Remember
     learned = [each for each in wanted if isinstance(each, Remember) and each.nonce]
     new = (each for each in wanted if not each.nonce)
     writes = [replace(each, nonce=token_urlsafe(12)) if each.asks_first else each for each in new]
-    return writes, learned
+    return writes, learned, question_for(wanted, context.used, said)
