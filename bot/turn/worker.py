@@ -154,12 +154,10 @@ class TurnWorker:
                 step = await self.turns.acquire(conversation, cursor, "", wake_up.delivery)
                 try:
                     while not isinstance(step, NoTurn):
-                        if self.is_stopping and not step.is_stopped:
-                            _raise_cancelled()
                         step = await self._run(step, wake_up, signal)
                 except asyncio.CancelledError:
                     if not isinstance(step, NoTurn):  # another worker goes on with it
-                        await self.turns.hand_over(conversation, step.lease.token)
+                        await self.turns.hand_over(step.lease)
                         await self.permits.wake(conversation)
                         await self.ready_queue.acknowledge(wake_up)
                     raise
@@ -173,6 +171,8 @@ class TurnWorker:
 
         A failed turn is begun again. After too many failures it is given up.
         """
+        if self.is_stopping and not opened.is_stopped:
+            raise asyncio.CancelledError  # this process begins no further turn
         conversation = opened.lease.conversation
         is_readable = opened.stored_format <= open_turn.FORMAT
         is_only_sent = bool(opened.outbox) or is_given_up(opened)
@@ -186,7 +186,7 @@ class TurnWorker:
                 log.info("lease lost")
                 self.histories.scopes.drop(conversation)
                 # After an erasure Redis still has our lease, which would keep every worker out.
-                await self.turns.hand_over(conversation, opened.lease.token)
+                await self.turns.hand_over(opened.lease)
                 return NoTurn("lost")
             except Parked as parked:
                 log.warning("turn parked", pause_s=parked.pause_s)
@@ -222,7 +222,7 @@ class TurnWorker:
                     self._unreadable.clear()
                 self._unreadable.add(conversation)
                 log.warning("turn of a newer release given back", version=opened.stored_format)
-        await self.turns.defer(opened.lease, pause_ms)
+        await self.turns.hand_over(opened.lease, pause_ms)
         return NoTurn("deferred")
 
     @asynccontextmanager
@@ -280,7 +280,3 @@ class TurnWorker:
             except StoreError:
                 if loop.time() - renewed > self.turns.lease_s:
                     raise LeaseLost(opened.lease.conversation.tag) from None
-
-
-def _raise_cancelled() -> NoReturn:
-    raise asyncio.CancelledError

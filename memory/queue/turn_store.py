@@ -178,13 +178,15 @@ class TurnStore:
         request = {**turn.lease.named, "turn": turn.id, "error": error}
         await self._store.run("failed", turn.lease.conversation, request)
 
-    async def hand_over(self, conversation: Scope, token: str) -> None:
-        """Give back the lease of an unfinished turn, if not lost; the attempt does not count."""
-        await self._store.run("hand_over", conversation, {"token": token})
+    async def hand_over(self, lease: Lease, pause_ms: int | None = None) -> None:
+        """Give back the lease of an unfinished turn, if not lost; the attempt does not count.
 
-    async def defer(self, lease: Lease, pause_ms: int) -> None:
-        """Hand a turn over, and wake its conversation up after `pause_ms` at the latest."""
-        await self._give_back(lease, pause_ms, "hand_over", {"token": lease.token})
+        With a pause its conversation is woken up at the latest after that.
+        """
+        if pause_ms is None:
+            await self._store.run("hand_over", lease.conversation, {"token": lease.token})
+        else:
+            await self._give_back(lease, pause_ms, "hand_over", {"token": lease.token})
 
     async def commit(
         self,

@@ -51,7 +51,7 @@ async def test_an_older_worker_gives_back_what_a_newer_one_then_answers(
     if newer == "reply":
         turn = await take(memory)
         await memory.turns.write_outbox(turn, OUTBOX.to_bytes())
-        await memory.turns.hand_over(HERE, turn.lease.token)
+        await memory.turns.hand_over(turn.lease)
     monkeypatch.setattr(open_turn, "FORMAT", NEWER - 1)
     older, keys = worker(memory), memory.keys.scope(HERE)
     wake_up = WakeUp(b"1-0", HERE.tag, 1)

@@ -265,7 +265,7 @@ async def test_what_only_has_to_be_sent_needs_no_permit(rig: Rig) -> None:
         await rig.memory.turns.note_failure(await take(rig.memory), "ValueError")
     replied = await begin(rig.memory, 2, GROUP)
     await rig.memory.turns.write_outbox(replied, b"[]")
-    await rig.memory.turns.hand_over(GROUP, replied.lease.token)
+    await rig.memory.turns.hand_over(replied.lease)
     async with rig.working():
         await rig.until_acknowledged(2)
     assert sorted(rig.runner.taken) == [(GROUP.tag, [2]), (HERE.tag, [1])]

@@ -61,7 +61,7 @@ async def test_setting_aside_writes_the_outbox_and_may_be_repeated(memory: Memor
     turn = await begin(memory, 1)
     for _ in range(2):
         await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
-    await memory.turns.hand_over(HERE, turn.lease.token)
+    await memory.turns.hand_over(turn.lease)
     again = await take(memory)
     assert (again.id, again.outbox, again.sending) == ("1", SORRY, 0)
     assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
@@ -93,7 +93,7 @@ async def test_a_turn_that_begins_again_after_an_erasure_is_no_dead_letter(memor
 
 async def test_a_worker_without_the_lease_sets_nothing_aside(memory: Memory) -> None:
     turn = await begin(memory, 1)
-    await memory.turns.hand_over(HERE, turn.lease.token)
+    await memory.turns.hand_over(turn.lease)
     with pytest.raises(LeaseLost):
         await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     assert await listed(memory) == []

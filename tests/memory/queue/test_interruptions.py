@@ -204,7 +204,7 @@ async def test_a_stop_ends_a_run_even_if_something_is_shown(memory: Memory, step
 async def test_a_stopped_turn_stays_stopped_when_it_is_handed_over(memory: Memory) -> None:
     turn = await begin(memory, 1)
     await memory.client.call("HSET", memory.keys.scope(HERE).turn, "stopped", 1)
-    await memory.turns.hand_over(HERE, turn.lease.token)
+    await memory.turns.hand_over(turn.lease)
     heir = await take(memory)
     assert heir.is_stopped
     await write_outbox(memory, heir)

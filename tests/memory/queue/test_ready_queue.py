@@ -106,7 +106,7 @@ async def test_a_parked_turn_is_woken_up_when_it_is_due(memory: Memory) -> None:
     assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [b"c:9:0"]
 
 
-@pytest.mark.parametrize("step", ["park", "defer"])
+@pytest.mark.parametrize("step", ["park", "hand_over"])
 async def test_a_wake_up_that_is_taken_before_the_lease_is_given_back_comes_again(
     interrupted: InterruptedClient, tokens: TokenCounter, step: str
 ) -> None:

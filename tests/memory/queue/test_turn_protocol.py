@@ -159,7 +159,7 @@ async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> 
 
 async def test_handing_a_turn_over_does_not_count_as_an_attempt(memory: Memory) -> None:
     turn = await begin(memory, 1)
-    await memory.turns.hand_over(HERE, turn.lease.token)
+    await memory.turns.hand_over(turn.lease)
     assert (await take(memory)).attempts == 1
 
 
@@ -277,7 +277,7 @@ async def _expire(memory: Memory) -> None:
 
 async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(memory: Memory) -> None:
     deferred = await begin(memory, 1)
-    await memory.turns.defer(deferred.lease, 60_000)
+    await memory.turns.hand_over(deferred.lease, 60_000)
     keys = memory.keys.scope(HERE)
     assert await memory.client.call("EXISTS", keys.lease) == 0
     assert await memory.client.call("EXISTS", keys.turn) == 0
@@ -289,6 +289,6 @@ async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(memor
 async def test_a_deferred_turn_keeps_its_failures(memory: Memory) -> None:
     await put(memory, 1)
     await memory.turns.note_failure(await take(memory), "ValueError")
-    await memory.turns.defer((await take(memory)).lease, 60_000)
+    await memory.turns.hand_over((await take(memory)).lease, 60_000)
     turn = await take(memory)
     assert (turn.failures, turn.attempts) == (1, 2)

@@ -59,7 +59,7 @@ async def turned(memory: Memory) -> ChatHistory:
     turn = await memory.turns.acquire(GROUP, memory.scopes.cursor(GROUP))
     assert isinstance(turn, OpenTurn)
     history = await read_by(memory, turn)
-    await memory.turns.hand_over(GROUP, turn.lease.token)
+    await memory.turns.hand_over(turn.lease)
     return history
 
 
