@@ -360,7 +360,12 @@ class FileSteps:
                             pass
         except NotRead as refusal:
             log.info("file refused", reason=refusal.reason)
-            return self._refused(request, refusal.reason)
+            key, file = f"files.refused_{refusal.reason}", request.last.file
+            if not self.sentences.has(key):
+                key = "files.refused_damaged"
+            max_mb = f"{self.files.max_bytes / 2**20:.3g}"
+            values = {"name": file.name if file else "", "mb": max_mb}
+            return notice(request, self.sentences, key, **values)
         finally:
             await self.permits.end(request.run, "uploads")
         if request.message.text or request.pictures:
@@ -369,10 +374,3 @@ class FileSteps:
             return Outbox(request.to, render("\n\n".join(request.run.media_notes)))
         key = self.sentences.known(f"unsupported.{request.last.kind}")
         return notice(request, self.sentences, key)
-
-    def _refused(self, request: Request, reason: str) -> Outbox:
-        key, file = f"files.refused_{reason}", request.last.file
-        if not self.sentences.has(key):
-            key = "files.refused_damaged"
-        values = {"name": file.name if file else "", "mb": f"{self.files.max_bytes / 2**20:.3g}"}
-        return notice(request, self.sentences, key, **values)

@@ -242,8 +242,13 @@ class Deliverer:
     async def _edit_shielded(
         self, chat_id: int, message_id: int, part: Part, marking: Callable[[], Awaitable[None]]
     ) -> None:
-        """Edit; if this is cancelled meanwhile, delete the message if its question was erased."""
-        editing = asyncio.ensure_future(self._edit(chat_id, message_id, part))
+        """Show a part in an earlier message; it may be repeated, also if the outcome is unknown.
+
+        If this is cancelled meanwhile, delete the message if its question was erased.
+        """
+        if part.export_of or part.file:
+            raise Refused("other", "a text cannot become a file")
+        editing = asyncio.ensure_future(self.chat.edit(chat_id, message_id, part, self.timeout_s))
 
         async def look() -> None:
             with suppress(TelegramError):
@@ -253,45 +258,38 @@ class Deliverer:
 
         try:
             await asyncio.shield(editing)
+        except OutcomeUnknown as error:
+            raise Unreachable(str(error)) from error
         except asyncio.CancelledError:
             await shielded(look())
             raise
 
-    async def _edit(self, chat_id: int, message_id: int, part: Part) -> None:
-        """Show a part in an earlier message; it may be repeated, also if the outcome is unknown."""
-        if part.export_of or part.file:
-            raise Refused("other", "a text cannot become a file")
-        try:
-            await self.chat.edit(chat_id, message_id, part, self.timeout_s)
-        except OutcomeUnknown as error:
-            raise Unreachable(str(error)) from error
-
     async def _send_shielded(self, to: Destination, part: Part) -> int:
         """Send a part; if this is cancelled meanwhile, wait for the part and delete it."""
-        sending = asyncio.ensure_future(self._send_observed(to, part))
+
+        async def send() -> int:
+            sent = part
+            if part.export_of:
+                sent = replace(part, file=await self.export(Scope(part.export_of)))
+            outcome, began = "sent", time.monotonic()
+            try:
+                return await self.chat.send(to, sent, self.timeout_s)
+            except TelegramError as error:
+                outcome = type(error).__name__
+                raise
+            finally:
+                self.observe(PartSent(outcome, time.monotonic() - began))
 
         async def take_back() -> None:
             with suppress(TelegramError):
                 await self._delete(to.chat_id, await sending)
 
+        sending = asyncio.ensure_future(send())
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             await shielded(take_back())
             raise
-
-    async def _send_observed(self, to: Destination, part: Part) -> int:
-        """Make the file that a part stands for, and send both; observers hear of the outcome."""
-        if part.export_of:
-            part = replace(part, file=await self.export(Scope(part.export_of)))
-        outcome, began = "sent", time.monotonic()
-        try:
-            return await self.chat.send(to, part, self.timeout_s)
-        except TelegramError as error:
-            outcome = type(error).__name__
-            raise
-        finally:
-            self.observe(PartSent(outcome, time.monotonic() - began))
 
 
 def _moved(to: Destination, asked_for: int, error: ChatMigrated) -> Destination:

@@ -152,7 +152,18 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
             continue  # it is being answered in this very turn
         stored = await _stored(history, target)
         if stored is None and target.author:
-            found.append(RepliedTo(_given(target), quote=target.quote))
+            given = Message(
+                seq=0,
+                exchange=0,
+                role="assistant" if target.is_ours else "user",
+                text=target.text,
+                sent_at=target.sent_at,
+                sender_id=target.author_id,
+                sender_name=target.author,
+                is_first_party=target.is_own,  # else it is another person's
+                unseen=target.unseen,
+            )
+            found.append(RepliedTo(given, quote=target.quote))
         elif stored and not stored.is_refused:
             question = _question(history, stored)
             question = _untrusted_of_others(question, request) if question else None
@@ -195,18 +206,3 @@ def _untrusted_of_others(message: Message, request: Request) -> Message:
     """Return the message; what another person wrote is untrusted for the one who points at it."""
     is_other = message.role == "user" and message.sender_id != request.message.sender_id
     return replace(message, is_first_party=message.is_first_party and not is_other)
-
-
-def _given(target: ReplyTarget) -> Message:
-    """Return what Telegram gave. It is untrusted unless the person who replies wrote it."""
-    return Message(
-        seq=0,
-        exchange=0,
-        role="assistant" if target.is_ours else "user",
-        text=target.text,
-        sent_at=target.sent_at,
-        sender_id=target.author_id,
-        sender_name=target.author,
-        is_first_party=target.is_own,
-        unseen=target.unseen,
-    )

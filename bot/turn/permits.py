@@ -52,12 +52,29 @@ class Permits:
 
         Commands need none, and neither does a turn that was stopped.
         """
-        conversation, needed = opened.lease.conversation, _needed(opened)
+        if opened.is_stopped:
+            return True
+        first = opened.entries[0]
+        # An entry that is answered alone can be a command or a file.
+        sent = [
+            from_bytes(each.body)
+            for each in opened.entries
+            if each.is_alone or b'"photo"' in each.body or b'"voice"' in each.body
+        ]
+        if first.is_alone and sent[0].kind == "command":
+            return True
+        photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
+        sounds = [each.file for each in sent if each.kind == "voice" and each.file]
+        has_long_sound = not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds)
+        needed: list[_Permit] = [("turns", first.sender_id)]
+        if photos or has_long_sound or any(each.is_file for each in sent):
+            needed += [("uploads", first.sender_id), ("uploads", 0)]
+        needed += [("pictures", 0)] * len(photos)
         for permit, count in Counter(needed).items():
             if count > self._free(permit):
                 waiting = self._waiting.setdefault(permit, {})
                 if len(waiting) < _MAX_WAITING:
-                    waiting[conversation] = None
+                    waiting[opened.lease.conversation] = None
                 return False
         self._under_way.update(needed)
         self._held[opened.run] = needed
@@ -91,25 +108,3 @@ class Permits:
         max_uploads = 1 if person else MAX_UPLOADS
         limits = {"turns": self.max_turns, "pictures": _MAX_SHOWN, "uploads": max_uploads}
         return limits[kind] - self._under_way[permit]
-
-
-def _needed(opened: OpenTurn) -> list[_Permit]:
-    first = opened.entries[0]
-    if opened.is_stopped:
-        return []
-    person = first.sender_id
-    needed: list[_Permit] = [("turns", person)]
-    # An entry that is answered alone can be a command or a file.
-    sent = [
-        from_bytes(each.body)
-        for each in opened.entries
-        if each.is_alone or b'"photo"' in each.body or b'"voice"' in each.body
-    ]
-    if first.is_alone and sent[0].kind == "command":
-        return []
-    photos = [each for each in sent if each.kind == "photo"][:MAX_PICTURES]
-    has_file = any(each.is_file for each in sent)
-    sounds = (each.file for each in sent if each.kind == "voice" and each.file)
-    if photos or has_file or not all(0 < each.nbytes <= SHORT_SOUND_BYTES for each in sounds):
-        needed += [("uploads", person), ("uploads", 0)]
-    return needed + [("pictures", 0)] * len(photos)

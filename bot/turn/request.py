@@ -1,6 +1,6 @@
 """What a turn answers: the messages that it took from the mailbox, joined into one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -86,7 +86,22 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     replaced = updates[-1].replaced
     if replaced and replaced.question:
         messages = tuple(replace(m, tokens=tokens.count(m.text)) for m in replaced.question)
-        message = _asked_again(messages)
+        message = messages[0]
+        if len(messages) > 1:
+            message = Message(
+                seq=0,
+                exchange=0,
+                role="user",
+                text="\n".join(each.text for each in messages),
+                sent_at=messages[0].sent_at,
+                sender_id=messages[-1].sender_id,
+                sender_name=messages[-1].sender_name,
+                message_ids=tuple(id_ for each in messages for id_ in each.message_ids),
+                tokens=sum(each.tokens for each in messages),
+                is_first_party=all(each.is_first_party for each in messages),
+                unseen=", ".join(dict.fromkeys(each.unseen for each in messages if each.unseen)),
+                replied_to=messages[-1].replied_to,
+            )
     uses_memory = not is_off_record(opened, updates)
     return Request(updates, message, messages, opened.entries, opened.run, uses_memory)
 
@@ -98,24 +113,22 @@ def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: Token
     becomes a message of its own, before the caption.
     """
     words = dict(heard)
-    updates = tuple(part for each in request.updates for part in _in_words(each, words))
+    updates: list[IncomingMessage] = []
+    for update in request.updates:
+        said = words.get(update.message_id)
+        if said is None or update.kind not in MEDIA:
+            updates.append(update)
+            continue
+        plain = replace(update, kind="text", file=None, unseen="")
+        if update.kind == "photo" and update.is_first_party:
+            updates.append(replace(plain, text=said, is_first_party=False, file=update.file))
+            updates += [plain] if update.text else []
+        else:
+            file = update.file if update.kind == "photo" else None
+            text = "\n".join(filter(None, (update.text, said)))
+            updates.append(replace(plain, text=text, file=file))
     message, messages = _messages(updates, tokens)
-    return replace(request, updates=updates, message=message, messages=messages)
-
-
-def _in_words(update: IncomingMessage, words: Mapping[int, str]) -> Iterator[IncomingMessage]:
-    said = words.get(update.message_id)
-    if said is None or update.kind not in MEDIA:
-        yield update
-        return
-    plain = replace(update, kind="text", file=None, unseen="")
-    if update.kind == "photo" and update.is_first_party:
-        yield replace(plain, text=said, is_first_party=False, file=update.file)
-        if update.text:
-            yield plain
-    else:
-        file = update.file if update.kind == "photo" else None
-        yield replace(plain, text="\n".join(filter(None, (update.text, said))), file=file)
+    return replace(request, updates=tuple(updates), message=message, messages=messages)
 
 
 def _messages(
@@ -135,25 +148,6 @@ def is_off_record(opened: OpenTurn, updates: Sequence[IncomingMessage]) -> bool:
     session = opened.off_record
     return session is not None and any(
         session.covers(each.edited_at or each.sent_at) and not each.replaced for each in updates
-    )
-
-
-def _asked_again(messages: Sequence[Message]) -> Message:
-    if len(messages) == 1:
-        return messages[0]
-    return Message(
-        seq=0,
-        exchange=0,
-        role="user",
-        text="\n".join(each.text for each in messages),
-        sent_at=messages[0].sent_at,
-        sender_id=messages[-1].sender_id,
-        sender_name=messages[-1].sender_name,
-        message_ids=tuple(id_ for each in messages for id_ in each.message_ids),
-        tokens=sum(each.tokens for each in messages),
-        is_first_party=all(each.is_first_party for each in messages),
-        unseen=", ".join(dict.fromkeys(each.unseen for each in messages if each.unseen)),
-        replied_to=messages[-1].replied_to,
     )
 
 

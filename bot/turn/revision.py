@@ -64,7 +64,11 @@ class RevisionStep:
             if replaced.question and cuts == replaced.cuts:
                 return None
             self.learn(here)
-            return await self._notice_of_edit(request, history)
+            # If a quota left an edited question unanswered, say so, now that it is stored.
+            found = await self.memory.forgetting.find_exchange(here, last.message_id)
+            is_newest = bool(found) and _is_answered_again(found[0], last, history)
+            told = await self.quota.answer(request, history) if is_newest else None
+            return told or _nothing_said(request)
         if last.kind == "edit":
             return await self._edit(request, history)
         if last.kind == "again":
@@ -79,9 +83,13 @@ class RevisionStep:
         """
         edit, here = request.last, history.conversation
         found = await self.memory.forgetting.find_exchange(here, edit.message_id)
-        if not found or not _is_same(found[0], edit):
+        if not found:
             return _nothing_said(request)
         question = found[0]
+        # When a group becomes a supergroup its message ids begin again, so the time has to fit.
+        is_of_then = abs(question.sent_at - edit.sent_at) < _MAX_DIFFERENCE_S
+        if question.sender_id != edit.sender.id or not is_of_then:
+            return _nothing_said(request)
         edited = with_edit(question, edit)
         if edited.text == question.text:
             return _nothing_said(request)
@@ -97,14 +105,6 @@ class RevisionStep:
         entry = _change(request, edit.sender.id, replace(edit, replaced=replaced))
         await self.memory.forgetting.rewrite(here, edited, seqs, entry)
         raise LeaseLost(here.tag)
-
-    async def _notice_of_edit(self, request: Request, history: ChatHistory) -> Outbox:
-        """Say that a quota left an edited question unanswered, now that its new text is stored."""
-        edit = request.last
-        found = await self.memory.forgetting.find_exchange(history.conversation, edit.message_id)
-        if not found or not _is_answered_again(found[0], edit, history):
-            return _nothing_said(request)
-        return await self.quota.answer(request, history) or _nothing_said(request)
 
     async def _retry(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Have the newest question answered again, by whoever asked it or an admin."""
@@ -184,15 +184,6 @@ class RevisionStep:
         entry = _change(request, sender.id, asked)
         await self.memory.forgetting.take_out(here, seqs, entry, nonce)
         raise LeaseLost(here.tag)
-
-
-def _is_same(stored: Message, edit: IncomingMessage) -> bool:
-    """Return whether an edit is about a stored message with the same id.
-
-    When a group becomes a supergroup its message ids begin again, so the time has to fit as well.
-    """
-    is_of_then = abs(stored.sent_at - edit.sent_at) < _MAX_DIFFERENCE_S
-    return stored.sender_id == edit.sender.id and is_of_then
 
 
 def _is_answered_again(question: Message, edit: IncomingMessage, history: ChatHistory) -> bool:

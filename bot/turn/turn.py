@@ -9,16 +9,18 @@ that tries once more. Attempts are counted beside errors: a process that dies ca
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import structlog
 
 from bot.commands.access import call_context_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, with_buttons
+from bot.reply.split import without_file
 from bot.telegram.updates import IncomingMessage, Sender, from_bytes, to_bytes
 from bot.turn.answer import Answerer
 from bot.turn.deliver import Deliverer, Delivery, Parked
@@ -63,80 +65,84 @@ class TurnRunner:
         def ended(outcome: str) -> TurnEnded:
             return TurnEnded(outcome, time.monotonic() - began)
 
+        conversation = opened.lease.conversation
         with observed(observe, TurnBegan(opened), ended, "closed"):
             observe(StepBegan("answer"))
             if is_given_up(opened):
-                return await self._give_up(opened, began)
+                outbox = await self.give_up(opened)
+                # The notice replaces the reply, so nothing of the reply counts as sent.
+                delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
+                committed = await self._commit(opened, delivery, [], Closing())
+                _log_closed(opened, outbox, delivery, began)
+                return committed
             request = unpack(opened, self.histories.tokens)
-            history = await self._history(opened, request)
-            async with self._suspending_on_failure(request, history.conversation):
+            if (session := opened.off_record) and not request.uses_memory:
+                said = () if request.last.begins_session else session.said
+                history = replace(session, said=said).history(self.histories, conversation)
+            else:
+                history = await ChatHistory.of_turn(
+                    self.histories, conversation, opened.loaded, opened.facts
+                )
+            try:
                 if opened.outbox:
                     outbox = Outbox.from_bytes(opened.outbox)
                 else:
                     # An edit is turned into its question first; the turn of that is stopped.
-                    if opened.is_stopped and request.last.kind != "edit":
-                        outbox = await self.answerer.stop(request, history)
-                    else:
-                        outbox = await self.answerer.answer(request, history)
-                    outbox = _with_turn(request, outbox)
+                    is_stopped = opened.is_stopped and request.last.kind != "edit"
+                    answer = self.answerer.stop if is_stopped else self.answerer.answer
+                    outbox = _with_turn(request, await answer(request, history))
                     observe(StepBegan("outbox"))
                     outbox = await self._stored(opened, outbox)
-                if outbox.heard:  # words of sounds and photos, for the history
-                    request = with_words(request, outbox.heard, self.histories.tokens)
-                observe(StepBegan("delivery"))
-                delivery = await self._deliver(opened, outbox)
-                observe(StepBegan("commit"))
-                messages = self._to_remember(request, outbox, delivery)
-                closing = _closing(request, outbox, delivery)
-                committed = await self._commit(opened, delivery, messages, closing)
-                if messages and request.uses_memory:
-                    history.committed(messages, committed.exchange, committed.first_seq)
-                observe(StepBegan("after"))
-                await self._after(request, history.conversation, outbox, messages)
-                _log_closed(opened, outbox, delivery, began)
-                return committed
+                return await self._finish(opened, request, history, outbox, began)
+            except LeaseLost:
+                raise  # another process may run the turn already, so no hook is called
+            except Exception:
+                if request.uses_memory and request.last.kind != "command":
+                    await self.behaviors.on_suspend(call_context_of(request.last, conversation))
+                raise
 
-    @asynccontextmanager
-    async def _suspending_on_failure(
-        self, request: Request, conversation: Scope
-    ) -> AsyncIterator[None]:
-        """Call `on_suspend` if the block fails or parks the turn; otherwise `_after` calls it.
-
-        It is not called if the lease is lost, because another process may run the turn already.
-        """
-        try:
-            yield
-        except LeaseLost:
-            raise
-        except Exception:
-            if request.uses_memory and request.last.kind != "command":
-                await self.behaviors.on_suspend(call_context_of(request.last, conversation))
-            raise
-
-    async def _after(
-        self, request: Request, conversation: Scope, outbox: Outbox, messages: Sequence[Message]
-    ) -> None:
-        """Learn from a committed turn, and call the hooks of its reply and of its end.
+    async def _finish(
+        self, opened: OpenTurn, request: Request, history: ChatHistory, outbox: Outbox, began: float
+    ) -> Committed:
+        """Deliver and commit a reply; learn from the turn, and call the hooks of its end.
 
         A command that ends the session is a turn without messages: it resumes and ends here. With
         words behind the command its messages belong to the next session.
         """
-        if not request.uses_memory or not (messages or outbox.ends_session):
-            return
-        self.learn(conversation)
-        call_context = call_context_of(request.last, conversation)
-        if outbox.ends_session:
-            if not messages:
-                await self.behaviors.on_resume(call_context)
-            await self.behaviors.on_conversation_checkpoint(call_context)
-        for message in messages:
-            if message.role == "assistant":
-                await self.behaviors.on_new_message(call_context, message)
-        await self.behaviors.on_suspend(call_context)
+        if outbox.heard:  # words of sounds and photos, for the history
+            request = with_words(request, outbox.heard, self.histories.tokens)
+        self.observe(StepBegan("delivery"))
+        delivery = await self._deliver(opened, outbox)
+        self.observe(StepBegan("commit"))
+        messages = self._to_remember(request, outbox, delivery)
+        closing = _closing(request, outbox, delivery)
+        committed = await self._commit(opened, delivery, messages, closing)
+        if messages and request.uses_memory:
+            history.committed(messages, committed.exchange, committed.first_seq)
+        self.observe(StepBegan("after"))
+        if request.uses_memory and (messages or outbox.ends_session):
+            self.learn(history.conversation)
+            call_context = call_context_of(request.last, history.conversation)
+            if outbox.ends_session:
+                if not messages:
+                    await self.behaviors.on_resume(call_context)
+                await self.behaviors.on_conversation_checkpoint(call_context)
+            for message in messages:
+                if message.role == "assistant":
+                    await self.behaviors.on_new_message(call_context, message)
+            await self.behaviors.on_suspend(call_context)
+        _log_closed(opened, outbox, delivery, began)
+        return committed
 
     async def _stored(self, opened: OpenTurn, outbox: Outbox) -> Outbox:
-        """Store the reply; without the bytes of files if Redis has no room for them."""
-        stored, smaller = outbox.to_bytes(), outbox.without_contents()
+        """Store the reply; if Redis has no room for the bytes of files, sentences instead."""
+        parts = (
+            without_file(part)
+            if part.file and part.file.kind != "text" and part.file.content
+            else (part,)
+            for part in outbox.parts
+        )
+        stored, smaller = outbox.to_bytes(), replace(outbox, parts=tuple(chain(*parts)))
         if smaller != outbox:
             with suppress(StoreFull):
                 if len(stored) <= self.turns.room():
@@ -146,22 +152,6 @@ class TurnRunner:
             stored = smaller.to_bytes()
         await self.turns.write_outbox(opened, stored, smaller.questions)
         return smaller
-
-    async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
-        conversation = opened.lease.conversation
-        if (session := opened.off_record) and not request.uses_memory:
-            session = replace(session, said=()) if request.last.begins_session else session
-            return session.history(self.histories, conversation)
-        return await ChatHistory.of_turn(self.histories, conversation, opened.loaded, opened.facts)
-
-    async def _give_up(self, opened: OpenTurn, began: float) -> Committed:
-        """Close a turn that failed too often with a notice; its messages are not even unpacked."""
-        outbox = await self.give_up(opened)
-        # The notice replaces the reply, so nothing of the reply counts as sent.
-        delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
-        committed = await self._commit(opened, delivery, [], Closing())
-        _log_closed(opened, outbox, delivery, began)
-        return committed
 
     async def _deliver(self, opened: OpenTurn, outbox: Outbox) -> Delivery:
         mark = partial(self.turns.mark_sending, opened)
@@ -249,7 +239,7 @@ PROCESS_DIED = "Interrupted"
 def is_given_up(opened: OpenTurn) -> bool:
     """Return whether a turn gets a notice and nothing else."""
     unanswered = opened.attempts >= MAX_FAILURES and not (opened.outbox or opened.is_stopped)
-    return unanswered or opened.failures >= MAX_FAILURES or _has_notice(opened)
+    return unanswered or opened.failures >= MAX_FAILURES or _stored_notice(opened) is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -265,8 +255,9 @@ class GiveUp:
 
         If even the notice has failed, the outbox has no parts, so nothing is sent.
         """
-        if _has_notice(opened) and opened.failures <= MAX_FAILURES:
-            return Outbox.from_bytes(opened.outbox)
+        stored = _stored_notice(opened)
+        if stored and opened.failures <= MAX_FAILURES:
+            return stored
         error = opened.error or PROCESS_DIED
         log.error("turn given up", attempts=opened.attempts, failures=opened.failures, error=error)
         outbox = self._notice(opened)
@@ -279,8 +270,8 @@ class GiveUp:
             button = Button(label, f"letter:{question.nonce}")
             asking = with_buttons(outbox.parts, button, question=question)
             outbox = replace(outbox, parts=asking)
-        letter, stored = replace(opened, entries=entries), outbox.to_bytes()
-        await self.letters.set_aside(letter, error, stored, outbox.questions, is_kept=is_kept)
+        letter, notice = replace(opened, entries=entries), outbox.to_bytes()
+        await self.letters.set_aside(letter, error, notice, outbox.questions, is_kept=is_kept)
         self.observe(GaveUp(error))
         return outbox
 
@@ -305,9 +296,10 @@ def _without_reply(entry: Entry) -> Entry:
     return replace(entry, body=to_bytes(replace(message, reply=None)))
 
 
-def _has_notice(opened: OpenTurn) -> bool:
-    """Return whether the stored reply is a notice, whose messages do not enter the history."""
-    return bool(opened.outbox) and Outbox.from_bytes(opened.outbox).is_unread
+def _stored_notice(opened: OpenTurn) -> Outbox | None:
+    """Return the stored reply if it is a notice, whose messages do not enter the history."""
+    outbox = Outbox.from_bytes(opened.outbox) if opened.outbox else None
+    return outbox if outbox and outbox.is_unread else None
 
 
 def _last_message(opened: OpenTurn) -> IncomingMessage:
