@@ -5,7 +5,7 @@ emoji is two. Entities are positions in units, so a text and its entities are ed
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
@@ -78,49 +78,42 @@ def with_buttons(
     return (*before, replace(last, buttons=(row,) if row else (), question=question))
 
 
-def to_json(parts: Sequence[Part]) -> str:
-    """Pack parts into arrays without names: the outbox is read and written with every turn.
-
-    The contents of files are left out unless they are text; `contents_of` returns them.
-    """
-    return orjson.dumps([_packed(part) for part in parts]).decode()
-
-
-def contents_of(parts: Sequence[Part]) -> bytes:
-    """Return the contents of all files that are not text, in order, one behind the other."""
-    return b"".join(part.file.content for part in parts if part.file and part.file.kind != "text")
-
-
-def from_json(stored: str | bytes, contents: bytes = b"") -> tuple[Part, ...]:
-    """Unpack what `to_json` and `contents_of` returned; raise `ValueError` if it is not JSON."""
-    return tuple(_unpacked(orjson.loads(stored), contents))
-
-
 _ABSENT: tuple[Any, ...] = ("", None, None, None, None, "text", "", 0, "", False)
 """What a part has in its last fields if it says nothing of them."""
 
 
-def _packed(part: Part) -> tuple[object, ...]:
-    entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
-    buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
-    file, quote = part.file, part.quote
-    rest = [part.export_of, *_ABSENT[1:-2], part.instead, part.is_silent]
-    if file and file.kind == "text":
-        rest[1:3] = file.name, file.content.decode()
-    elif file:
-        rest[1:2] = (file.name,)
-        rest[5:8] = file.kind, file.file_id, file.nbytes
-    if quote:
-        rest[3:5] = quote.message_id, quote.text
-    # Left out if they say nothing, so that an older process can read most parts.
-    while rest and rest[-1] == _ABSENT[len(rest) - 1]:
-        rest.pop()
-    return (part.text, entities, buttons, *rest)
+def to_json(parts: Sequence[Part]) -> str:
+    """Pack parts into arrays without names: the outbox is read and written with every turn.
+
+    The contents of files are left out unless they are text.
+    """
+    packed: list[tuple[object, ...]] = []
+    for part in parts:
+        entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
+        buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
+        file, quote = part.file, part.quote
+        rest = [part.export_of, *_ABSENT[1:-2], part.instead, part.is_silent]
+        if file and file.kind == "text":
+            rest[1:3] = file.name, file.content.decode()
+        elif file:
+            rest[1:2] = (file.name,)
+            rest[5:8] = file.kind, file.file_id, file.nbytes
+        if quote:
+            rest[3:5] = quote.message_id, quote.text
+        # Left out if they say nothing, so that an older process can read most parts.
+        while rest and rest[-1] == _ABSENT[len(rest) - 1]:
+            rest.pop()
+        packed.append((part.text, entities, buttons, *rest))
+    return orjson.dumps(packed).decode()
 
 
-def _unpacked(stored: Sequence[Sequence[Any]], contents: bytes) -> Iterator[Part]:
-    at = 0
-    for text, entities, buttons, *given in stored:
+def from_json(stored: str, contents: bytes = b"") -> tuple[Part, ...]:
+    """Unpack what `to_json` returned; raise `ValueError` if it is not JSON.
+
+    `contents` has the contents of all files that are not text, one behind the other.
+    """
+    parts, at = [], 0
+    for text, entities, buttons, *given in orjson.loads(stored):
         rest = (*given, *_ABSENT[len(given) :])
         export_of, name, content, message_id, passage, kind, file_id, nbytes, instead, silent = rest
         file = None
@@ -128,7 +121,7 @@ def _unpacked(stored: Sequence[Sequence[Any]], contents: bytes) -> Iterator[Part
             raw = contents[at : at + nbytes] if content is None else content.encode()
             file = OutgoingFile(name, raw, file_id, kind)
         at += nbytes
-        yield Part(
+        part = Part(
             text,
             tuple(Entity(*fields) for fields in entities),
             tuple(tuple(Button(*fields) for fields in row) for row in buttons),
@@ -138,6 +131,8 @@ def _unpacked(stored: Sequence[Sequence[Any]], contents: bytes) -> Iterator[Part
             instead=instead,
             is_silent=silent,
         )
+        parts.append(part)
+    return tuple(parts)
 
 
 def well_formed(text: str) -> str:

@@ -26,7 +26,7 @@ from telegramify_markdown.converter import convert_with_segments
 
 from bot.reply.parts import Edit, Entity, Part, edited, text_of, utf16_length
 from bot.reply.source import bounded, clean, protect, restore
-from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, CodeBlock, code_blocks, split, with_line
+from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, code_blocks, split, with_line
 from memory.behaviors.tool_output import OutgoingFile
 
 log = structlog.get_logger(__name__)
@@ -101,14 +101,14 @@ def _without_padding(
     for table in shown:
         if table.type == "pre" and table.offset not in fences:
             rows = text_of(units, table).split("\n")
-            if max(map(len, rows)) > _MAX_TABLE_CHARS:
-                edits.append(Edit(table.offset, table.end, "\n".join(map(_unpadded, rows))))
+            if max(map(len, rows)) <= _MAX_TABLE_CHARS:
+                continue
+            unpadded = [
+                _SPACES.sub(" ", row).rstrip() if row.strip("-+") else _DASHES.sub("---", row)
+                for row in rows
+            ]
+            edits.append(Edit(table.offset, table.end, "\n".join(unpadded)))
     return edited(text, shown, edits)
-
-
-def _unpadded(row: str) -> str:
-    is_rule = not row.strip("-+")
-    return _DASHES.sub("---", row) if is_rule else _SPACES.sub(" ", row).rstrip()
 
 
 # Signs that read well in a chat: bold headings without emoji, round bullets.
@@ -139,7 +139,16 @@ def valid_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
     # No style within itself: nested a thousand deep around code, it would fill the memory.
     flat = (_without_overlap(one for one in ordered if one.type == style) for style in _STYLES)
     styles = [piece for entity in chain.from_iterable(flat) for piece in _around(entity, codes)]
-    return tuple(_nested(sorted((*quotes, *solid, *styles), key=_outer_first)))
+    kept: list[Entity] = []
+    around: list[Entity] = []
+    for entity in sorted((*quotes, *solid, *styles), key=_outer_first):
+        around = [outer for outer in around if outer.end > entity.offset]
+        if not any(outer.type == entity.type for outer in around):
+            # An entity ends at the latest with those around it.
+            end = min([entity.end, *(outer.end for outer in around)])
+            kept.append(replace(entity, length=end - entity.offset))
+            around.append(kept[-1])
+    return tuple(kept)
 
 
 def _outer_first(entity: Entity) -> tuple[int, int, bool]:
@@ -164,19 +173,6 @@ def _around(style: Entity, codes: Sequence[Entity]) -> Iterator[Entity]:
         start = code.end
     if start < style.end:
         yield replace(style, offset=start, length=style.end - start)
-
-
-def _nested(ordered: Iterable[Entity]) -> Iterator[Entity]:
-    """Cut an entity off at the end of the one around it; leave out a style within itself."""
-    open_now: list[Entity] = []
-    for entity in ordered:
-        open_now = [outer for outer in open_now if outer.end > entity.offset]
-        if any(outer.type == entity.type for outer in open_now):
-            continue
-        end = min([entity.end, *(outer.end for outer in open_now)])
-        whole = replace(entity, length=end - entity.offset)
-        open_now.append(whole)
-        yield whole
 
 
 _MAX_URL_CHARS = 2048
@@ -273,7 +269,11 @@ async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Par
         beginning = split(parts[0].text, parts[0].entities, _MAX_BEGINNING_UTF16)[:1]
         parts, files = with_line(beginning, *render(say("answer.file"))), [whole]
     if files:
-        parts = _with_files(parts, files)
+        *before, last = parts
+        if utf16_length(last.text) <= MAX_CAPTION_UTF16:
+            first, *files = files
+            parts = (*before, replace(last, file=first))
+        parts += tuple(Part("", file=file) for file in files)
     return parts, len(markdown) <= MAX_CHARS
 
 
@@ -283,28 +283,17 @@ def _without_long_code(source: str, say: Callable[..., str]) -> tuple[str, list[
         code = source[block.code_start : block.code_end]
         if ">" in block.before or utf16_length(code) <= MAX_UTF16:
             continue
-        file = _code_file(block, code, len(files) + 1)
-        files.append(file)
-        lines = say("answer.lines", count=code.rstrip("\n").count("\n") + 1)
-        pieces += [source[at : block.start], f"{block.before}📎 `{file.name}` ({lines})"]
+        number = len(files) + 1
+        words = block.info.lower().split()
+        extension = _EXTENSIONS.get(words[0], _TEXT) if words else _TEXT
+        name = f"code-{number}.{extension}" if number > 1 else f"code.{extension}"
+        # Code in a list loses the indentation of the list.
+        indent = len(block.before)
+        lines = [
+            line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in code.split("\n")
+        ]
+        files.append(OutgoingFile(name, "\n".join(lines).encode()))
+        count = say("answer.lines", count=code.rstrip("\n").count("\n") + 1)
+        pieces += [source[at : block.start], f"{block.before}📎 `{name}` ({count})"]
         at = block.end
     return "".join((*pieces, source[at:])), files
-
-
-def _code_file(block: CodeBlock, code: str, number: int) -> OutgoingFile:
-    """Return a code block as a file; code in a list loses the indentation of the list."""
-    words = block.info.split()
-    language = words[0].lower() if words else ""
-    extension = _EXTENSIONS.get(language, _TEXT)
-    indent = len(block.before)
-    lines = (line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in code.split("\n"))
-    name = f"code-{number}.{extension}" if number > 1 else f"code.{extension}"
-    return OutgoingFile(name, "\n".join(lines).encode())
-
-
-def _with_files(parts: tuple[Part, ...], files: list[OutgoingFile]) -> tuple[Part, ...]:
-    *before, last = parts
-    if utf16_length(last.text) <= MAX_CAPTION_UTF16:
-        first, *files = files
-        parts = (*before, replace(last, file=first))
-    return (*parts, *(Part("", file=file) for file in files))

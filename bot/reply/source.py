@@ -82,16 +82,13 @@ def _protected(token: re.Match[str]) -> str:
         case "spoiler":
             return f"||{protect(token['spoiler'])}||"
         case _ if _formula_in(token):
-            return _formula(token, _FORMULA_MARKS[token.lastgroup or ""])
+            kind = token.lastgroup or ""
+            mark, shown = _FORMULA_MARKS[kind], unicode_of(token[kind])
+            return f"{mark}{opaque(shown)}{mark}" if shown else opaque(token[0])
         case "round" | "square":  # only escaped brackets
             return f"{token[0][:2]}{protect(token[token.lastgroup])}{token[0][-2:]}"
         case _:
             return _LOSABLE.sub(lambda found: PLACEHOLDERS[found[0]], token[0])
-
-
-def _formula(token: re.Match[str], mark: str) -> str:
-    shown = unicode_of(token[token.lastgroup or 0])
-    return f"{mark}{opaque(shown)}{mark}" if shown else opaque(token[0])
 
 
 _MAX_CHARS = 1500
@@ -184,16 +181,17 @@ def restore(text: str) -> str:
 
 def bounded(markdown: str) -> str:
     """Return clean text in which no list, quote or table is too deep or too wide for the parser."""
-    blocks = _BLANK_LINE.split(_few_fences(_INDENT.sub(_shallow, markdown)))
-    return "".join(map(_without_huge_table, blocks))
-
-
-def _few_fences(markdown: str) -> str:
-    first = next(islice(_FENCE.finditer(markdown), _MAX_FENCES, None), None)
-    if first is None:
-        return markdown
-    rest = _FENCE.sub(lambda fence: fence[0].translate(_MARKS), markdown[first.start() :])
-    return markdown[: first.start()] + rest
+    markdown = _INDENT.sub(_shallow, markdown)
+    if surplus := next(islice(_FENCE.finditer(markdown), _MAX_FENCES, None), None):
+        few, rest = markdown[: surplus.start()], markdown[surplus.start() :]
+        markdown = few + _FENCE.sub(lambda fence: fence[0].translate(_MARKS), rest)
+    blocks = _BLANK_LINE.split(markdown)
+    for number, block in enumerate(blocks):
+        lines = block.split("\n")
+        padded = len(lines) * max(map(len, lines))
+        if "|" in block and padded > 4 * len(block) + _MAX_PADDING:
+            blocks[number] = block.replace("|", PLACEHOLDERS["|"])
+    return "".join(blocks)
 
 
 def _shallow(indent: re.Match[str]) -> str:
@@ -203,15 +201,6 @@ def _shallow(indent: re.Match[str]) -> str:
         if column > _MAX_INDENT:
             return marks[:at] + marks[at:].translate(_MARKS)
     return marks
-
-
-def _without_huge_table(block: str) -> str:
-    if "|" not in block:
-        return block
-    lines = block.split("\n")
-    if len(lines) * max(map(len, lines)) <= 4 * len(block) + _MAX_PADDING:
-        return block
-    return block.replace("|", PLACEHOLDERS["|"])
 
 
 _MAX_COLUMNS = 20
@@ -232,7 +221,13 @@ def is_worth_rich(markdown: str, parts: Sequence[Part]) -> bool:
     if any(part.file for part in parts) or markdown.count("\n") >= _MAX_LINES:
         return False
     text = _TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
-    columns = _columns(text.split("\n"))
+    # The second line of a table is a rule.
+    rules = [
+        rule.strip().strip("|")
+        for row, rule in pairwise(text.split("\n"))
+        if "|" in row and "-" in rule and "|" in rule and _RULE.issuperset(rule)
+    ]
+    columns = [rule.count("|") + 1 for rule in rules]
     blocks = (t for t in _TOKEN.finditer(markdown) if _FORMULA_MARKS.get(t.lastgroup or "") == "$$")
     is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(markdown)
     return is_fit and (any(map(_formula_in, blocks)) or bool(columns))
@@ -249,13 +244,3 @@ def _with_dollars(token: re.Match[str]) -> str:
         return f"{mark}{formula.strip()}{mark}"
     is_money = token.lastgroup in ("literal", "dollar", "dollars")
     return token[0].replace("$", "\\$") if is_money else token[0]
-
-
-def _columns(lines: Sequence[str]) -> list[int]:
-    """Return the number of columns of each table: its second line is a rule."""
-    rules = [
-        rule.strip().strip("|")
-        for row, rule in pairwise(lines)
-        if "|" in row and "-" in rule and "|" in rule and _RULE.issuperset(rule)
-    ]
-    return [rule.count("|") + 1 for rule in rules]

@@ -45,14 +45,15 @@ class _Splitter:
     max_utf16: int
 
     def parts(self) -> Iterator[Part]:
-        start, begun = 0, 0
+        start, begun = 0, 0  # `begun` counts the entities that begin before the part
+        offsets = [one.offset for one in self.entities]
         still_open: list[Entity] = []
         while start < len(self.text):
             # Where the first line begins that is not blank.
             blank = _BLANK.match(self.text, start)
             start = max(start, self.text.rfind("\n", start, blank.end() if blank else start) + 1)
             # Entities of this part: those that the last one left open, those that begin in it.
-            later = self._begun_before(self.units[start] + self.max_utf16 + 1)
+            later = bisect_left(offsets, self.units[start] + self.max_utf16 + 1)
             here = [
                 one
                 for one in (*still_open, *self.entities[begun:later])
@@ -62,13 +63,9 @@ class _Splitter:
             text = self.text[start:cut].rstrip()
             if any(not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf") for c in text):
                 yield Part(text, tuple(self._clipped(here, start, start + len(text))))
-            begun = self._begun_before(self.units[cut])
+            begun = bisect_left(offsets, self.units[cut])
             still_open = [one for one in here if one.offset < self.units[cut] < one.end]
             start = cut
-
-    def _begun_before(self, unit: int) -> int:
-        """Return how many entities begin before `unit`."""
-        return bisect_left(self.entities, unit, key=lambda one: one.offset)
 
     def _cut(self, start: int, here: Sequence[Entity]) -> int:
         """Return where the part that begins at `start` ends; always behind `start`."""
@@ -81,9 +78,11 @@ class _Splitter:
         at = self._break(start, limit)
         cut = character_start(self.text, at, start)
         cut = cut if cut > start else at  # a part is never empty
-        for pre in self._kept_whole(start, here):
-            block = self._position(pre.offset)
-            if block < cut < self._position(pre.end):
+        for entity in here:
+            block = self._position(entity.offset)
+            # A code block that fits into one part is kept whole.
+            is_block = entity.type == "pre" and entity.length <= self.max_utf16
+            if is_block and start < block < cut < self._position(entity.end):
                 return block
         return cut
 
@@ -99,13 +98,6 @@ class _Splitter:
             return limit + 1 - len(last)
         space = max(self.text.rfind(space, start + 1, limit) for space in _SPACES)
         return space + 1 if space >= 0 else limit
-
-    def _kept_whole(self, start: int, here: Sequence[Entity]) -> Iterator[Entity]:
-        """Yield the code blocks after `start` that fit into one part."""
-        for entity in here:
-            is_block = entity.type == "pre" and entity.length <= self.max_utf16
-            if is_block and entity.offset > self.units[start]:
-                yield entity
 
     def _clipped(self, here: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
         first, last = self.units[start], self.units[end]

@@ -4,13 +4,11 @@ From then on the model is never asked again for this turn, whichever worker fini
 """
 
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import orjson
 
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part, contents_of, from_json, to_json
-from bot.reply.split import without_file
+from bot.reply.parts import Part, from_json, to_json
 from bot.telegram.chat import Destination
 from bot.turn.request import Request
 from memory.queue.open_turn import stamped, unstamped
@@ -49,7 +47,8 @@ class Outbox:
         while last and not last[-1]:
             last.pop()
         described = stamped(orjson.dumps([*to, to_json(self.parts), *rest, *last]))
-        contents = contents_of(self.parts)
+        files = (part.file for part in self.parts if part.file and part.file.kind != "text")
+        contents = b"".join(file.content for file in files)
         return described + _END + contents if contents else described
 
     @classmethod
@@ -66,16 +65,6 @@ class Outbox:
         """What its buttons answer: the stored form of each question by its nonce."""
         asked = (part.question for part in self.parts if part.question)
         return {each.nonce: each.stored for each in asked}
-
-    def without_contents(self) -> "Outbox":
-        """Return it with a sentence in place of each file whose bytes it carries, texts apart."""
-        parts = (
-            without_file(part)
-            if part.file and part.file.kind != "text" and part.file.content
-            else (part,)
-            for part in self.parts
-        )
-        return replace(self, parts=tuple(chain.from_iterable(parts)))
 
 
 def notice(request: Request, sentences: Sentences, key: str, **values: object) -> Outbox:

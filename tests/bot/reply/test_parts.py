@@ -8,7 +8,6 @@ from bot.reply.parts import (
     Entity,
     Part,
     Quote,
-    contents_of,
     from_json,
     to_json,
     utf16_slice,
@@ -43,10 +42,6 @@ PARTS = st.lists(
 
 @given(PARTS)
 def test_parts_are_read_as_they_were_stored(parts: list[Part]) -> None:
-    stored = to_json(parts)
-    contents = contents_of(parts)
-    assert from_json(stored, contents) == tuple(parts)
-    assert from_json(stored.encode(), contents) == tuple(parts)
     outbox = Outbox(Destination(7), tuple(parts), said="hello")
     assert Outbox.from_bytes(outbox.to_bytes()) == outbox
 
@@ -62,8 +57,9 @@ def test_parts_of_an_older_version_are_read() -> None:
 
 
 def test_what_stands_instead_of_a_file_is_stored() -> None:
-    parts = (Part("", file=OutgoingFile("a.png", b"\n\x00\n", kind="photo"), instead="Not sent."),)
-    assert from_json(to_json(parts), contents_of(parts)) == parts
+    file = OutgoingFile("a.png", b"\n\x00\n", kind="photo")
+    parts = (Part("", file=file, instead="Not sent."),)
+    assert from_json(to_json(parts), file.content) == parts
 
 
 ENTITIES = st.lists(
