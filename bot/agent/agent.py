@@ -126,7 +126,12 @@ class Toolbox:
         try:
             return tool, tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
-            raise ToolError(f"wrong arguments: {_explained(error)}") from error
+            faults = error.errors(include_input=False, include_url=False)
+            explained = "; ".join(
+                f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
+                for each in faults
+            )
+            raise ToolError(f"wrong arguments: {explained}") from error
 
     def _can_run(self, call: ToolCall) -> bool:
         """Return whether a call counts as run; one with wrong arguments does not."""
@@ -158,13 +163,6 @@ class Toolbox:
         except Exception as error:
             log.exception("tool failed", tool=tool.name)
             raise ToolError(f"{tool.name} failed; try without it") from error
-
-
-def _explained(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
-        for each in error.errors(include_input=False, include_url=False)
-    )
 
 
 Assemble = Callable[[AgentContext], Sequence[PromptMessage]]

@@ -107,7 +107,11 @@ async def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
         return "document", "wav"
     if content[4:8] == b"ftyp":
         return "document", ending if ending in ("mp4", "m4a") else "mp4"
-    return "document", ending if ending in _TEXTS and _is_text(content) else ""
+    try:
+        is_text = ending in _TEXTS and "\0" not in content.decode()
+    except UnicodeDecodeError:
+        is_text = False
+    return "document", ending if is_text else ""
 
 
 async def _picture(content: bytes) -> tuple[FileKind, str] | None:
@@ -123,13 +127,6 @@ async def _picture(content: bytes) -> tuple[FileKind, str] | None:
         width, height
     )
     return "photo" if is_shown else "document", _PICTURES[kind]
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        return "\0" not in content.decode()
-    except UnicodeDecodeError:
-        return False
 
 
 def _cleaned(name: str) -> str:

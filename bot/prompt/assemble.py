@@ -5,7 +5,7 @@ and the steps of this run. The history stores only the message, without what is 
 """
 
 import asyncio
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from functools import cached_property
@@ -137,6 +137,7 @@ class PromptAssembler:
         self._zone = zone
         self._recall = RecallPacker(counter, zone)
         self._budget = budget
+        self._most = budget.prompt_tokens - budget.reply_tokens
         self._tools = tools
         self._system = PromptMessage("system", "")
         self.use_system(system)
@@ -148,9 +149,9 @@ class PromptAssembler:
         """
         budget, message = self._budget, PromptMessage("system", system)
         front = self._front(message, self._counter.at_most)  # without the vocabulary
-        if self._left(front) < _MIN_ROOM:
+        if self._most - sum(front) < _MIN_ROOM:
             front = self._front(message, self._counter.count)
-        if (room := self._left(front)) < _MIN_ROOM:
+        if (room := self._most - sum(front)) < _MIN_ROOM:
             raise UnusableSystemPrompt(
                 f"the system prompt ({front[0]} tokens), the tools ({front[1]}) and the "
                 f"reply ({budget.reply_tokens}) leave {room} of {budget.prompt_tokens} tokens, but "
@@ -168,13 +169,10 @@ class PromptAssembler:
 
     @property
     def _room(self) -> int:
-        return self._left(self._sizes)
+        return self._most - sum(self._sizes)
 
     def _front(self, system: PromptMessage, count: Callable[[str], int]) -> tuple[int, int]:
         return messages_tokens(count, [system]) + _REPLY_HEADER, tools_tokens(count, self._tools)
-
-    def _left(self, front: tuple[int, int]) -> int:
-        return self._budget.prompt_tokens - self._budget.reply_tokens - sum(front)
 
     def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.
@@ -269,7 +267,7 @@ class PromptAssembler:
         text of the behaviors and recalled messages share the rest (`fit_memory_context`). Messages
         of the window are left out.
         """
-        query, noted = context.call_context.query, context.call_context.used.values()
+        query, noted = context.call_context.query, context.call_context.used
         left = limit - self._counter.count(memory_section([]))
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
@@ -277,14 +275,23 @@ class PromptAssembler:
         for reply in context.replies:
             seen |= {each.seq for each in (reply.message, reply.question) if each}
         found = self._recall.ranked(context, context.recalled, query, left, seen)
-        repeated = _repeated(context)
-        learned = escaped(context.memory_context)
-        leading = self._budget.leading
-        offer = Offer(learned, [*map(escaped, noted)], found, repeated, leading)
+        offer = Offer(
+            context=escaped(context.memory_context),
+            noted=[escaped(line) for line in noted.values()],
+            recalled=found,
+            repeated=_repeated(context),
+            leading=self._budget.leading,
+        )
         learned, recalled = fit_memory_context(self._counter, offer, query, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         section = memory_section(shown) if shown else ""
-        return section, tuple(dict.fromkeys(_codes(context, learned, recalled)))
+        used = [code for code, line in noted.items() if escaped(line) in learned]
+        used += codes_of(context.recalled, recalled)
+        for result in context.recalled:
+            for seq, later in result.later.items():
+                if seq in recalled:
+                    used += [f"f{each.fact_id}" for each in later if each.fact_id]
+        return section, tuple(dict.fromkeys(used))
 
 
 def _repeated(context: AgentContext) -> dict[int, list[str]]:
@@ -302,16 +309,6 @@ def _repeated(context: AgentContext) -> dict[int, list[str]]:
 def _beginnings(text: str) -> set[str]:
     words = (each for each in words_of(text) if each.isdigit() or len(each) >= _BEGINNING)
     return {word if word.isdigit() else word[:_BEGINNING] for word in words}
-
-
-def _codes(context: AgentContext, learned: str, shown: Container[int]) -> Iterator[str]:
-    noted = context.call_context.used.items()
-    yield from (code for code, line in noted if escaped(line) in learned)
-    yield from codes_of(context.recalled, shown)
-    for result in context.recalled:
-        for seq, later in result.later.items():
-            if seq in shown:
-                yield from (f"f{each.fact_id}" for each in later if each.fact_id)
 
 
 def _cost(messages: Sequence[Message]) -> int:

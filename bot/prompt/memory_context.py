@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, tzinfo
-from itertools import groupby
+from itertools import chain, groupby
 
 from memory.behaviors.context import AgentContext
 from memory.behaviors.running_state import HEADING as STATE
@@ -98,32 +98,24 @@ class RecallPacker:
         longs = 0 if asks_for_all(query) else _LONG
         left, misses, lines, dates = limit, 0, dict[int, RecalledLine](), set[str]()
         later = {seq: each for result in found for seq, each in result.later.items()}
+        count = self.counter.count
         for message in _unrepeated(found, query, exclude):
             tokens = _LONG_MESSAGE_TOKENS if len(lines) < longs else _SHORT_TOKENS
-            line, cost = self._line(context, message, query, min(tokens, limit // 2))
-            if message.seq in later:
-                mark = "".join(_mark(each, self.zone) for each in later[message.seq])
-                line = RecalledLine(line.date, f"{line.text}{mark}")
-                cost += self.counter.count(mark)
-            if line.date not in dates:
-                cost += self.counter.count(line.date)
+            tokens = min(tokens, limit // 2)
+            excerpt = relevant_excerpt(escaped(message.text), query, tokens, count)
+            number = f"#{message.seq} " if self.is_numbered else ""
+            line = memory_line(message, excerpt, self.zone, context.speakers)
+            text = f"{_SAME_DATE} {number}{line}"
+            mark = "".join(_mark(each, self.zone) for each in later.get(message.seq, ()))
+            date = f"[{dated(message.sent_at, context.now, self.zone)}]"
+            cost = count(f"{text}\n") + count(mark) + (count(date) if date not in dates else 0)
             if cost <= left:
-                dates.add(line.date)
+                dates.add(date)
                 left -= cost
-                lines[message.seq] = line
+                lines[message.seq] = RecalledLine(date, f"{text}{mark}")
             elif (misses := misses + 1) == _MAX_MISSES:
                 break
         return lines
-
-    def _line(
-        self, context: AgentContext, message: Message, query: str, tokens: int
-    ) -> tuple[RecalledLine, int]:
-        excerpt = relevant_excerpt(escaped(message.text), query, tokens, self.counter.count)
-        number = f"#{message.seq} " if self.is_numbered else ""
-        line = memory_line(message, excerpt, self.zone, context.speakers)
-        text = f"{_SAME_DATE} {number}{line}"
-        date = f"[{dated(message.sent_at, context.now, self.zone)}]"
-        return RecalledLine(date, text), self.counter.count(f"{text}\n")
 
 
 def _unrepeated(
@@ -143,7 +135,15 @@ def _unrepeated(
         if any(each.role == "user" and is_question(each.text) for each in result.messages)
         for each in result.messages
     }
-    for message in _best_first(found):
+    # First the hits, then the rest of the exchanges of those that cannot stand alone.
+    hits = (result.hit for result in found)
+    rest = (
+        message
+        for result in found
+        if is_question(result.hit.text) or not _says_enough(result.hit.text)
+        for message in result.messages
+    )
+    for message in chain(hits, rest):
         words = frozenset(words_of(message.text))
         if message.seq in seen or not words or any(_is_alike(words, each) for each in earlier):
             continue
@@ -154,14 +154,6 @@ def _unrepeated(
         seen.add(message.seq)
         earlier.append(words)
         yield message
-
-
-def _best_first(found: Sequence[SearchResult]) -> Iterator[Message]:
-    """Yield the hits, then the rest of the exchanges of those hits that cannot stand alone."""
-    yield from (result.hit for result in found)
-    for result in found:
-        if is_question(result.hit.text) or not _says_enough(result.hit.text):
-            yield from result.messages
 
 
 def _says_enough(text: str) -> bool:
@@ -314,16 +306,12 @@ def _ranked(
 
 def _shortened(counter: TokenCounter, entry: _Entry, limit: int) -> str:
     """Return the text, shortened if it is the state or a long one."""
+    text = entry.text
     if limit < _MIN_LEFT:
-        return entry.text
-    if entry.is_state:
-        return _shorter_state(counter, entry.text, limit)
-    is_long = counter.count(entry.text) > _LONG_TOKENS
-    return counter.shorten(entry.text, limit) if is_long else entry.text
-
-
-def _shorter_state(counter: TokenCounter, text: str, limit: int) -> str:
-    """Halve the longest value of the JSON again and again, until the text fits or all are empty."""
+        return text
+    if not entry.is_state:
+        return counter.shorten(text, limit) if counter.count(text) > _LONG_TOKENS else text
+    # The longest value of the JSON is halved until the text fits or all values are empty.
     state, end = json.JSONDecoder().raw_decode(text)
     rest = text[end:]
     while counter.count(text) > limit and any(state.values()):

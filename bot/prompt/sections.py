@@ -231,15 +231,12 @@ def _readable(counter: TokenCounter, call: ToolCall, limit: int) -> ToolCall:
     no JSON object cannot be sent either: some servers parse them and refuse the whole prompt.
     """
     arguments = escaped_json(call.arguments)
-    is_sendable = counter.shorten(arguments, limit) == arguments and _is_object(arguments)
-    return replace(call, arguments=arguments if is_sendable else "{}")
-
-
-def _is_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
+        is_object = isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):
-        return False
+        is_object = False
+    is_sendable = is_object and counter.shorten(arguments, limit) == arguments
+    return replace(call, arguments=arguments if is_sendable else "{}")
 
 
 def _least(counter: TokenCounter, step: Sequence[PromptMessage]) -> int:
