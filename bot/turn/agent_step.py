@@ -140,7 +140,11 @@ class AgentStep:
         return True
 
     async def _outbox(self, request: Request, context: AgentContext, text: str) -> Outbox:
-        """Return the text with its files, then what stands below it, then questions."""
+        """Return the reply: the text with its files, what stands below it, then the questions.
+
+        Tools ask first, then features, then the cards of learned facts. Only if nobody else asks,
+        an old fact that was used is asked about.
+        """
         language, is_reply = request.language, context.tool_question is None
         say, words = partial(self.sentences.say, language), partial(self.sentences.text, language)
         below = [await note(request, context, text) for note in self.notes]

@@ -90,9 +90,9 @@ class TurnRunner:
                     # An edit is turned into its question first; the turn of that is stopped.
                     is_stopped = opened.is_stopped and request.last.kind != "edit"
                     answer = self.answerer.stop if is_stopped else self.answerer.answer
-                    outbox = _with_turn(request, await answer(request, history))
+                    outbox = await answer(request, history)
                     observe(StepBegan("outbox"))
-                    outbox = await self._stored(opened, outbox)
+                    outbox = await self._stored(opened, request, outbox)
                 return await self._finish(opened, request, history, outbox, began)
             except LeaseLost:
                 raise  # another process may run the turn already, so no hook is called
@@ -134,8 +134,20 @@ class TurnRunner:
         _log_closed(opened, outbox, delivery, began)
         return committed
 
-    async def _stored(self, opened: OpenTurn, outbox: Outbox) -> Outbox:
-        """Store the reply; if Redis has no room for the bytes of files, sentences instead."""
+    async def _stored(self, opened: OpenTurn, request: Request, outbox: Outbox) -> Outbox:
+        """Store a reply with what its turn knows: a new session, what was heard, what it replaces.
+
+        If Redis has no room for the bytes of files, sentences are stored in their place. An unread
+        message begins and replaces nothing: the person is asked to send it again.
+        """
+        begins = request.last.begins_session and not outbox.is_unread
+        heard = (*request.run.heard, *request.run.seen)
+        outbox = replace(outbox, ends_session=outbox.ends_session or begins, heard=heard)
+        if request.replaces and outbox.parts and not outbox.is_unread:
+            is_below = request.last.is_retried  # else the former answer is edited
+            rich_parts = outbox.rich_parts if is_below else 0
+            replaces = request.replaces
+            outbox = replace(outbox, replaces=replaces, rich_parts=rich_parts, is_below=is_below)
         parts = (
             without_file(part)
             if part.file and part.file.kind != "text" and part.file.content
@@ -190,21 +202,6 @@ class TurnRunner:
             used=outbox.used,
         )
         return [*request.messages, reply]
-
-
-def _with_turn(request: Request, outbox: Outbox) -> Outbox:
-    """Add to a reply what its turn knows: what it replaces, what was heard, a new session.
-
-    An unread message begins nothing: the person is asked to send it again.
-    """
-    begins = request.last.begins_session and not outbox.is_unread
-    heard = (*request.run.heard, *request.run.seen)
-    outbox = replace(outbox, ends_session=outbox.ends_session or begins, heard=heard)
-    if not (request.replaces and outbox.parts and not outbox.is_unread):
-        return outbox  # without parts, or if the message stays unread, the former answer stays
-    is_below = request.last.is_retried  # else the former answer is edited
-    rich_parts = outbox.rich_parts if is_below else 0
-    return replace(outbox, replaces=request.replaces, rich_parts=rich_parts, is_below=is_below)
 
 
 def _closing(request: Request, outbox: Outbox, delivery: Delivery) -> Closing:

@@ -115,7 +115,7 @@ class TurnWorker:
     async def _serve(self, wake_up: WakeUp) -> None:
         """Serve one wake-up; if anything goes wrong, messages and wake-up stay."""
 
-        async def keep_renewing() -> None:
+        async def keep_wake_up() -> None:
             """Keep the wake-up from being reclaimed, over all the turns that it takes."""
             is_ours = True
             while is_ours:
@@ -123,7 +123,7 @@ class TurnWorker:
                 with suppress(StoreError):
                     is_ours = await self.ready_queue.renew(wake_up)
 
-        renewing = asyncio.create_task(keep_renewing())
+        renewing = asyncio.create_task(keep_wake_up())
         loading = asyncio.create_task(load_index())  # while the turn is read
         with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
@@ -241,7 +241,7 @@ class TurnWorker:
         async def keep() -> None:
             nonlocal why
             try:
-                await self._keep_renewing(opened, signal)
+                await self._keep_lease(opened, signal)
             except (LeaseLost, Interrupted) as error:
                 if not opened.run.is_giving_back:
                     why, opened.run.is_ending = error, True
@@ -257,7 +257,7 @@ class TurnWorker:
         finally:
             await end_tasks([keeping])
 
-    async def _keep_renewing(self, opened: OpenTurn, signal: asyncio.Event) -> NoReturn:
+    async def _keep_lease(self, opened: OpenTurn, signal: asyncio.Event) -> NoReturn:
         """Extend a lease again and again, at once after a signal.
 
         Raise `LeaseLost` once it is gone, and `Interrupted` once the run has to end.
