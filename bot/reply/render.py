@@ -15,7 +15,7 @@ import asyncio
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from urllib.parse import urlsplit
@@ -74,9 +74,21 @@ def parsed(markdown: str) -> tuple[str, tuple[Entity, ...]]:
     shown, found, segments = convert_with_segments(
         protect(bounded(source)), latex_escape=False, config=_CONFIG
     )
+    text, entities = restore(shown), [_entity(each) for each in found]
+    # The parser pads each cell of a table to the widest of its column, and a phone would wrap the
+    # padding into blank lines. A table is a `pre` that is no code block.
     fences = {segment.utf16_start for segment in segments}
-    text, entities = _without_padding(restore(shown), map(_entity, found), fences)
-    text, entities = with_visible_hosts(text, entities)
+    units, edits = text.encode("utf-16-le"), []
+    for table in entities:
+        if table.type == "pre" and table.offset not in fences:
+            rows = text_of(units, table).split("\n")
+            if max(map(len, rows)) > _MAX_TABLE_CHARS:
+                rows = [
+                    _SPACES.sub(" ", row).rstrip() if row.strip("-+") else _DASHES.sub("---", row)
+                    for row in rows
+                ]
+                edits.append(Edit(table.offset, table.end, "\n".join(rows)))
+    text, entities = with_visible_hosts(*edited(text, entities, edits))
     if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than text
         return source, ()
     return text, valid_entities(entities)
@@ -86,29 +98,6 @@ def _entity(found: MessageEntity) -> Entity:
     language = _LANGUAGE.match(restore(found.language or ""))
     url, language_name = restore(found.url or ""), language[0] if language else ""
     return Entity(found.type, found.offset, found.length, url, language_name)
-
-
-def _without_padding(
-    text: str, entities: Iterable[Entity], fences: Collection[int]
-) -> tuple[str, list[Entity]]:
-    """Remove the padding of wide tables, which a phone would wrap into blank lines.
-
-    The parser pads each cell to the widest of its column. A table is a `pre` that begins at none of
-    `fences`, which are UTF-16 offsets.
-    """
-    units, shown = text.encode("utf-16-le"), list(entities)
-    edits = []
-    for table in shown:
-        if table.type == "pre" and table.offset not in fences:
-            rows = text_of(units, table).split("\n")
-            if max(map(len, rows)) <= _MAX_TABLE_CHARS:
-                continue
-            unpadded = [
-                _SPACES.sub(" ", row).rstrip() if row.strip("-+") else _DASHES.sub("---", row)
-                for row in rows
-            ]
-            edits.append(Edit(table.offset, table.end, "\n".join(unpadded)))
-    return edited(text, shown, edits)
 
 
 # Signs that read well in a chat: bold headings without emoji, round bullets.
@@ -261,8 +250,22 @@ async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Par
     `say` returns a sentence by its key and values, as Markdown.
     """
     source = clean(markdown[:MAX_CHARS])
-    text, files = _without_long_code(source, say)
-    parts = await rendered(text)
+    pieces, files, at = list[str](), list[OutgoingFile](), 0
+    for block in code_blocks(source):
+        code = source[block.code_start : block.code_end]
+        if ">" in block.before or utf16_length(code) <= MAX_UTF16:
+            continue
+        words = block.info.lower().split()
+        extension = _EXTENSIONS.get(words[0], _TEXT) if words else _TEXT
+        name = f"code-{len(files) + 1}.{extension}" if files else f"code.{extension}"
+        # Code in a list loses the indentation of the list.
+        indent, rows = len(block.before), code.split("\n")
+        rows = [row[min(indent, len(row) - len(row.lstrip(" "))) :] for row in rows]
+        files.append(OutgoingFile(name, "\n".join(rows).encode()))
+        count = say("answer.lines", count=code.rstrip("\n").count("\n") + 1)
+        pieces += [source[at : block.start], f"{block.before}📎 `{name}` ({count})"]
+        at = block.end
+    parts = await rendered("".join((*pieces, source[at:])))
     if len(parts) > MAX_PARTS:
         ending = "md" if any(part.entities for part in parts) else _TEXT
         whole = OutgoingFile(f"answer.{ending}", source.encode())
@@ -275,25 +278,3 @@ async def reply_parts(markdown: str, say: Callable[..., str]) -> tuple[tuple[Par
             parts = (*before, replace(last, file=first))
         parts += tuple(Part("", file=file) for file in files)
     return parts, len(markdown) <= MAX_CHARS
-
-
-def _without_long_code(source: str, say: Callable[..., str]) -> tuple[str, list[OutgoingFile]]:
-    pieces, files, at = list[str](), list[OutgoingFile](), 0
-    for block in code_blocks(source):
-        code = source[block.code_start : block.code_end]
-        if ">" in block.before or utf16_length(code) <= MAX_UTF16:
-            continue
-        number = len(files) + 1
-        words = block.info.lower().split()
-        extension = _EXTENSIONS.get(words[0], _TEXT) if words else _TEXT
-        name = f"code-{number}.{extension}" if number > 1 else f"code.{extension}"
-        # Code in a list loses the indentation of the list.
-        indent = len(block.before)
-        lines = [
-            line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in code.split("\n")
-        ]
-        files.append(OutgoingFile(name, "\n".join(lines).encode()))
-        count = say("answer.lines", count=code.rstrip("\n").count("\n") + 1)
-        pieces += [source[at : block.start], f"{block.before}📎 `{name}` ({count})"]
-        at = block.end
-    return "".join((*pieces, source[at:])), files

@@ -99,21 +99,16 @@ _IS_WHOLE = re.compile(r"[\w.]*+")
 
 def unicode_of(formula: str) -> str:
     """Return a formula in Unicode; "" if it is too long or too deeply nested to be converted."""
-    too_deep = _nesting(formula) > _MAX_NESTING or formula.count(r"\begin") > _MAX_NESTING
-    if len(formula) > _MAX_CHARS or too_deep or _CHAIN.search(formula):
-        return ""
-    return str(_CONVERTER.convert(formula)).strip()
-
-
-def _nesting(formula: str) -> int:
-    depth = deepest = 0
+    depth, deepest = 0, formula.count(r"\begin")
     for char in formula:
         if char in "{[":
             depth += 1
             deepest = max(deepest, depth)
         elif char in "}]":
             depth = max(0, depth - 1)
-    return deepest
+    if len(formula) > _MAX_CHARS or deepest > _MAX_NESTING or _CHAIN.search(formula):
+        return ""
+    return str(_CONVERTER.convert(formula)).strip()
 
 
 class _Converter(LatexToUnicodeHelper):

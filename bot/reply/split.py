@@ -62,7 +62,14 @@ class _Splitter:
             cut = self._cut(start, here)
             text = self.text[start:cut].rstrip()
             if any(not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf") for c in text):
-                yield Part(text, tuple(self._clipped(here, start, start + len(text))))
+                first, last = self.units[start], self.units[start + len(text)]
+                shown = []
+                for one in here:
+                    offset, stop = max(one.offset, first), min(one.end, last)
+                    covered = self.text[self._position(offset) : self._position(stop)]
+                    if offset < stop and not covered.isspace():
+                        shown.append(replace(one, offset=offset - first, length=stop - offset))
+                yield Part(text, tuple(shown))
             begun = bisect_left(offsets, self.units[cut])
             still_open = [one for one in here if one.offset < self.units[cut] < one.end]
             start = cut
@@ -98,15 +105,6 @@ class _Splitter:
             return limit + 1 - len(last)
         space = max(self.text.rfind(space, start + 1, limit) for space in _SPACES)
         return space + 1 if space >= 0 else limit
-
-    def _clipped(self, here: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
-        first, last = self.units[start], self.units[end]
-        for entity in here:
-            offset, stop = max(entity.offset, first), min(entity.end, last)
-            if offset >= stop:
-                continue
-            if not self.text[self._position(offset) : self._position(stop)].isspace():
-                yield replace(entity, offset=offset - first, length=stop - offset)
 
     def _position(self, unit: int) -> int:
         return bisect_left(self.units, unit)
