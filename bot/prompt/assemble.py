@@ -21,7 +21,6 @@ from bot.prompt.sections import (
     alternating,
     codes_of,
     fitting_pictures,
-    memory_section,
     messages_tokens,
     reply_lines,
     step_messages,
@@ -167,10 +166,6 @@ class PromptAssembler:
     def _sizes(self) -> tuple[int, int]:
         return self._front(self._system, self._counter.count)
 
-    @property
-    def _room(self) -> int:
-        return self._most - sum(self._sizes)
-
     def _front(self, system: PromptMessage, count: Callable[[str], int]) -> tuple[int, int]:
         return messages_tokens(count, [system]) + _REPLY_HEADER, tools_tokens(count, self._tools)
 
@@ -187,11 +182,12 @@ class PromptAssembler:
         6. The memory section leaves out what the window shows.
         """
         dialogue = self._dialogue(context)
-        memory_limit = int(self._room * MEMORY_SHARE)
-        steps_share = int(self._room * _STEPS_SHARE)
-        unclaimed = self._room - memory_limit - _cost(dialogue)
+        available = self._most - sum(self._sizes)
+        memory_limit = int(available * MEMORY_SHARE)
+        steps_share = int(available * _STEPS_SHARE)
+        unclaimed = available - memory_limit - _cost(dialogue)
 
-        message_limit = max(unclaimed - steps_share, int(self._room * _MESSAGE_SHARE))
+        message_limit = max(unclaimed - steps_share, int(available * _MESSAGE_SHARE))
         parts = context.user_messages or (context.user_message,)
         words = "\n\n".join(window_text(part, context.speakers, self._zone) for part in parts)
         words_tokens = min(self._counter.count(words) + _NOTE_TOKENS, message_limit // 2)
@@ -203,13 +199,13 @@ class PromptAssembler:
         message_tokens = self._counter.count(text) + pictures_tokens + MESSAGE_OVERHEAD
 
         idle = max(0, unclaimed - message_tokens - steps_share)
-        idle = min(idle, int(self._room * _IDLE_MEMORY_SHARE) - memory_limit)
+        idle = min(idle, int(available * _IDLE_MEMORY_SHARE) - memory_limit)
         memory_limit += idle
         steps_limit = max(unclaimed - idle - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
         steps_tokens = messages_tokens(self._counter.count, steps)
 
-        room = self._room - memory_limit - message_tokens - steps_tokens
+        room = available - memory_limit - message_tokens - steps_tokens
         selector = BlockWindowMessageSelector(len(dialogue), room, _WINDOW_BLOCK)
         fitting = selector.select(dialogue)
         window = tuple(dropwhile(lambda message: message.role == "assistant", fitting))
@@ -237,7 +233,7 @@ class PromptAssembler:
     def showable(self, context: AgentContext) -> tuple[SearchResult, ...]:
         """Return the recalled results of which a prompt may show something."""
         window = {message.seq for message in context.window}
-        limit = int(self._room * _IDLE_MEMORY_SHARE)
+        limit = int((self._most - sum(self._sizes)) * _IDLE_MEMORY_SHARE)
         query = context.call_context.query
         lines = self._recall.ranked(context, context.recalled, query, limit, window)
         return tuple(
@@ -268,7 +264,7 @@ class PromptAssembler:
         of the window are left out.
         """
         query, noted = context.call_context.query, context.call_context.used
-        left = limit - self._counter.count(memory_section([]))
+        left = limit - self._counter.count("<memory>\n</memory>")
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
         seen = {message.seq for message in (context.user_message, *window)}
@@ -284,7 +280,7 @@ class PromptAssembler:
         )
         learned, recalled = fit_memory_context(self._counter, offer, query, left)
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
-        section = memory_section(shown) if shown else ""
+        section = "\n".join(("<memory>", *shown, "</memory>")) if shown else ""
         used = [code for code, line in noted.items() if escaped(line) in learned]
         used += codes_of(context.recalled, recalled)
         for result in context.recalled:

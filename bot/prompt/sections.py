@@ -57,11 +57,6 @@ def codes_of(found: Iterable[SearchResult], shown: Container[int]) -> Iterator[s
         yield from (f"m{each.seq}{mark}" for each in result.messages if each.seq in shown)
 
 
-def memory_section(lines: Sequence[str]) -> str:
-    """Return the memory section of the last user message."""
-    return "\n".join(("<memory>", *lines, "</memory>"))
-
-
 _OPEN, _CLOSE = "⟦", "⟧"
 """Around the part that the person marked; people's own texts lose these characters here."""
 _HINT_TOKENS = 24
