@@ -137,21 +137,18 @@ class CapacityMonitor:
         is_quiet = level == self._seen and level <= Level.NORMAL and self.ballast.is_allocated
         if not is_quiet and await self._lease.hold():
             try:
-                level = await self._act(fill_level, send_alert)
+                used_with_ballast = fill_level.used + ballast_bytes(fill_level.limit)
+                has_space = used_with_ballast < _BALLAST_BELOW * fill_level.limit
+                if not self.ballast.is_allocated and has_space:
+                    await self.ballast.allocate(fill_level.limit)
+
+                level, now = self._level(fill_level), time()
+                alert = await self.due_alert(level, now)
+                if alert and await send_alert(alert, fill_level):
+                    await self._note({f"reported:{alert}": int(now), "level": int(level)})
             finally:
                 await self._lease.release()
         self._seen = level
-        return level
-
-    async def _act(self, fill_level: FillLevel, send_alert: SendAlert) -> Level:
-        used_with_ballast = fill_level.used + ballast_bytes(fill_level.limit)
-        has_space = used_with_ballast < _BALLAST_BELOW * fill_level.limit
-        if not self.ballast.is_allocated and has_space:
-            await self.ballast.allocate(fill_level.limit)
-        level, now = self._level(fill_level), time()
-        alert = await self.due_alert(level, now)
-        if alert and await send_alert(alert, fill_level):
-            await self._note({f"reported:{alert}": int(now), "level": int(level)})
         return level
 
     async def due_alert(self, level: Level, now: float) -> CapacityAlert | None:

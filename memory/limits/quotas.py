@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from time import time
 
-from memory.limits.usage import day_number
 from memory.store.store import Store
 
 _WINDOW_MS = 60_000
@@ -93,4 +92,4 @@ class Quotas:
         return bool(first == turn.encode())
 
     def _spent_by(self, person: int) -> str:
-        return self._keys.usage("spent", day_number(time()), person)
+        return self._keys.usage("spent", int(time()) // DAY_S, person)

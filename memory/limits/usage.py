@@ -15,12 +15,13 @@ from time import time
 
 import orjson
 
-from memory.store.commands import Reply, ScriptCall
+from memory.store.commands import ScriptCall
 from memory.store.keys import Scope
 from memory.store.store import Store
 
 MONTHS = 3
 """How many months' sums exist at a time."""
+_DAY_S = 86_400
 
 HEARD, SPOKEN, DRAWN = "heard_s", "spoken_chars", "drawn_images"
 """Kinds of sources with another unit: seconds of sound, characters, and images."""
@@ -112,14 +113,9 @@ def summed(several: Iterable[BySource]) -> BySource:
     return sums
 
 
-def day_number(at: float) -> int:
-    """Return the day in UTC, counted from 1970."""
-    return int(at) // 86_400
-
-
 def next_day() -> int:
     """Return when the next day begins in UTC."""
-    return (day_number(time()) + 1) * 86_400
+    return (int(time()) // _DAY_S + 1) * _DAY_S
 
 
 def month_of(at: float) -> str:
@@ -138,7 +134,7 @@ _KNOWN_CALLS = 32
 """A repeated call counts once, unless this many others of its conversation were counted since."""
 NO_PERSON = 0
 """The person of tokens that nobody caused, or that a forgotten person did."""
-_QUOTA_S = 2 * 86_400
+_QUOTA_S = 2 * _DAY_S
 _ANSWER = "answer"
 _COUNTED = b"counted"
 
@@ -165,21 +161,6 @@ class UsageStore:
         names = conversations or tuple(self._held)
         return [call for name in names for call in self._held.pop(name, [])]
 
-    async def count_along(self, conversation: Scope, write: ScriptCall) -> Reply:
-        """Send a write, and count the held calls in the same round trip; return its reply.
-
-        If that fails, the calls are held again. On a Cluster the calls stay held, because there it
-        would be a second round trip.
-        """
-        calls = [] if self._client.is_cluster else self.release(conversation.tag)
-        try:
-            *_, reply = await self._client.pipeline([*self._counting(calls), write])
-        except BaseException:
-            for call in calls:
-                self.hold(call)
-            raise
-        return reply
-
     async def count(self, calls: Iterable[BilledCall], noted: Iterable[BilledCall] = ()) -> None:
         """Count calls, in one round trip; raise `StoreError` when some may not be counted.
 
@@ -189,7 +170,7 @@ class UsageStore:
         noted = [replace(call, is_noted=True) for call in noted]
         notes = [each for call in noted for each in (call.id, orjson.dumps(call))]
         note = [("HSET", self._keys.noted_calls, *notes)] if notes else []
-        await self._client.pipeline([*self._counting(calls), *note])
+        await self._client.pipeline([*self.counting(calls), *note])
         for call in noted:
             self.hold(call)
 
@@ -256,59 +237,56 @@ class UsageStore:
         """
         await self.count_noted()
         tags = [conversation.tag for conversation in conversations]
-        for month in _living_months(time()):
+        today = datetime.fromtimestamp(time(), UTC)
+        for back in range(MONTHS):
+            year, number = divmod(today.year * 12 + today.month - 1 - back, 12)
             names = ("people", f"u:{person}", *tags)
-            keys = [self._keys.usage(month, name) for name in names]
+            keys = [self._keys.usage(f"{year}-{number + 1:02d}", name) for name in names]
             request = {"person": str(person), "nobody": NO_PERSON}
             await self._scripts["forget_usage"](keys, request)
 
-    def _counting(self, calls: Iterable[BilledCall]) -> list[ScriptCall]:
+    def counting(self, calls: Iterable[BilledCall]) -> list[ScriptCall]:
+        """Return what counts calls, by person, conversation and day."""
         groups: dict[tuple[int, str, int], list[BilledCall]] = {}
         for call in calls:
-            key = (call.person, call.conversation, day_number(call.at))
+            key = (call.person, call.conversation, int(call.at) // _DAY_S)
             groups.setdefault(key, []).append(call)
-        return [self._counting_group(*key, group) for key, group in groups.items()]
 
-    def _counting_group(
-        self, person: int, conversation: str, day: int, calls: Sequence[BilledCall]
-    ) -> ScriptCall:
-        month = month_of(calls[0].at)
-        is_private = person > NO_PERSON and Scope(conversation).chat_id == person
-        own = f"u:{person}"
-        names = [own if is_private else conversation or "none", "days", "people"]
-        keys = [*(self._keys.usage(month, name) for name in names), self._keys.noted_calls]
-        if person != NO_PERSON:
-            keys.append(self._keys.usage("spent", day, person))
-            if not is_private:
-                keys.append(self._keys.usage(month, own))
-        sources = list(dict.fromkeys(str(call.source) for call in calls))
-        listed = [
-            (
-                call.id,
-                sources.index(str(call.source)) + 1,
-                astuple(call.tokens),
-                person != NO_PERSON and call.source.kind == _ANSWER,
-            )
-            for call in calls
-        ]
-        request = {
-            "calls": listed,
-            "sources": sources,
-            "person": str(person),
-            "day": datetime.fromtimestamp(calls[0].at, UTC).day,
-            "is_private": is_private,
-            "expires_at": expires_at(month),
-            "known": _KNOWN_CALLS,
-            "quota_s": _QUOTA_S,
-            "noted": [call.id for call in calls if call.is_noted],
-        }
-        return self._scripts["count_usage"].command(keys, request)
+        scripts = []
+        for (person, conversation, day), group in groups.items():
+            month = month_of(group[0].at)
+            is_private = person > NO_PERSON and Scope(conversation).chat_id == person
+            own = f"u:{person}"
+            names = [own if is_private else conversation or "none", "days", "people"]
+            keys = [*(self._keys.usage(month, name) for name in names), self._keys.noted_calls]
+            if person != NO_PERSON:
+                keys.append(self._keys.usage("spent", day, person))
+                if not is_private:
+                    keys.append(self._keys.usage(month, own))
 
-
-def _living_months(at: float) -> list[str]:
-    today = datetime.fromtimestamp(at, UTC)
-    months = [today.year * 12 + today.month - 1 - back for back in range(MONTHS)]
-    return [f"{number // 12}-{number % 12 + 1:02d}" for number in months]
+            sources = list(dict.fromkeys(str(call.source) for call in group))
+            listed = [
+                (
+                    call.id,
+                    sources.index(str(call.source)) + 1,
+                    astuple(call.tokens),
+                    person != NO_PERSON and call.source.kind == _ANSWER,
+                )
+                for call in group
+            ]
+            request = {
+                "calls": listed,
+                "sources": sources,
+                "person": str(person),
+                "day": datetime.fromtimestamp(group[0].at, UTC).day,
+                "is_private": is_private,
+                "expires_at": expires_at(month),
+                "known": _KNOWN_CALLS,
+                "quota_s": _QUOTA_S,
+                "noted": [call.id for call in group if call.is_noted],
+            }
+            scripts.append(self._scripts["count_usage"].command(keys, request))
+        return scripts
 
 
 def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[BillingSource, Tokens]]:

@@ -150,11 +150,19 @@ class TurnStore:
     ) -> None:
         """Store the reply and its `questions`, with the first part marked as being sent.
 
-        The same round trip counts the tokens that were billed for it. Raise as `renew` does.
+        The same round trip counts the tokens that were billed for it. On a Cluster that would be a
+        second one, so there they stay held. Raise as `renew` does.
         """
+        client, usage = self._store.client, self._usage
         asked = {"questions": questions} if questions else {}
         step = self._run_step("outbox", turn, outbox, **asked)
-        answer = await self._usage.count_along(turn.lease.conversation, step)
+        calls = [] if client.is_cluster else usage.release(turn.lease.conversation.tag)
+        try:
+            *_, answer = await client.pipeline([*usage.counting(calls), step])
+        except BaseException:
+            for call in calls:
+                usage.hold(call)
+            raise
         check(answer, turn.lease)
 
     async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
