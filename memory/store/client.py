@@ -5,8 +5,8 @@ command must tolerate a repeat, and a command that ended in `StoreUnavailable` m
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from time import time
 from typing import Any, Self
 
@@ -104,10 +104,17 @@ class RedisClient:
         replicas. Raise a `StoreError`.
         """
         asked = (write, ("WAIT", replicas, within_ms))
+        replies: list[Reply]
         async with self._exchange("WAIT"):
             # On one connection, because WAIT looks at the writes of its own connection.
             if isinstance(self._redis, RedisCluster):
-                replies = await on_one_node(self._redis, str(write[1]), asked)
+                await self._redis.initialize()
+                if not (node := self._redis.get_node_from_key(str(write[1]))):
+                    raise untrusted.SlotNotCoveredError("no node has this key")
+                # The SDK's own pipeline would repeat the commands on another node.
+                sent = [PipelineCommand(at, *command) for at, command in enumerate(asked)]
+                await node.execute_pipeline(sent)
+                replies = [command.result for command in sent]
             else:
                 replies = await self._replies(asked)
             for reply in replies:
@@ -182,7 +189,16 @@ class RedisClient:
         commands must run in their order.
         """
         batch = commands[:1] if self.is_cluster else commands
-        replies = await self._exchanged([self._wire_form(command) for command in batch])
+        sent: list[Command] = []
+        for each in batch:
+            if isinstance(each, ScriptCall):
+                # The source also makes the server know the script.
+                is_known = each.digest in self._known_scripts
+                script = ("EVALSHA", each.digest) if is_known else ("EVAL", each.source)
+                sent.append((*script, len(each.keys), *each.keys, *each.args))
+            else:
+                sent.append(each)
+        replies = await self._exchanged(sent)
         for index, reply in enumerate(replies):
             if isinstance(reply, untrusted.NoScriptError):
                 self._known_scripts.clear()
@@ -238,14 +254,6 @@ class RedisClient:
             pipe.execute_command(*command)
         return await pipe.execute(raise_on_error=False)
 
-    def _wire_form(self, command: Command | ScriptCall) -> Command:
-        if not isinstance(command, ScriptCall):
-            return command
-        known = command.digest in self._known_scripts
-        # The source also makes the server know the script.
-        script = ("EVALSHA", command.digest) if known else ("EVAL", command.source)
-        return (*script, len(command.keys), *command.keys, *command.args)
-
     @asynccontextmanager
     async def _exchange(self, name: str) -> AsyncIterator[None]:
         """Use a connection within the time of a call; raise our errors instead of the SDK's."""
@@ -255,23 +263,19 @@ class RedisClient:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
-        """Wait for a free connection, and count a round trip."""
+        """Wait for a free connection, and count a round trip.
+
+        Raise a cancellation that the SDK lost: `wait_for` may lose one before Python 3.12.
+        """
         async with self._free:
             self.round_trips += 1
-            with _cancellation_kept():
+            task = asyncio.current_task()
+            requests = task.cancelling() if task else 0
+            try:
                 yield
-
-
-@contextmanager
-def _cancellation_kept() -> Iterator[None]:
-    """Raise a cancellation that the SDK lost: `wait_for` may lose one before Python 3.12."""
-    task = asyncio.current_task()
-    requests = task.cancelling() if task else 0
-    try:
-        yield
-    finally:  # also after an error, because its caller may go on, such as after NOGROUP
-        if task and task.cancelling() > requests:
-            raise asyncio.CancelledError
+            finally:  # also after an error, because its caller may go on, such as after NOGROUP
+                if task and task.cancelling() > requests:
+                    raise asyncio.CancelledError
 
 
 SOCKET_TIMEOUT_S = 5.0
@@ -308,19 +312,6 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
     if scheme.endswith("+cluster"):
         return RedisCluster(ssl=tls, **options)
     return Redis.from_pool(ConnectionPool(_writing_in_c(kind), **options))
-
-
-async def on_one_node(cluster: RedisCluster, key: str, commands: Sequence[Command]) -> list[Reply]:
-    """Return replies and errors of the node that has a key, over one connection.
-
-    The commands are sent once: the SDK's own pipeline would repeat them on another node.
-    """
-    await cluster.initialize()
-    sent = [PipelineCommand(at, *command) for at, command in enumerate(commands)]
-    if not (node := cluster.get_node_from_key(key)):
-        raise untrusted.SlotNotCoveredError("no node has this key")
-    await node.execute_pipeline(sent)
-    return [command.result for command in sent]
 
 
 async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[bytes]:

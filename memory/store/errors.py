@@ -105,7 +105,10 @@ def translated_errors(name: str, within_s: float) -> Iterator[None]:
 
 def translate(name: str, exc: Exception) -> StoreError:
     """Return our error for one of the SDK's; neither shows what a command carried."""
-    if any(isinstance(origin, ssl.SSLCertVerificationError) for origin in _origins(exc)):
+    origin: BaseException | None = exc
+    while origin and not isinstance(origin, ssl.SSLCertVerificationError):
+        origin = origin.__cause__ or origin.__context__
+    if origin:
         return StoreUnavailable(
             f"{name}: the server's certificate is not trusted"
             " (a self-signed one is accepted with REDIS_TLS_VERIFY=never)"
@@ -125,9 +128,3 @@ def translate(name: str, exc: Exception) -> StoreError:
         return translate(name, exc.__cause__)
     kind = next(MEANINGS[base] for base in type(exc).__mro__ if base in MEANINGS)
     return kind(f"{name}: {text}")
-
-
-def _origins(exc: BaseException | None) -> Iterator[BaseException]:
-    while exc is not None:
-        yield exc
-        exc = exc.__cause__ or exc.__context__
