@@ -93,9 +93,24 @@ class Mailbox:
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if self._wait_replicas and outcome != "dropped":
-            seen = self._store.keys.scope(conversation).seen
-            index = self._store.keys.index_of(conversation)
-            await self._replicate((seen, entry.update_id), (index, conversation.tag))
+            # Also for a duplicate, because an earlier call may have failed here, and also for the
+            # index, because without it no sweep would find the message.
+            keys = self._store.keys
+            stored: tuple[tuple[str, Arg], ...] = (
+                (keys.scope(conversation).seen, entry.update_id),
+                (keys.index_of(conversation), conversation.tag),
+            )
+            # A conditional write that always changes something: an unchanged member is not sent to
+            # replicas, and a missing one was lost in a failover. Both scores are times. One step
+            # back does no harm: 1 ms for an update's arrival, 1 s for the last activity.
+            replicated = (
+                self._store.client.is_replicated(
+                    ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
+                )
+                for key, member in stored
+            )
+            if not all(await asyncio.gather(*replicated)):
+                raise StoreUnavailable("too few replicas have it")
         if outcome == "duplicate" or (outcome == "taken" and "is_held" not in answer):
             await self.wake(conversation)
         return Outcome(outcome)
@@ -185,24 +200,6 @@ class Mailbox:
             if forgotten_until:
                 request["forgotten_until"] = forgotten_until[0].decode()
                 request["read_under"] = answer["erasure"]
-
-    async def _replicate(self, *stored: tuple[str, Arg]) -> None:
-        """Wait until replicas have these members of sorted sets, and all that was written before.
-
-        It also waits for a duplicate, because an earlier call may have failed here, and for the
-        index, because without it no sweep would find the messages.
-        """
-        replicated = (
-            # A conditional write that always changes something: an unchanged member is not sent to
-            # replicas, and a missing one was lost in a failover. Both scores are times. One step
-            # back does no harm: 1 ms for an update's arrival, 1 s for the last activity.
-            self._store.client.is_replicated(
-                ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
-            )
-            for key, member in stored
-        )
-        if not all(await asyncio.gather(*replicated)):
-            raise StoreUnavailable("too few replicas have it")
 
     async def wake(self, conversation: Scope) -> None:
         """Send a wake-up."""

@@ -40,14 +40,12 @@ def stamped(value: bytes) -> bytes:
 
 def unstamped(stored: bytes) -> bytes:
     """Return the value without its format; raise `NewerValue` if this release cannot read it."""
-    if _format_of(stored) > FORMAT:
-        raise NewerValue
-    return _NUMBER.sub(b"", stored, count=1) if _NUMBER.match(stored) else stored
-
-
-def _format_of(stored: bytes) -> int:
     number = _NUMBER.match(stored)
-    return int(number[0]) if number else 1
+    if number is None:
+        return stored
+    if int(number[0]) > FORMAT:
+        raise NewerValue
+    return stored[number.end() :]
 
 
 class Superseded(LeaseLost):
@@ -101,11 +99,6 @@ class Lease:
     token: str
     epoch: str
     erasure: str
-
-    @property
-    def version(self) -> tuple[str, str]:
-        """Return epoch and erasure version; what was loaded is valid only under these."""
-        return self.epoch, self.erasure
 
     @property
     def named(self) -> dict[str, object]:
@@ -170,7 +163,8 @@ class OpenTurn:
     @property
     def stored_format(self) -> int:
         """The newest format of its messages and its reply."""
-        return max(_format_of(each) for each in (self.outbox, *(e.body for e in self.entries)))
+        stored = (self.outbox, *(entry.body for entry in self.entries))
+        return max(int(number[0]) if (number := _NUMBER.match(each)) else 1 for each in stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,19 +196,13 @@ class Closing:
     uses_memory: bool = True  # if not, messages are kept until the session off the record ends
 
     @property
-    def changes(self) -> tuple[list[Any], list[str]]:
-        """The items that `work` adds, and the ids of those that it cancels."""
-        added, cancelled = orjson.loads(self.work or "[[], []]")
-        return added, cancelled
-
-    @property
-    def fields(self) -> dict[str, object]:
+    def fields(self) -> dict[str, Any]:
         """The fields of a commit's request, without those that have their default."""
-        fields: dict[str, object] = {
+        fields = {
             "ends_session": self.ends_session,
             "is_off_record": not self.uses_memory,
             "digest": self.digest,
-            "work": self.work and self.changes,
+            "work": self.work and orjson.loads(self.work),
         }
         return {name: value for name, value in fields.items() if value}
 

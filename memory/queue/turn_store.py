@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from secrets import token_hex
 from time import time
 from typing import Literal, NamedTuple
@@ -75,16 +76,13 @@ class Signals:
         while True:
             try:
                 async for tag in self._client.messages(self._channel):
-                    self._set_events(tag.decode())
+                    # b"" stands for all conversations, because signals may have been lost.
+                    heard = [self._events.get(tag.decode(), [])] if tag else self._events.values()
+                    for event in chain.from_iterable(heard):
+                        event.set()
             except StoreError as error:
                 log.warning("signals not heard", reason=type(error).__name__)
             await asyncio.sleep(_PAUSE_S)
-
-    def _set_events(self, tag: str) -> None:
-        """Set the events of a conversation; of all for "", because signals may have been lost."""
-        for events in [self._events.get(tag, [])] if tag else self._events.values():
-            for event in events:
-                event.set()
 
 
 class TurnTimes(NamedTuple):
@@ -206,12 +204,13 @@ class TurnStore:
     ) -> Committed:
         """Close a turn, append its messages, begin the next one; raise as `mark_sending` does."""
         closing, lease, store = closing or Closing(), turn.lease, self._store
+        asked = closing.fields
         request = {
             **lease.named,
             "turn": turn.id,
             "taken": [str(entry.update_id) for entry in turn.entries],
             "messages": [stored_fields(message) for message in messages],
-            **closing.fields,
+            **asked,
             **self._begin_fields(cursor),
         }
         commit = store.call("commit", lease.conversation, request, closing.writes)
@@ -221,7 +220,7 @@ class TurnStore:
         if (messages or closing.ends_session) and closing.uses_memory:
             # There is something to learn. A note without a commit does no harm, so it goes first.
             noted = [("ZADD", store.keys.learning, due, lease.conversation.tag)]
-        added, cancelled = closing.changes
+        added, cancelled = asked.get("work", ((), ()))
         looks = first_looks(store.keys.work, lease.conversation, added, store.client.now())
         for id_ in cancelled:
             await store.journal.note_work(lease.conversation, id_)  # no restore brings it back

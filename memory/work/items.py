@@ -238,18 +238,20 @@ def look_at(index: str, conversation: Scope, id_: str, at: float, now: float) ->
 
 
 def first_looks(index: str, conversation: Scope, added: Sequence[Any], now: float) -> list[Command]:
-    """Return what puts the items of a turn into the index, before and after its commit."""
-    return [
-        look_at(index, conversation, id_, due / 1000 if due else _answered_until(body, now), now)
-        for id_, _, due, body in added
-    ]
+    """Return what puts the items of a turn into the index, before and after its commit.
 
-
-def _answered_until(body: str, now: float) -> float:
-    """Return until when an item waits for its button: an hour, at most until its own moment."""
-    in_an_hour = now + ANSWER_S
-    waiting = WorkItem.of_stored("", f"0|0|0|0|0||{body}".encode())
-    return in_an_hour if waiting.needs_zone else min(in_an_hour, waiting.planned(waiting.zone, now))
+    One that waits for its button does so for an hour, at most until its own moment.
+    """
+    looks = []
+    for id_, _, due_ms, body in added:
+        at = due_ms / 1000
+        if not due_ms:
+            at = now + ANSWER_S
+            waiting = WorkItem.of_stored("", f"0|0|0|0|0||{body}".encode())
+            if not waiting.needs_zone:
+                at = min(at, waiting.planned(waiting.zone, now))
+        looks.append(look_at(index, conversation, id_, at, now))
+    return looks
 
 
 def _ms(seconds: float) -> str:

@@ -15,9 +15,9 @@ class Auditor(ReminderAuditor):
         lease, number = turn.lease, len(self.records.replies) + 1
         updates = tuple(entry.update_id for entry in turn.entries)
         answered = frozenset().union(*(self.records.updates[each].asks for each in updates))
-        tag = lease.conversation.tag
-        made = MadeReply(number, turn.id, tag, lease.version, updates, answered, is_answer)
-        written = self.records.written.get((tag, turn.id, lease.version), self.step)
+        tag, version = lease.conversation.tag, (lease.epoch, lease.erasure)
+        made = MadeReply(number, turn.id, tag, version, updates, answered, is_answer)
+        written = self.records.written.get((tag, turn.id, version), self.step)
         if is_answer and written < self.records.begun[lease.token, turn.id]:
             self.violated("the model is not asked after the outbox", f"turn {turn.id} in {tag}")
         self.records.replies[number] = made
