@@ -177,7 +177,9 @@ class Forgetting:
 
         def decide(here: ScopeMemory) -> Revision:
             left = without(here, erased)
-            if _is_state_from_before(here, min(seqs)):
+            # Tools set `domain` without learning, so a state that has one may rest on any message.
+            has_domain = bool(here.state) and orjson.loads(here.state).get("domain") is not None
+            if 0 < here.watermark(STATE_LEARNER) < min(seqs) and not has_domain:
                 stays = {State.PREFIX, StateUntrusted.PREFIX}
                 left = replace(left, removed=[name for name in left.removed if name not in stays])
             return replace(left, messages=sorted(seqs), entry=entry)
@@ -300,15 +302,6 @@ def _begun_by(asked: Message, tasks: Sequence[Message]) -> list[Message]:
         each.exchange for each in tasks if each.is_task and each.replied_to in asked.message_ids
     }
     return [each for each in tasks if each.exchange in begun]
-
-
-def _is_state_from_before(here: ScopeMemory, first: int) -> bool:
-    """Return whether the running state was learned only from messages before `first`.
-
-    Tools set `domain` without learning, so a state that has one may rest on any message.
-    """
-    has_domain = bool(here.state) and orjson.loads(here.state).get("domain") is not None
-    return 0 < here.watermark(STATE_LEARNER) < first and not has_domain
 
 
 def _watermarks_before(

@@ -143,24 +143,21 @@ class Jobs:
             if receipt.left:
                 await self._mailbox.wake(conversation)
             if job.kind == "forget":
-                await self._leave(conversation, stored, job, receipt)
+                # First the receipt. The conversation stays in the person's index if its entry
+                # differs from `stored`, or if the conversation noted a newer update.
+                tag, name = conversation.tag, f"newest:{job.target}"
+                await self._client.call("HSET", self._keys.job(job.id), tag, receipt.written)
+                meta = self._keys.scope(conversation).meta
+                newest = await self._client.call("HGET", meta, name) or b""
+                request = {
+                    "conversation": tag,
+                    "last_update": str(job.cut_update),
+                    "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
+                    "newest": newest.decode(),
+                }
+                person = self._keys.person(job.target)
+                await self._store.scripts["drop_unless_newer"]([person], request, stored)
             yield conversation, receipt
-
-    async def _leave(self, conversation: Scope, stored: bytes, job: Job, receipt: Receipt) -> None:
-        """Store the receipt, then drop the conversation from the person's index.
-
-        It stays if its entry differs from `stored`, or if the conversation noted a newer update.
-        """
-        person, meta = self._keys.person(job.target), self._keys.scope(conversation).meta
-        await self._client.call("HSET", self._keys.job(job.id), conversation.tag, receipt.written)
-        newest = await self._client.call("HGET", meta, f"newest:{job.target}") or b""
-        request = {
-            "conversation": conversation.tag,
-            "last_update": str(job.cut_update),
-            "oldest_ms": int(job.cut_at * 1000) - SEEN_MS,
-            "newest": newest.decode(),
-        }
-        await self._store.scripts["drop_unless_newer"]([person], request, stored)
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Scope, bytes]]:
         """Yield each scope that a job erases, with its entry in the person's index.

@@ -1,6 +1,7 @@
 -- Uses: scope, messages, work, erasing
 -- ARGV[1], a JSON object: `ttl_s`. Learning continues with the next message. Messages from the time when memory was off are erased.
--- Answers how many.
+-- Answers how many. The work items that they asked for stay, like those whose message only left the window: nobody
+-- expects to lose a reminder by turning memory on.
 local off_at = redis.call('HGET', META, 'off_at')
 if not off_at then return 0 end
 redis.call('HDEL', META, 'off_at')

@@ -17,30 +17,25 @@ from tests.memory.turns import close, put, take, texts
 from tests.valkey import ValkeyServer
 
 
-@pytest.fixture
-def monitor(memory: Memory) -> CapacityMonitor:
-    return memory.capacity
-
-
 async def test_without_a_known_limit_nothing_is_done(
-    monitor: CapacityMonitor, small_server: ValkeyServer, memory: Memory
+    small_server: ValkeyServer, memory: Memory
 ) -> None:
     await fill(memory, 0.95)
     small_server.ask("CONFIG SET maxmemory 0")
     admins = Admins()
-    assert await monitor.check(admins.tell) is Level.NORMAL
+    assert await memory.capacity.check(admins.tell) is Level.NORMAL
     assert (admins.told, await memory.client.call("DBSIZE")) == ([], 1)
     told = CapacityMonitor(memory.store, REDIS_BYTES)
     assert await told.check(admins.tell) is Level.FULL_SOON
     assert admins.told == ["filling"]
 
 
-async def test_admins_are_told_of_a_crossing_once(memory: Memory, monitor: CapacityMonitor) -> None:
+async def test_admins_are_told_of_a_crossing_once(memory: Memory) -> None:
     admins = Admins()
     for share, level in ((0.5, Level.NORMAL), (0.83, Level.FULL_SOON), (0.85, Level.FULL_SOON)):
         await empty(memory)
         await fill(memory, share)
-        assert await monitor.check(admins.tell) is level
+        assert await memory.capacity.check(admins.tell) is level
     assert admins.told == ["filling"]
 
 
@@ -68,23 +63,16 @@ async def test_one_of_several_processes_sends_the_alert(
     assert admins.told == ["filling"]
 
 
-async def test_an_alert_that_reached_no_admin_is_sent_later(
-    memory: Memory, monitor: CapacityMonitor
-) -> None:
+async def test_an_alert_that_reached_no_admin_is_sent_later(memory: Memory) -> None:
     await fill(memory, 0.83)
     admins = Admins()
-    admins.are_away = True
-    await monitor.check(admins.tell)
-    admins.are_away = False
-    await monitor.check(admins.tell)
-    await monitor.check(admins.tell)
+    for admins.are_away in (True, False, False):
+        await memory.capacity.check(admins.tell)
     assert admins.told == ["filling"]
 
 
-async def test_the_ballast_lets_a_turn_finish_when_redis_is_full(
-    memory: Memory, monitor: CapacityMonitor
-) -> None:
-    admins = Admins()
+async def test_the_ballast_lets_a_turn_finish_when_redis_is_full(memory: Memory) -> None:
+    monitor, admins = memory.capacity, Admins()
     await put(memory, 4, Scope.of_chat(9), sender=9)
     await close(memory, await take(memory, Scope.of_chat(9)))  # scripts take memory when they load
     await put(memory, 1)

@@ -8,6 +8,8 @@ local function receipt_of(id)
   return found and string.match(found, '^done|([^|]*)'), found
 end
 
+-- `counts` has how many messages, vectors and waiting messages were erased, how many messages wait still, and how many
+-- records were erased (`Receipt`). Returns the stored form.
 local function keep_receipt(id, counts)
   local receipt = table.concat(counts, ',')
   local asked = string.match(redis.call('HGET', CONFIRM, id) or '', '^%a+|%-?%d+')
@@ -17,9 +19,10 @@ local function keep_receipt(id, counts)
   return receipt
 end
 
--- Erases the work items that messages asked for: those in `seqs`, and with `kept` all before that sequence. Call it before
--- the messages go. An item names its turn's first message, but any user message of the exchange may have asked for it.
-local function drop_work_of(seqs, kept)
+-- Erases the work items that messages asked for: those in `seqs`, and with `first_kept` all before that sequence. Call it
+-- before the messages go. An item names its turn's first message, but any user message of the exchange may have asked for
+-- it.
+local function drop_work_of(seqs, first_kept)
   local function asked_in(seq)
     local id = whole(seq) .. '-0'
     local found = redis.call('XRANGE', LOG, id, id)[1]
@@ -28,14 +31,14 @@ local function drop_work_of(seqs, kept)
     for i = 1, #fields, 2 do fields[fields[i]] = fields[i + 1] end
     return fields.r == 'user' and 'x' .. fields.x or whole(seq)
   end
-  local goes
-  if #seqs == 0 and not kept then return end
+  local goes -- read when there is an item
+  if #seqs == 0 and not first_kept then return end
   drop_work(function(_, seq)
     if not goes then
       goes = {}
       for _, each in ipairs(seqs) do goes[asked_in(each)] = true end
     end
-    return kept and seq < kept or next(goes) and goes[asked_in(seq)]
+    return first_kept and seq < first_kept or next(goes) and goes[asked_in(seq)]
   end)
 end
 
@@ -65,7 +68,7 @@ end
 -- Erases the questions that hold words, of one person or of everybody: whether a tool may run, and whether something
 -- is imported. One is `tool|<who was asked>|<JSON>` or `import|<who was asked>|<JSON>`. `keeps` is the kind that stays.
 local function drop_questions_with_words(person, keeps)
-  for _, field in ipairs(CONFIRM and redis.call('HKEYS', CONFIRM) or {}) do
+  for _, field in ipairs(redis.call('HKEYS', CONFIRM)) do
     local kind, asked = string.match(redis.call('HGET', CONFIRM, field), '^(%a+)|(%-?%d+)|')
     local has_words = (kind == 'tool' or kind == 'import') and kind ~= keeps
     if has_words and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
@@ -81,25 +84,25 @@ end
 -- Erases all content, or with `kept` only what is before that message. Fence, sequences and seen updates stay; epoch and
 -- erasure version grow. Waiting messages up to `last_update` are erased, and intake drops such messages for as long as it
 -- knows update ids; '+inf' erases all that wait and sets no new limit for intake. `kept` is the id of the first message
--- that stays, or nil; `gone` has the sequences of later messages that are erased, too.
+-- that stays, or nil; `gone` has the sequences of later messages that are erased, too. Returns the counts of a receipt.
 local function wipe(last_update, kept, gone)
-  local counts
+  local messages, vectors
   if kept then
     drop_work_of(gone, tonumber(string.match(kept, '^%d+')))
-    counts = {erase_messages(gone, kept)}
+    messages, vectors = erase_messages(gone, kept)
   else
-    counts = {redis.call('XLEN', LOG), redis.call('XLEN', VEC)}
+    messages, vectors = redis.call('XLEN', LOG), redis.call('XLEN', VEC)
     redis.call('UNLINK', LOG, VEC, WORK)
     redis.call('HDEL', META, 'vector_fingerprint', 'session', 'lexical_only', 'dropped_vectors', 'dropped_messages')
   end
-  counts[5] = redis.call('XLEN', RECORDS)
+  local records = redis.call('XLEN', RECORDS)
   redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD, ALBUMS)
   redis.call('HDEL', META, 'off_record_said')
   redis.call('HDEL', META, 'record_vector_fingerprint')
   end_look()
   drop_questions_with_words()
   redis.call('DEL', LEASE, TURN)
-  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
+  local waiting = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
   expiry = nil
@@ -107,6 +110,5 @@ local function wipe(last_update, kept, gone)
   if last_update ~= '+inf' and tonumber(last_update) > tonumber(before or '-inf') then
     redis.call('HSET', META, 'cut_update', last_update, 'cut_at', whole(now_ms()))
   end
-  counts[4] = redis.call('ZCARD', MAILBOX)
-  return counts
+  return {messages, vectors, waiting, redis.call('ZCARD', MAILBOX), records}
 end
