@@ -82,10 +82,39 @@ class Mailbox:
     async def put(self, conversation: Scope, entry: Entry) -> Outcome:
         """Store an update once and wake its conversation up.
 
-        Raise `MailboxFull` or `StoreError`; then Telegram must not be told that it arrived.
+        The indexes of conversations and of the sender are written before the script `intake` runs,
+        so that a `/forget` finds all that is stored. README says more (First contact). Raise
+        `MailboxFull` or `StoreError`; then Telegram must not be told that it arrived.
         """
         conversation = self._moved.get(conversation, conversation)
-        answer = await self._intake(conversation, entry)
+        today = (conversation, entry.sender_id, int(time()) // 86_400)
+        store, keys = self._store, self._store.keys
+        sender = [keys.person(entry.sender_id), keys.person_epoch(entry.sender_id)]
+        spoke = store.scripts["spoke"].command(
+            sender, {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
+        )
+        index = store.indexing(conversation)
+        request: dict[str, object] = {
+            "ttl_s": store.ttl_s,
+            "max_updates": MAX_UPDATES,
+            "seen_ms": SEEN_MS,
+            "signals": keys.signals,
+        }
+        while True:
+            indexes = [index] if today in self._indexed else [index, spoke]
+            intake = store.call("intake", conversation, request, entry.to_member())
+            _, *forgotten_until, reply = await store.client.pipeline([*indexes, intake])
+            answer: dict[str, str] = orjson.loads(reply)
+            if answer["outcome"] != "unmet":
+                break
+            self._indexed.discard(today)
+            if forgotten_until:
+                request["forgotten_until"] = forgotten_until[0].decode()
+                request["read_under"] = answer["erasure"]
+        if len(self._indexed) >= _MAX_INDEXED:
+            self._indexed.clear()
+        self._indexed.add(today)
+
         outcome = answer["outcome"]
         if outcome == "moved":
             self._moved[conversation] = Scope(answer["storage"])
@@ -93,24 +122,8 @@ class Mailbox:
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if self._wait_replicas and outcome != "dropped":
-            # Also for a duplicate, because an earlier call may have failed here, and also for the
-            # index, because without it no sweep would find the message.
-            keys = self._store.keys
-            stored: tuple[tuple[str, Arg], ...] = (
-                (keys.scope(conversation).seen, entry.update_id),
-                (keys.index_of(conversation), conversation.tag),
-            )
-            # A conditional write that always changes something: an unchanged member is not sent to
-            # replicas, and a missing one was lost in a failover. Both scores are times. One step
-            # back does no harm: 1 ms for an update's arrival, 1 s for the last activity.
-            replicated = (
-                self._store.client.is_replicated(
-                    ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
-                )
-                for key, member in stored
-            )
-            if not all(await asyncio.gather(*replicated)):
-                raise StoreUnavailable("too few replicas have it")
+            seen, listed = keys.scope(conversation).seen, keys.index_of(conversation)
+            await self._replicate((seen, entry.update_id), (listed, conversation.tag))
         if outcome == "duplicate" or (outcome == "taken" and "is_held" not in answer):
             await self.wake(conversation)
         return Outcome(outcome)
@@ -167,39 +180,23 @@ class Mailbox:
         members += [each for each in letters if each.count(b"|") > _LETTER_MARKS]
         return [Entry.of_member(member) for member in members]
 
-    async def _intake(self, conversation: Scope, entry: Entry) -> dict[str, str]:
-        """Write the indexes of conversations and of the sender, and then run the script `intake`.
+    async def _replicate(self, *stored: tuple[str, Arg]) -> None:
+        """Wait until replicas have these members of sorted sets, and all that was written before.
 
-        In this order, so that a `/forget` finds all that is stored. README says more (First
-        contact).
+        It also waits for a duplicate, because an earlier call may have failed here, and for the
+        index, because without it no sweep would find the messages.
         """
-        today = (conversation, entry.sender_id, int(time()) // 86_400)
-        store, keys = self._store, self._store.keys
-        sender = [keys.person(entry.sender_id), keys.person_epoch(entry.sender_id)]
-        spoke = store.scripts["spoke"].command(
-            sender, {"tag": conversation.tag, "update_id": entry.update_id, "seen_ms": SEEN_MS}
+        replicated = (
+            # A conditional write that always changes something: an unchanged member is not sent to
+            # replicas, and a missing one was lost in a failover. Both scores are times. One step
+            # back does no harm: 1 ms for an update's arrival, 1 s for the last activity.
+            self._store.client.is_replicated(
+                ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
+            )
+            for key, member in stored
         )
-        index = store.indexing(conversation)
-        request: dict[str, object] = {
-            "ttl_s": store.ttl_s,
-            "max_updates": MAX_UPDATES,
-            "seen_ms": SEEN_MS,
-            "signals": keys.signals,
-        }
-        while True:
-            indexes = [index] if today in self._indexed else [index, spoke]
-            intake = store.call("intake", conversation, request, entry.to_member())
-            _, *forgotten_until, reply = await store.client.pipeline([*indexes, intake])
-            answer: dict[str, str] = orjson.loads(reply)
-            if answer["outcome"] != "unmet":
-                if len(self._indexed) >= _MAX_INDEXED:
-                    self._indexed.clear()
-                self._indexed.add(today)
-                return answer
-            self._indexed.discard(today)
-            if forgotten_until:
-                request["forgotten_until"] = forgotten_until[0].decode()
-                request["read_under"] = answer["erasure"]
+        if not all(await asyncio.gather(*replicated)):
+            raise StoreUnavailable("too few replicas have it")
 
     async def wake(self, conversation: Scope) -> None:
         """Send a wake-up."""

@@ -85,14 +85,12 @@ class Scope:
     @property
     def chat_id(self) -> int:
         """Telegram's chat id; 0 if this is not a chat."""
-        kind, _, rest = self.tag.partition(":")
-        return int(rest.split(":")[0]) if kind == "c" else 0
+        return int(self.tag.split(":")[1]) if self.tag.startswith("c:") else 0
 
     @property
     def topic_id(self) -> int:
         """Telegram's topic id; 0 outside topics."""
-        kind, _, rest = self.tag.partition(":")
-        return int(rest.split(":")[1]) if kind == "c" else 0
+        return int(self.tag.split(":")[2]) if self.tag.startswith("c:") else 0
 
     @property
     def facts_scope(self) -> "Scope":

@@ -33,9 +33,9 @@ end
 -- Writes a stream again without its deleted entries. Redis keeps the bytes of a deleted entry, in memory and
 -- in its files, while neighbors in the same node stay. `instead` maps an entry id to its new fields.
 local function leave_no_bytes(key, instead)
-  local kept, ttl = redis.call('XRANGE', key, '-', '+'), redis.call('PTTL', key)
+  local entries, ttl = redis.call('XRANGE', key, '-', '+'), redis.call('PTTL', key)
   redis.call('UNLINK', key)
-  for _, entry in ipairs(kept) do
+  for _, entry in ipairs(entries) do
     local fields = instead and instead[entry[1]] or entry[2]
     redis.call('XADD', key, entry[1], unpack(fields))
   end
