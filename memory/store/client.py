@@ -93,7 +93,29 @@ class RedisClient:
         """
         replies: list[Reply] = []
         while len(replies) < len(commands):
-            replies += await self._send(commands[len(replies) :])
+            rest = commands[len(replies) :]
+            batch = rest[:1] if self.is_cluster else rest
+            sent: list[Command] = []
+            for each in batch:
+                if isinstance(each, ScriptCall):
+                    # The source also makes the server know the script.
+                    is_known = each.digest in self._known_scripts
+                    script = ("EVALSHA", each.digest) if is_known else ("EVAL", each.source)
+                    sent.append((*script, len(each.keys), *each.keys, *each.args))
+                else:
+                    sent.append(each)
+
+            for reply in await self._exchanged(sent):
+                if isinstance(reply, untrusted.NoScriptError):
+                    # A server forgets its scripts when it restarts. Then all of the rest is sent
+                    # again, because commands must run in their order.
+                    self._known_scripts.clear()
+                    break
+                if isinstance(reply, Exception):
+                    raise translate("pipeline", reply) from reply
+                replies.append(reply)
+            else:
+                self._known_scripts.update(c.digest for c in batch if isinstance(c, ScriptCall))
         return replies
 
     async def is_replicated(self, write: Command, replicas: int, within_ms: int) -> bool:
@@ -181,32 +203,6 @@ class RedisClient:
     def is_cluster(self) -> bool:
         """Whether a pipeline goes to several nodes, one command after another."""
         return isinstance(self._redis, RedisCluster)
-
-    async def _send(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        """Return the replies up to the first script that the server does not know.
-
-        A server forgets its scripts when it restarts. Then all of the rest is sent again, because
-        commands must run in their order.
-        """
-        batch = commands[:1] if self.is_cluster else commands
-        sent: list[Command] = []
-        for each in batch:
-            if isinstance(each, ScriptCall):
-                # The source also makes the server know the script.
-                is_known = each.digest in self._known_scripts
-                script = ("EVALSHA", each.digest) if is_known else ("EVAL", each.source)
-                sent.append((*script, len(each.keys), *each.keys, *each.args))
-            else:
-                sent.append(each)
-        replies = await self._exchanged(sent)
-        for index, reply in enumerate(replies):
-            if isinstance(reply, untrusted.NoScriptError):
-                self._known_scripts.clear()
-                return replies[:index]
-            if isinstance(reply, Exception):
-                raise translate("pipeline", reply) from reply
-        self._known_scripts.update(c.digest for c in batch if isinstance(c, ScriptCall))
-        return replies
 
     async def _exchanged(self, commands: Sequence[Command]) -> list[Reply]:
         """Send commands at once, or share a round trip if no connection is free.
