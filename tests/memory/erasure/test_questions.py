@@ -12,7 +12,7 @@ from memory.memory import Memory
 from memory.queue.open_turn import Interrupted, OpenTurn
 from memory.queue.turn_store import Stop
 from memory.store.errors import LeaseLost
-from tests.memory.turns import ANN, HERE, begin, clear, put, take
+from tests.memory.turns import ANN, HERE, begin, clear, exchange, put, take
 
 ABOUT = '[1,"order","{\\"thing\\":\\"a|b\\"}"]'
 
@@ -40,13 +40,17 @@ async def test_a_press_cannot_name_what_stands_beside_a_question(memory: Memory,
         await memory.questions.check(HERE, f"{nonce}:{mark}", "clear", None)
 
 
-@pytest.mark.parametrize("how", ["withdrawn", "cleared", "with a message"])
+@pytest.mark.parametrize("how", ["withdrawn", "cleared", "with a message", "memory is on again"])
 async def test_an_erased_or_withdrawn_question_begins_nothing(memory: Memory, how: str) -> None:
     nonces = [await memory.questions.ask(HERE, kind, ANN, ABOUT) for kind in ("tool", "import")]
     if how == "withdrawn":
         assert await memory.questions.withdraw(HERE, nonces[0], ANN)
     elif how == "cleared":
         await clear(memory, 60)
+    elif how == "memory is on again":
+        await memory.switch.turn_off(HERE)
+        await exchange(memory, 1)
+        await memory.switch.turn_on(HERE)
     else:
         await memory.forgetting.erase_messages(HERE, {1}, "receipt")
     assert await memory.questions.begin(HERE, nonces[0], 50) is None

@@ -23,6 +23,7 @@ end
 -- before the messages go. An item names its turn's first message, but any user message of the exchange may have asked for
 -- it.
 local function drop_work_of(seqs, first_kept)
+  if #seqs == 0 and not first_kept then return end
   local function asked_in(seq)
     local id = whole(seq) .. '-0'
     local found = redis.call('XRANGE', LOG, id, id)[1]
@@ -32,7 +33,6 @@ local function drop_work_of(seqs, first_kept)
     return fields.r == 'user' and 'x' .. fields.x or whole(seq)
   end
   local goes -- read when there is an item
-  if #seqs == 0 and not first_kept then return end
   drop_work(function(_, seq)
     if not goes then
       goes = {}
