@@ -261,7 +261,7 @@ class App:
         backpressure = Backpressure(memory.client, memory.keys, settings.max_pending_conversations)
         acts = {kind: act for each in features for kind, act in each.arrivals.items()}
         immediate = ImmediateActions(
-            buttons.press, commands.edits.take, memory.stopping, services.chat, acts
+            buttons.press, commands.edits.take, memory.mailbox, services.chat, acts
         )
         ballast = memory.capacity.ballast
         self._intake = Intake(reader.read, memory.mailbox, immediate.act, ballast, backpressure)

@@ -19,7 +19,7 @@ from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue, Sweep
-from memory.queue.turn_store import Stopping, TurnStore, TurnTimes
+from memory.queue.turn_store import TurnStore, TurnTimes
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
@@ -66,7 +66,6 @@ class Memory:
         self.capacity = CapacityMonitor(self.store, options.redis_bytes)
         self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
         self.turns.room = self.capacity.room
-        self.stopping = Stopping(self.store, self.mailbox)
         self.questions = Questions(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)

@@ -32,7 +32,6 @@ from bot.telegram.updates import (
 )
 from memory.erasure.questions import NotConfirmed, Questions
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull
-from memory.queue.turn_store import Stop, Stopping
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
@@ -67,7 +66,7 @@ class ImmediateActions:
 
     press: Callable[[ButtonPress], Awaitable[None]]
     reword: Callable[[IncomingMessage], Awaitable[IncomingMessage]]
-    stopping: Stopping
+    mailbox: Mailbox
     chat: Chat
     acts: Mapping[type[Any], Act]
 
@@ -81,8 +80,9 @@ class ImmediateActions:
                 await self.press(update)
             case StoppedDraft():
                 here = Scope.of_chat(update.chat_id, update.topic_id)
-                stop = Stop(update.update_id, update.chat_id, update.draft_id)
-                outcome = await self.stopping.stop(here, stop)
+                outcome = await self.mailbox.stop(
+                    here, update.update_id, update.chat_id, update.draft_id
+                )
                 log.info("stop", conversation=here.tag, outcome=outcome)
             case IncomingMessage(is_rewording=True):
                 return await self.reword(update)
@@ -94,10 +94,10 @@ class ImmediateActions:
 
     async def _stop(self, asked: IncomingMessage) -> IncomingMessage | None:
         here = Scope.of_chat(asked.chat_id, asked.topic_id)
-        stop = Stop(asked.update_id, asked.sender.id)
-        outcome = await self.stopping.stop(here, stop, as_admin=asked.is_anonymous_admin)
+        stop = partial(self.mailbox.stop, here, asked.update_id, asked.sender.id)
+        outcome = await stop(as_admin=asked.is_anonymous_admin)
         if outcome == _NOT_YOURS and await asker_of(asked, self.chat).is_admin():
-            outcome = await self.stopping.stop(here, stop, as_admin=True)
+            outcome = await stop(as_admin=True)
         log.info("stop", conversation=here.tag, outcome=outcome)
         if outcome in ("stopped", "answered"):
             return None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import time
+from typing import Literal
 
 import orjson
 
@@ -45,6 +46,11 @@ class Outcome(StrEnum):
     TAKEN = "taken"
     DUPLICATE = "duplicate"
     DROPPED = "dropped"
+
+
+Stopped = Literal["stopped", "answered", "not_yours", "nothing"]
+"""What a stop found: a turn that it has stopped, a turn whose reply exists already, a turn that
+another person asked for, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,35 @@ class Mailbox:
         tags = await self._store.client.call("HKEYS", self._store.keys.person(sender_id))
         for tag in tags:
             await self.drop(Scope(tag.decode()), lambda entry: entry.sender_id == sender_id)
+
+    async def stop(
+        self,
+        conversation: Scope,
+        update_id: int,
+        person: int,
+        draft: int = 0,
+        *,
+        as_admin: bool = False,
+    ) -> Stopped:
+        """Stop the open turn of a message before this update, or one that waits; safe to repeat.
+
+        `draft` is the draft whose button was pressed, 0 without one. A signal tells the worker of
+        the turn at once.
+        """
+        conversation = await self.resolve(conversation)
+        request = {
+            "update_id": update_id,
+            "person": str(person),
+            "by_admin": as_admin,
+            "signals": self._store.keys.signals,
+            "ttl_s": self._store.ttl_s,
+        } | ({"draft": draft} if draft else {})
+        answer = (await self._store.run("stop", conversation, request)).decode()
+        if answer == "waits":
+            await self.wake(conversation)
+            return "stopped"
+        stopped: Stopped = answer
+        return stopped
 
     async def _waiting(self, conversation: Scope) -> list[Entry]:
         keys = self._store.keys.scope(conversation)

@@ -1,4 +1,4 @@
-"""The steps of a turn in Redis, from `acquire` to `commit`, and a stop. Each step is one script.
+"""The steps of a turn in Redis, from `acquire` to `commit`. Each step is one script.
 
 After `acquire` a step names its lease and, except `hand_over`, the versions under which the
 conversation was loaded. A worker whose step is refused drops the turn and does not acknowledge the
@@ -8,18 +8,17 @@ wake-up. A signal tells a process at once that something happened to a turn that
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from secrets import token_hex
 from time import time
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import structlog
 
 from memory.limits.usage import UsageStore
 from memory.message import Message
-from memory.queue.mailbox import Mailbox
 from memory.queue.open_turn import Closing, Committed, Lease, NoTurn, OpenTurn, begun_turn, check
 from memory.scopes.log import Cursor, Delta, stored_fields
 from memory.store.client import RedisClient
@@ -275,42 +274,3 @@ class TurnStore:
         if asyncio.get_running_loop().time() - turn.run.renewed_at < self.lease_s / RENEWALS:
             request["is_fresh"] = True
         return self._store.call(name, turn.lease.conversation, request, *opaque)
-
-
-Stopped = Literal["stopped", "answered", "not_yours", "nothing"]
-"""What a stop found: a turn that it has stopped, a turn whose reply exists already, a turn that
-another person asked for, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """A person's wish to stop, by an update; `draft` is the draft whose button it was, or 0."""
-
-    update_id: int
-    person: int
-    draft: int = 0
-
-
-class Stopping:
-    """Marks open turns as stopped, ahead of the mailbox; a signal tells their workers at once."""
-
-    def __init__(self, store: Store, mailbox: Mailbox) -> None:
-        self._store = store
-        self._mailbox = mailbox
-
-    async def stop(self, conversation: Scope, stop: Stop, *, as_admin: bool = False) -> Stopped:
-        """Stop the open turn of an earlier message, or one that waits; this may be repeated."""
-        conversation = await self._mailbox.resolve(conversation)
-        request = {
-            "update_id": stop.update_id,
-            "person": str(stop.person),
-            "by_admin": as_admin,
-            "signals": self._store.keys.signals,
-            "ttl_s": self._store.ttl_s,
-        } | ({"draft": stop.draft} if stop.draft else {})
-        answer = (await self._store.run("stop", conversation, request)).decode()
-        if answer == "waits":
-            await self._mailbox.wake(conversation)
-            return "stopped"
-        stopped: Stopped = answer
-        return stopped

@@ -33,7 +33,7 @@ from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.turn_store import Stop, TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import Cursor
 from memory.store.client import RedisClient
@@ -731,7 +731,7 @@ async def test_a_stopped_reply_is_what_was_shown_of_it(
     async with rig.working():
         await say_hello(rig)
         await step.begun.wait()
-        assert await rig.memory.stopping.stop(HERE, Stop(2, ANN)) == "stopped"
+        assert await rig.memory.mailbox.stop(HERE, 2, ANN) == "stopped"
         await rig.until_acknowledged(1)
     assert [part.text for _, part in chat.sent] == [sent]
     assert await texts(rig.memory) == remembered
@@ -748,7 +748,7 @@ async def test_a_worker_that_is_replaced_hears_a_stop_and_keeps_what_was_shown(
         await say_hello(rig)
         await step.begun.wait()
     stopping = asyncio.create_task(rig.worker.stop(grace_s=10))
-    assert await rig.memory.stopping.stop(HERE, Stop(2, ANN)) == "stopped"
+    assert await rig.memory.mailbox.stop(HERE, 2, ANN) == "stopped"
     await stopping
     assert await texts(rig.memory) == ["hello", "Once upon"]
 
@@ -759,7 +759,7 @@ async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_asking_th
     chat, step = QuietChat(), ShownAnswer("Once")
     await say_hello(rig)
     await take(rig.memory)
-    await rig.memory.stopping.stop(HERE, Stop(2, ANN))
+    await rig.memory.mailbox.stop(HERE, 2, ANN)
     await rig.memory.client.call("DEL", rig.memory.keys.scope(HERE).lease)
     rig.runner.script = [answering(rig, step, chat).run]
     async with rig.working():

@@ -173,7 +173,7 @@ class SimulatedBot:
         self._work.auditor = connections.auditor
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         immediate = ImmediateActions(
-            buttons.press, commands.edits.take, memory.stopping, telegram, {}
+            buttons.press, commands.edits.take, memory.mailbox, telegram, {}
         )
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(

@@ -10,7 +10,6 @@ from bot.turn.outbox import Outbox
 from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
 from memory.queue.open_turn import Interrupted, OpenTurn
-from memory.queue.turn_store import Stop
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, HERE, begin, clear, exchange, put, take
 
@@ -64,7 +63,7 @@ async def test_a_question_is_stored_with_its_reply_and_not_without(memory: Memor
     """A worker that takes the turn over, and one of an older release, find it as it was stored."""
     question = Question("again", ANN, "7,1")
     turn = await begin(memory, 1)
-    await memory.stopping.stop(HERE, Stop(9, ANN))
+    await memory.mailbox.stop(HERE, 9, ANN)
     with pytest.raises(Interrupted):
         await asked_by_a_turn(memory, turn, question)
     with pytest.raises(NotConfirmed, match="unknown"):

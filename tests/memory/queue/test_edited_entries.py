@@ -7,7 +7,6 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import NoTurn
-from memory.queue.turn_store import Stop
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, HERE, begin, close, put, take, texts
@@ -62,7 +61,7 @@ async def test_an_edit_that_is_delivered_again_wakes_its_conversation_up(memory:
 
 async def test_an_edit_after_a_stop_is_answered(memory: Memory) -> None:
     await begin(memory, 1)
-    assert await memory.stopping.stop(HERE, Stop(2, ANN)) == "stopped"
+    assert await memory.mailbox.stop(HERE, 2, ANN) == "stopped"
     assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
     assert not (await take(memory)).is_stopped
 

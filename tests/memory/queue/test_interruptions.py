@@ -10,7 +10,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Interrupted, NoTurn, OpenTurn
-from memory.queue.turn_store import Stop, TurnTimes
+from memory.queue.turn_store import TurnTimes
 from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
@@ -255,7 +255,7 @@ async def test_a_process_without_a_connection_to_spare_hears_nothing(valkey: str
 
 
 async def stop(memory: Memory, update_id: int, person: int = ANN, *, draft: int = 0) -> str:
-    return await memory.stopping.stop(HERE, Stop(update_id, person, draft))
+    return await memory.mailbox.stop(HERE, update_id, person, draft)
 
 
 async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> None:
@@ -316,4 +316,4 @@ async def test_a_question_that_waits_for_a_worker_is_stopped_as_well(memory: Mem
 
 async def test_an_admin_stops_the_turn_of_another_person(memory: Memory) -> None:
     await begin(memory, 1)
-    assert await memory.stopping.stop(HERE, Stop(2, BOB), as_admin=True) == "stopped"
+    assert await memory.mailbox.stop(HERE, 2, BOB, as_admin=True) == "stopped"
