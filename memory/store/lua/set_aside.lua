@@ -6,7 +6,7 @@
 -- field `<turn>` = `<ms>|<error>|<sender>`, and a field `<turn>:<update>` for each message.
 local request = cjson.decode(ARGV[1])
 local turn, from = redis.call('HGET', TURN, 'id'), '0'
-if refused(request) or turn ~= (request.turn or turn) then return 'refused' end
+if refused(request) or turn ~= request.turn then return 'refused' end
 redis.call('HDEL', TURN, 'ballast')
 local kept = {}
 for at = 3, #ARGV do kept[(read_entry(ARGV[at]))] = ARGV[at] end
