@@ -106,6 +106,7 @@ async def test_a_connection_without_a_complete_request_is_closed(
     monkeypatch.setattr("bot.runtime.web.CALLER_S", 0.05)
     async with connected(server, sent) as (reader, _):
         await until_closed(reader)
+    monkeypatch.undo()
     assert await is_served(server)
 
 
@@ -187,7 +188,7 @@ async def test_an_answer_that_is_not_read_ends(
     monkeypatch: pytest.MonkeyPatch, headers: bytes
 ) -> None:
     """The system keeps at most 1 MB of it; by default it would keep 4 MB for each connection."""
-    monkeypatch.setattr("bot.runtime.web.CALLER_S", 0.05)
+    monkeypatch.setattr("bot.runtime.web.CALLER_S", 0.5)
     ended = asyncio.Event()
     written: list[int] = []
     request = b"GET / HTTP/1.1\r\n" + headers + b"\r\n"
