@@ -85,7 +85,7 @@ def behaviors_of(
     knowledge_base = state.model if "state" in settings.learn else None
     theirs = built_behaviors(settings.behaviors, scopes, knowledge_base)
     theirs += [behavior for feature in features for behavior in feature.behaviors]
-    refuse_shared_names("FEATURES", (each.name for each in (*kinds.values(), *theirs)))
+    refuse_shared_names((*kinds.values(), *theirs))
     return AIContextBehaviorManager([*ours, *theirs], _TIME_LIMIT_S)
 
 

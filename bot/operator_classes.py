@@ -158,10 +158,9 @@ def built_behaviors(
     paths: Sequence[str], scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
 ) -> list[AIContextBehavior]:
     """Build an operator's behaviors, each limited to its chats; raise `UnusableClass`."""
-    check_behavior_names(paths)
     behaviors = []
     for path, reach in reaches_of(paths).items():
-        behavior = built_behavior(path, scopes, knowledge_base)
+        behavior = built_behavior("BEHAVIORS", path, scopes, knowledge_base)
         if reach != EVERYWHERE:  # else the reach of its class holds
             behavior.reach = reach
         behaviors.append(behavior)
@@ -169,49 +168,43 @@ def built_behaviors(
 
 
 def built_behavior(
-    path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None, *, is_named: bool = False
+    setting: str, path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
 ) -> AIContextBehavior:
     """Build an operator's behavior; if its constructor requires an argument, pass it a store.
 
-    `is_named`: it needs a name of its own even if it stores nothing. Raise `UnusableClass`.
+    One that people attach needs a name of its own even if it stores nothing. Raise `UnusableClass`.
     """
-    kind = class_at("BEHAVIORS", path)
-    name = getattr(kind, "name", "")
-    required = required_arguments(kind)
+    kind = class_at(setting, path)
+    if not issubclass(kind, AIContextBehavior):
+        raise UnusableClass(f"{setting}: {path} is not an AIContextBehavior")
+    required = _required_arguments(setting, kind)
     if required > 1:
-        raise UnusableClass(f"BEHAVIORS: {path} requires more arguments than its store")
-    is_known = bool(_NAME.fullmatch(name)) and name not in _TAKEN
-    if not is_known and (is_named or required or issubclass(kind, LearningBehavior)):
+        raise UnusableClass(f"{setting}: {path} requires more arguments than its store")
+    is_known = bool(_NAME.fullmatch(kind.name)) and kind.name not in _TAKEN
+    needs_name = required or setting != "BEHAVIORS" or issubclass(kind, LearningBehavior)
+    if needs_name and not is_known:
         raise UnusableClass(
-            f"BEHAVIORS: {path} stores something, so it needs a `name` of its own ({_NAME.pattern})"
+            f"{setting}: {path} stores something, so it needs a `name` of its own ({_NAME.pattern})"
         )
     is_personal = getattr(kind, "is_personal", False)
-    store = BehaviorStore(scopes, name, knowledge_base, is_personal=is_personal)
-    behavior = built("BEHAVIORS", kind, store)
-    if not isinstance(behavior, AIContextBehavior):
-        raise UnusableClass(f"BEHAVIORS: {path} is not an AIContextBehavior")
+    store = BehaviorStore(scopes, kind.name, knowledge_base, is_personal=is_personal)
+    behavior: AIContextBehavior = built(setting, kind, store)
     for tool in behavior.functions:
         if not isinstance(tool, Tool) or not _TOOL_NAME.fullmatch(tool.name):
             why = f"each of its `functions` must be a `Tool` with a name of {_TOOL_NAME.pattern}"
-            raise UnusableClass(f"BEHAVIORS: {path}: {why}")
+            raise UnusableClass(f"{setting}: {path}: {why}")
     return behavior
 
 
-def check_behavior_names(paths: Sequence[str]) -> None:
-    """Refuse two classes with one name, and one path twice: they would share their stored data.
+def refuse_shared_names(behaviors: Iterable[AIContextBehavior]) -> None:
+    """Raise `UnusableClass` if two behaviors have one name: they would share their stored data.
 
-    One class may be named more than once for different chats.
+    Those with the default name store nothing.
     """
-    repeated = [path for path, count in Counter(paths).items() if count > 1]
-    classes = (class_at("BEHAVIORS", path) for path in (*reaches_of(paths), *reaches_of(repeated)))
-    refuse_shared_names("BEHAVIORS", (getattr(each, "name", "") for each in classes))
-
-
-def refuse_shared_names(setting: str, names: Iterable[str]) -> None:
-    """Raise `UnusableClass` if two behaviors have one name, unless it is the default name."""
-    counts = Counter(name for name in names if name != AIContextBehavior.name)
+    counts = Counter(each.name for each in behaviors if each.name != AIContextBehavior.name)
     if clashing := [name for name, count in counts.items() if count > 1]:
-        raise UnusableClass(f"{setting}: more than one has the name {clashing[0]}")
+        settings = "BEHAVIORS, ATTACHABLE_BEHAVIORS, FEATURES"
+        raise UnusableClass(f"{settings}: more than one has the name {clashing[0]}")
 
 
 def class_at(setting: str, path: str) -> type[Any]:
@@ -250,12 +243,13 @@ def found_beside(
     return [each for _, each in found]
 
 
-def required_arguments(kind: type[Any]) -> int:
-    """Return how many arguments the constructor of a class requires."""
+def _required_arguments(setting: str, kind: type[Any]) -> int:
+    with building(setting, kind.__name__):  # Python knows no signature of some of its own classes
+        parameters = signature(kind).parameters.values()
     return sum(
         parameter.default is Parameter.empty
         and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-        for parameter in signature(kind).parameters.values()
+        for parameter in parameters
     )
 
 
@@ -271,7 +265,7 @@ def _check_class(what: str, kind: object, method: str) -> None:
     if found is None or iscoroutinefunction(found) != is_async:
         why = f"{kind.__name__} needs the method `{method}`; see docs/features.md"
         raise UnusableClass(f"FEATURES: the {what} {why}")
-    if required_arguments(kind) > 1:
+    if _required_arguments("FEATURES", kind) > 1:
         why = "its constructor may require one argument, ours, or none"
         raise UnusableClass(f"FEATURES: the {what} {kind.__name__} cannot be built: {why}")
 
@@ -282,7 +276,7 @@ def built(setting: str, kind: type[Any], ours: object) -> Any:
     Raise `UnusableClass` if the constructor fails.
     """
     with building(setting, kind.__name__):
-        return kind(ours) if required_arguments(kind) else kind()
+        return kind(ours) if _required_arguments(setting, kind) else kind()
 
 
 @contextmanager

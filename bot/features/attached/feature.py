@@ -8,7 +8,7 @@ from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
 from bot.features.attached.settings import AttachedSettings
-from bot.operator_classes import built_behavior, check_behavior_names
+from bot.operator_classes import built_behavior
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.behavior import AIContextBehavior, Reach
@@ -88,10 +88,10 @@ class Attachments:
 def feature(services: Services) -> Feature:
     """Return the feature; raise `UnusableClass` if a class cannot be used."""
     settings, scopes = services.own(AttachedSettings), services.memory.scopes
-    paths = settings.attachable_behaviors
-    everywhere = {path.partition("@")[0] for path in settings.behaviors}
-    check_behavior_names((*everywhere, *paths))
-    behaviors = [built_behavior(path, scopes, None, is_named=True) for path in paths]
+    behaviors = [
+        built_behavior("ATTACHABLE_BEHAVIORS", path, scopes, None)
+        for path in settings.attachable_behaviors
+    ]
     for each in behaviors:
         each.reach = WhereAttached(scopes=scopes, behavior=each.name)
     names = [each.name for each in behaviors]

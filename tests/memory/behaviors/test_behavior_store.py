@@ -29,6 +29,10 @@ from tests.settings import Settings
 PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
 
 
+class AlsoList(AIContextBehavior):
+    name = "shopping_list"
+
+
 class Nameless(AIContextBehavior):
     def __init__(self, store: BehaviorStore) -> None:
         self.store = store
@@ -112,10 +116,15 @@ async def test_behaviors_do_not_see_each_others_texts(memory: Memory, paths: str
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
     assert await BehaviorStore(memory.scopes, "shopping").read(chat.now()) == {}
-    with pytest.raises(UnusableClass, match="more than one has the name shopping_list"):
-        made(memory, paths, paths)
+    assert len(made(memory, paths, paths).behaviors) == 1
+    with pytest.raises(UnusableClass, match=r"BEHAVIORS.*: more than one has the name"):
+        made(memory, paths, f"{__name__}:AlsoList")
     with pytest.raises(UnusableClass, match="needs a `name` of its own"):
-        made(memory, "tests.memory.behaviors.test_behavior_store:Nameless")
+        made(memory, f"{__name__}:Nameless")
+
+
+class Unsigned(AIContextBehavior, dict[str, str]):  # Python knows no signature of `dict`
+    name = "unsigned"
 
 
 class Unbuilt(AIContextBehavior):
@@ -142,6 +151,8 @@ class NoTool(AIContextBehavior):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
+        ("Unsigned", r"^BEHAVIORS: Unsigned cannot be built \(ValueError at inspect.py:\d+\)$"),
+        ("Chat", "^BEHAVIORS: .*:Chat is not an AIContextBehavior$"),
         ("Unbuilt", r"Unbuilt cannot be built \(KeyError at test_behavior_store.py:\d+\)$"),
         ("Spaced", "each of its `functions` must be a `Tool` with a name of"),
         ("NoTool", "each of its `functions` must be a `Tool` with a name of"),
@@ -149,7 +160,7 @@ class NoTool(AIContextBehavior):
 )
 def test_an_unusable_behavior_is_refused_at_the_start(memory: Memory, name: str, why: str) -> None:
     with pytest.raises(UnusableClass, match=why):
-        made(memory, f"tests.memory.behaviors.test_behavior_store:{name}")
+        made(memory, f"{__name__}:{name}")
 
 
 async def test_nothing_is_stored_after_the_answer_or_beyond_the_limits(memory: Memory) -> None:
