@@ -17,6 +17,7 @@ from bot.model.resilience import ModelCondition
 from bot.runtime.maintenance import repeat
 from memory.limits.usage import expires_at, month_of
 from memory.memory import Memory
+from memory.store.store import NamedLease
 
 _MODELS_EVERY_S = 15.0
 _TELLING_MS = 60_000
@@ -47,13 +48,9 @@ def fails_in_s(condition: ModelCondition) -> float:
     return max(0.0, condition.failing_since + after_s - condition.clock())
 
 
-def fails_for_all(condition: ModelCondition) -> bool:
-    """Return whether no call was answered for a while, and one message cannot be the reason."""
-    if fails_in_s(condition) > 0:
-        return False
-    error = condition.error
-    is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
-    return condition.failures >= _CERTAIN_FAILURES or not is_one_message
+def _telling(memory: Memory) -> NamedLease:
+    """Return the lease of the process that tells operators something."""
+    return memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
 
 
 class ModelWatch:
@@ -76,7 +73,7 @@ class ModelWatch:
         self._notices = notices
         self._conditions = conditions
         self._clock = clock
-        self._telling = memory.store.lease(f"{self._key}:telling", _TELLING_MS)
+        self._telling = _telling(memory)
         self._reported: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -100,11 +97,25 @@ class ModelWatch:
         if answered_at > self._reported.get(part, 0.0):
             await self._client.call("HSET", self._key, f"{part}:answered", answered_at)
             self._reported[part] = answered_at
-        if await self._news(condition) and await self._telling.hold():
-            try:
-                await self._tell(condition, await self._news(condition))
-            finally:
-                await self._telling.release()
+        if not await self._news(condition) or not await self._telling.hold():
+            return
+        try:
+            mark, since = f"{part}:off", self._clock()
+            news = await self._news(condition)  # another process may have told them meanwhile
+            if news == "on" and await self._notices.say(f"notices.{part}_on", {}):
+                await self._client.call("HDEL", self._key, mark)
+            elif news == "off":
+                error = condition.error
+                reason = " ".join(filter(None, (str(error.status or ""), error.code)))
+                fault = account_fault(error) if part == "answers" else ""
+                values = {
+                    "reason": reason or type(error).__name__,
+                    "look_at": setting_to_check(error, condition.setting) or "–",
+                }
+                if await self._notices.say(f"notices.{part}_{fault or 'off'}", values):
+                    await self._client.call("HSET", self._key, mark, since)
+        finally:
+            await self._telling.release()
 
     async def _news(self, condition: ModelCondition) -> Literal["on", "off"] | None:
         part = condition.part
@@ -112,25 +123,12 @@ class ModelWatch:
             *("HMGET", self._key, f"{part}:answered", f"{part}:off")
         )
         newest = max(float(answered or 0), condition.answered_at)
-        if fails_for_all(condition) and newest < condition.failing_since:
+        error = condition.error
+        is_one_message = isinstance(error, ModelRefused) and error.may_concern_messages
+        is_certain = condition.failures >= _CERTAIN_FAILURES or not is_one_message
+        if is_certain and not fails_in_s(condition) and newest < condition.failing_since:
             return None if off else "off"
         return "on" if off and newest > float(off) else None
-
-    async def _tell(self, condition: ModelCondition, news: Literal["on", "off"] | None) -> None:
-        mark, since = f"{condition.part}:off", self._clock()
-        if news == "on":
-            if await self._notices.say(f"notices.{condition.part}_on", {}):
-                await self._client.call("HDEL", self._key, mark)
-        elif news == "off":
-            error = condition.error
-            reason = " ".join(filter(None, (str(error.status or ""), error.code)))
-            setting = setting_to_check(error, condition.setting)
-            reason = reason or type(error).__name__
-            fault = account_fault(error) if condition.part == "answers" else ""
-            kind = f"{condition.part}_{fault or 'off'}"
-            values = {"reason": reason, "look_at": setting or "–"}
-            if await self._notices.say(f"notices.{kind}", values):
-                await self._client.call("HSET", self._key, mark, since)
 
 
 class BudgetWatch:
@@ -143,7 +141,7 @@ class BudgetWatch:
         self._memory = memory
         self._budget = budget
         self._notices = notices
-        self._telling = memory.store.lease(f"{memory.keys.models}:telling", _TELLING_MS)
+        self._telling = _telling(memory)
 
     async def run(self) -> None:
         """Check until cancelled; a budget may be set while the bot runs."""
