@@ -53,13 +53,7 @@ from bot.telegram.telegram import HttpTelegram, SetupPlan, Telegram, webhook_of,
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
 from bot.turn.deliver import Deliverer
-from bot.turn.observers import (
-    BotServing,
-    Observer,
-    UpdateArrived,
-    UpdateHandled,
-    all_of,
-)
+from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from config.settings import Settings
 from config.values import secret_of
 from memory.memory import Memory
@@ -71,14 +65,6 @@ log = structlog.get_logger(__name__)
 
 _TURNS_GRACE_S = 12
 _LEARNING_GRACE_S = 2
-_SHARE_EVERY_S = 10.0
-_ERASURES_EVERY_S = 1.0
-"""How long after an erasure in one process the others drop the erased data from their caches."""
-_CLOCK_EVERY_S = 300.0
-_GARBAGE_EVERY_S = 0.1
-_CAPACITY_EVERY_S = 5.0
-_ACCESS_EVERY_S = 2.0
-"""How long after a change the other processes know who may use the bot."""
 
 
 @asynccontextmanager
@@ -91,7 +77,7 @@ async def open_telegram(
     chat = TelegramChat(client, limiter, sends_rich=settings.rich_messages == "auto")
     lease = PollingLease(memory.store.lease(memory.keys.poller, int(settings.lease_s * 1000)))
     share = partial(share_with_workers, limiter, memory.ready_queue(), settings.lease_s)
-    sharing = asyncio.create_task(repeat(share, "workers", _SHARE_EVERY_S))
+    sharing = asyncio.create_task(repeat(share, "workers", every_s=10.0))
     try:
         yield HttpTelegram(client, chat, health, lease, settings.take_over_webhook == "yes")
     finally:
@@ -183,9 +169,7 @@ class App:
             started = asyncio.create_task(telegram.identify(polls=self._polls))
             if await is_done_before(stopping, started):
                 self._me = started.result()
-                async with self._serving(services, telegram, assistant, learner):
-                    await stopping.wait()
-                    log.info("stopping")
+                await self._serve(services, telegram, assistant, learner, stopping)
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
         """Take an update in; raise `NotAccepted` while the bot does not know its own identity."""
@@ -204,15 +188,14 @@ class App:
             raise NotAccepted
         return self._me
 
-    @asynccontextmanager
-    async def _serving(
+    async def _serve(
         self,
         services: Services,
         telegram: Telegram,
         assistant: Assistant,
         learner: BackgroundLearner,
-    ) -> AsyncIterator[None]:
-        """Answer people while the block lasts."""
+        stopping: asyncio.Event,
+    ) -> None:
         settings, sentences, memory = self._settings, services.sentences, services.memory
         chat, features, observe = services.chat, services.features, self._observe
         erasing = [hook for each in features for hook in each.erasing]
@@ -242,7 +225,8 @@ class App:
             task.add_done_callback(_log_failure)
         log.info("serving", bot=services.me().username, polling=self._polls, works=self._duty.works)
         try:
-            yield
+            await stopping.wait()
+            log.info("stopping")
         finally:
             self._intake = None
             await end_tasks(taking_in)
@@ -296,11 +280,12 @@ def _watches(services: Services) -> list[Coroutine[Any, Any, None]]:
     drop_removed = partial(services.admission.drop_removed, memory.mailbox)
     capacity = CapacityWatch(memory.capacity, services.notices)
     watches = [
-        repeat(capacity.check, "capacity", _CAPACITY_EVERY_S),
-        repeat(memory.scopes.drop_erased, "erasures", _ERASURES_EVERY_S),
-        repeat(drop_removed, "access", _ACCESS_EVERY_S),
-        repeat(partial(watch_clock, memory.client), "clock", _CLOCK_EVERY_S),
-        repeat(GarbageWatch().check, "garbage", _GARBAGE_EVERY_S),
+        repeat(capacity.check, "capacity", every_s=5.0),
+        # How long after an erasure, or a change of who may use the bot, the other processes follow.
+        repeat(memory.scopes.drop_erased, "erasures", every_s=1.0),
+        repeat(drop_removed, "access", every_s=2.0),
+        repeat(partial(watch_clock, memory.client), "clock", every_s=300.0),
+        repeat(GarbageWatch().check, "garbage", every_s=0.1),
         LoopWatchdog().run(),
     ]
     if services.settings.redis_url is None:

@@ -161,9 +161,11 @@ def _assistant_with(services: Services, behaviors: AIContextBehaviorManager) -> 
         context.used, context.sizes = prompt.used, asdict(prompt.tokens)
         return prompt.messages
 
+    bot_id, names_person = settings.bot_id, settings.openai_safety_identifier == "on"
+
     def labels(context: AgentContext) -> CallLabels:
-        person = context.user_message.sender_id if settings.openai_safety_identifier == "on" else 0
-        return CallLabels.of(settings.bot_id, context.conversation.tag, person)
+        person = context.user_message.sender_id if names_person else 0
+        return CallLabels.of(bot_id, context.conversation.tag, person)
 
     ours = FunctionsBasedAgent(model, assemble, toolbox.definitions, settings.max_steps, labels)
     turns_agent = agents_of(settings, ours, replaced.agent)

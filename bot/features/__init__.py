@@ -3,8 +3,8 @@
 Nothing else in the bot imports a feature. A restore imports every one.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,65 +13,55 @@ from typing import Any
 
 from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
-from bot.operator_classes import (
-    UnusableClass,
-    building,
-    found_at,
-    found_beside,
-    replaced_by,
-)
+from bot.operator_classes import UnusableClass, building, found_at, found_beside, replaced_by
 from bot.probe import Probe, StoreProbe
 from config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One of our features: the folder `bot/features/<name>`.
-
-    Its `feature.py` makes it, in a serving bot, if `is_on` says so of the settings. It may have
-    three more files: `settings.py` with the class `SETTINGS`, which is always read, `probes.py`
-    with `PROBES` for `check`, and `command_line.py` with `add_commands`.
-    """
-
-    name: str
-    is_on: Callable[[Any], object] = lambda _: True
+def _always(_: Any) -> bool:
+    return True
 
 
-OUR_FEATURES = (
-    Listed("check", lambda _: False),  # only a command of the command line
-    Listed("memory_page"),
-    Listed("recall"),
-    Listed("export"),
-    Listed("stats"),
-    Listed("reload"),
-    Listed("alerts"),
-    Listed("mute"),
-    Listed("privacy"),
-    Listed("voice"),
-    Listed("links", lambda s: s.web == "read"),
-    Listed("pictures"),
-    Listed("claims"),
-    Listed("reminders"),
-    Listed("imports", lambda s: getattr(s, "documents", "off") != "off"),
-    Listed("documents", lambda s: s.documents != "off"),
-    Listed("topics"),
-    Listed("why"),
-    Listed("instructions"),
-    Listed("off_record"),
-    Listed("usage"),
-    Listed("mcp", lambda s: s.mcp_servers),
-    Listed("broadcast"),
-    Listed("access"),
-    Listed("inspector", lambda s: s.inspector_token),
-    Listed("metrics"),
-    Listed("traces", lambda s: s.otel_exporter_otlp_endpoint),
-    Listed("backup", lambda _: False),  # as `check`
-    Listed("attached", lambda s: s.attachable_behaviors),
-    Listed("hints", lambda s: s.hints == "on"),
-    Listed("drafts", lambda s: s.stream == "drafts"),
-    Listed("drawing", lambda s: s.openai_image_model),
-)
-"""Our features, in the order of their steps and of their texts in the prompt."""
+OUR_FEATURES: Mapping[str, Callable[[Any], object]] = {
+    "check": lambda _: False,  # only a command of the command line
+    "memory_page": _always,
+    "recall": _always,
+    "export": _always,
+    "stats": _always,
+    "reload": _always,
+    "alerts": _always,
+    "mute": _always,
+    "privacy": _always,
+    "voice": _always,
+    "links": lambda s: s.web == "read",
+    "pictures": _always,
+    "claims": _always,
+    "reminders": _always,
+    "imports": lambda s: getattr(s, "documents", "off") != "off",
+    "documents": lambda s: s.documents != "off",
+    "topics": _always,
+    "why": _always,
+    "instructions": _always,
+    "off_record": _always,
+    "usage": _always,
+    "mcp": lambda s: s.mcp_servers,
+    "broadcast": _always,
+    "access": _always,
+    "inspector": lambda s: s.inspector_token,
+    "metrics": _always,
+    "traces": lambda s: s.otel_exporter_otlp_endpoint,
+    "backup": lambda _: False,  # as `check`
+    "attached": lambda s: s.attachable_behaviors,
+    "hints": lambda s: s.hints == "on",
+    "drafts": lambda s: s.stream == "drafts",
+    "drawing": lambda s: s.openai_image_model,
+}
+"""Our features, in the order of their steps and of their texts in the prompt.
+
+A feature is the folder of its name. If the settings say so, its `feature.py` makes it in a serving
+bot. It may have three more files: `settings.py` with the class `SETTINGS`, which is always read,
+`probes.py` with `PROBES` for `check`, and `command_line.py` with `add_commands`.
+"""
 
 
 @cache
@@ -127,7 +117,7 @@ def import_all(paths: Sequence[str]) -> None:
 
 
 def _modules(name: str) -> list[Any]:
-    paths = (f"{__name__}.{each.name}.{name}" for each in OUR_FEATURES)
+    paths = (f"{__name__}.{each}.{name}" for each in OUR_FEATURES)
     return [import_module(path) for path in paths if find_spec(path)]
 
 
@@ -137,26 +127,24 @@ async def open_features(services: Services) -> Sequence[Feature]:
     Raise `UnusableClass` if a feature of the operator cannot be used; the text says why.
     """
     settings = services.settings
-    theirs = [await _feature_at(path, services) for path in settings.features]
+    theirs: list[Feature] = []
+    for path in settings.features:
+        with building("FEATURES", path):
+            made = found_at("FEATURES", path)(services)
+            theirs.append(await made if isawaitable(made) else made)
+        if not isinstance(theirs[-1], Feature):
+            raise UnusableClass(f"FEATURES: {path} returns no `Feature`; see docs/features.md")
     services = replace(services, replaced=replaced_by(theirs))
-    on = [each.name for each in OUR_FEATURES if each.is_on(settings)]
-    modules = [import_module(f"{__name__}.{name}.feature") for name in on]
-    made = [module.feature(services) for module in modules]
-    ours = [await each if isawaitable(each) else each for each in made]
+    ours: list[Feature] = []
+    for name, is_on in OUR_FEATURES.items():
+        if is_on(settings):
+            made = import_module(f"{__name__}.{name}.feature").feature(services)
+            ours.append(await made if isawaitable(made) else made)
     for feature in theirs:
         _add_sentences(feature, services)
     services.features.extend((*ours, *theirs))
     _refuse_doubled("features", [feature.name for feature in services.features])
     return services.features
-
-
-async def _feature_at(path: str, services: Services) -> Feature:
-    with building("FEATURES", path):
-        made = found_at("FEATURES", path)(services)
-        feature = await made if isawaitable(made) else made
-    if not isinstance(feature, Feature):
-        raise UnusableClass(f"FEATURES: {path} returns no `Feature`; see docs/features.md")
-    return feature
 
 
 def _add_sentences(feature: Feature, services: Services) -> None:
