@@ -9,7 +9,6 @@ Nothing here shows a value: it may be a secret.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from itertools import chain
@@ -40,9 +39,9 @@ def load_settings(env_file: str | None = ".env", kind: type[Settings] = Settings
 
     `kind` is the class with the settings of features, too.
     """
+    os.environ.update(_hidden)
     try:
-        with _with_hidden():
-            return kind(_env_file=env_file)
+        return kind(_env_file=env_file)
     except OSError as exc:
         raise SettingsError(f"{env_file} cannot be read: {exc.strerror}") from None
     except UnicodeDecodeError:
@@ -55,6 +54,9 @@ def load_settings(env_file: str | None = ".env", kind: type[Settings] = Settings
         }
         # The cause holds the values, so it must not be shown.
         raise SettingsError("\n".join(sorted(refusals))) from None
+    finally:
+        for name in _hidden:
+            os.environ.pop(name, None)
 
 
 def secrets_of(settings: Settings) -> list[str]:
@@ -83,16 +85,6 @@ def _secrets_in(value: object) -> Iterator[SecretStr]:
         yield from chain.from_iterable(map(_secrets_in, value))
     elif is_dataclass(value):
         yield from _secrets_in(tuple(getattr(value, each.name) for each in fields(value)))
-
-
-@contextmanager
-def _with_hidden() -> Iterator[None]:
-    os.environ.update(_hidden)
-    try:
-        yield
-    finally:
-        for name in _hidden:
-            os.environ.pop(name, None)
 
 
 def settings_table(names: Collection[str] = (), kind: type[Settings] = Settings) -> str:

@@ -110,12 +110,9 @@ def _is_web_address(text: str) -> bool:
 
 def _is_public_address(text: str) -> bool:
     parts = urlsplit(text)
-    return parts.scheme == "https" or _is_loopback(parts.hostname or "")
-
-
-def _is_loopback(host: str) -> bool:
+    host = parts.hostname or ""
     try:
-        return ip_address(host).is_loopback
+        return parts.scheme == "https" or ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 

@@ -92,28 +92,20 @@ class BackgroundLearner:
                 with billed_to(conversation, payer), learning:
                     done = await self._learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(done))
-            await self._do_after(conversation)
+            for _ in range(_MAX_AFTER):  # again until all of it is done, or more is to be learned
+                if all([await after(conversation) for after in self._after]):
+                    break
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._after_again_s):
+                        await self._is_stopping.wait()
+                if self._is_stopping.is_set() or conversation in self._again:
+                    break
         except (EmbeddingsUnavailable, InternalModelUnavailable, LearnerBusy, StoreError) as error:
-            _report_postponed(conversation, error)
+            is_embedding = isinstance(error, EmbeddingsUnavailable)
+            setting = "OPENAI_EMBEDDING_MODEL" if is_embedding else "OPENAI_MEMORY_MODEL"
+            # A model that rests was logged as a warning when its rest began.
+            rests = not isinstance(error, LearnerBusy | StoreError) and error.rests_s
+            report = log.info if rests else log.warning
+            report("learning postponed", conversation=conversation.tag, **reason_of(error, setting))
         except Exception:  # the outer fence: the sweep tries again
             log.exception("learning failed", conversation=conversation.tag)
-
-    async def _do_after(self, conversation: Scope) -> None:
-        """Do what follows, again and again until all of it is done or more is to be learned."""
-        for _ in range(_MAX_AFTER):
-            if all([await after(conversation) for after in self._after]):
-                break
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._after_again_s):
-                    await self._is_stopping.wait()
-            if self._is_stopping.is_set() or conversation in self._again:
-                break
-
-
-def _report_postponed(conversation: Scope, error: Exception) -> None:
-    """Log the reason; a model that rests was logged as a warning when its rest began."""
-    rests = isinstance(error, EmbeddingsUnavailable | InternalModelUnavailable) and error.rests_s
-    is_embedding = isinstance(error, EmbeddingsUnavailable)
-    setting = "OPENAI_EMBEDDING_MODEL" if is_embedding else "OPENAI_MEMORY_MODEL"
-    report = log.info if rests else log.warning
-    report("learning postponed", conversation=conversation.tag, **reason_of(error, setting))

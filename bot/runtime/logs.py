@@ -49,13 +49,10 @@ class Redaction:
             case None | bool() | int() | float():
                 return value
             case Mapping():
-                return {self._text(str(key)): self._clean(item) for key, item in value.items()}
+                return {self._clean(str(key)): self._clean(item) for key, item in value.items()}
             case list() | tuple() | set() | frozenset():
                 return [self._clean(item) for item in value]
-            case _:
-                return self._text(str(value))
-
-    def _text(self, text: str) -> str:
+        text = str(value)
         for secret in self._secrets:
             text = text.replace(secret, "[secret]")
         # A lone surrogate in a person's text must not cost us the line.
@@ -206,7 +203,11 @@ class ErrorReports(logging.Handler):
 
     def report(self, error: BaseException, logger: str, reference: str = "") -> None:
         """Report an error and what caused it; `reference` is the id that the person was told."""
-        values = [_described(each) for each in _chain(error)]
+        values: list[object] = []
+        cause: BaseException | None = error
+        while cause is not None and len(values) < _MAX_CAUSES:
+            values.append(_described(cause))
+            cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
         event: Any = {"level": "error", "logger": logger, "exception": {"values": values[::-1]}}
         if reference:
             event["tags"] = {"reference": reference}
@@ -220,14 +221,6 @@ class ErrorReports(logging.Handler):
 def _scrubbed(event: Any, _: object) -> Any:
     """Drop every field that we did not fill ourselves; a newer SDK may add others."""
     return {name: value for name, value in event.items() if name in _KEPT and value}
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    for _ in range(_MAX_CAUSES):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _described(error: BaseException) -> dict[str, object]:

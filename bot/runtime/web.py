@@ -55,10 +55,13 @@ def health_routes(
         return PlainTextResponse("ok")
 
     async def readyz(_: Request) -> JSONResponse:
-        checks = {
-            "redis": await redis.state(),
-            "telegram": _telegram_state(health, has_webhook=has_webhook),
-        }
+        is_set = health.webhook_set or not has_webhook
+        telegram = health.last_error or ("ok" if is_set else "webhook not set yet")
+        if health.identity is None:
+            telegram = (
+                f"not reached: {health.last_error}" if health.last_error else "not reached yet"
+            )
+        checks = {"redis": await redis.state(), "telegram": telegram}
         is_ready = all(state == "ok" for state in checks.values())
         details = {
             "last_update_s_ago": health.age(health.last_update_at),
@@ -170,16 +173,6 @@ class _RedisCheck:
         return "ok"
 
 
-def _telegram_state(health: TelegramHealth, *, has_webhook: bool) -> str:
-    if health.identity is None:
-        return f"not reached: {health.last_error}" if health.last_error else "not reached yet"
-    if health.last_error:
-        return health.last_error
-    if has_webhook and not health.webhook_set:
-        return "webhook not set yet"
-    return "ok"
-
-
 log = structlog.get_logger(__name__)
 
 CALLER_S = 10.0
@@ -249,11 +242,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._overhead_bytes = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Wait for the first request; close another connection if there are too many."""
+        """Wait for the first request; close another connection if there are too many.
+
+        That is the oldest one that waits for its caller, and this one if no other does.
+        """
         super().connection_made(transport)
         self._watch()
         if len(self.connections) > MAX_CONNECTIONS:
-            self._make_room()
+            log.debug("connection closed", reason="too many connections")
+            oldest = next(iter(self._all.waiting))
+            if oldest is self and self._all.idle:
+                oldest = next(iter(self._all.idle))
+            oldest.give_way()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting for the caller."""
@@ -358,11 +358,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         log.debug("connection closed", reason="caller too slow")
         self.transport.abort()
-
-    def _make_room(self) -> None:
-        """Close the oldest connection that waits for its caller; this one if no other does."""
-        log.debug("connection closed", reason="too many connections")
-        oldest = next(iter(self._all.waiting))
-        if oldest is self and self._all.idle:
-            oldest = next(iter(self._all.idle))
-        oldest.give_way()
