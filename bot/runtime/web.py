@@ -58,9 +58,7 @@ def health_routes(
         is_set = health.webhook_set or not has_webhook
         telegram = health.last_error or ("ok" if is_set else "webhook not set yet")
         if health.identity is None:
-            telegram = (
-                f"not reached: {health.last_error}" if health.last_error else "not reached yet"
-            )
+            telegram = f"not reached{f': {health.last_error}' if health.last_error else ' yet'}"
         checks = {"redis": await redis.state(), "telegram": telegram}
         is_ready = all(state == "ok" for state in checks.values())
         details = {

@@ -172,7 +172,7 @@ class BackupReader:
             while sealed is not None:
                 following = _chunk_of(file)
                 opened = seal.open(sealed, number, is_last=following is None)
-                yield from _records_of(_inflated(opened))
+                yield from _records_of(opened)
                 sealed, number = following, number + 1
         if not number:
             raise damaged()
@@ -212,18 +212,14 @@ def _chunk_of(file: BinaryIO) -> bytes | None:
     return sealed
 
 
-def _inflated(content: bytes) -> bytes:
+def _records_of(compressed: bytes) -> Iterator[FileRecord]:
     inflating = zlib.decompressobj()
     try:
-        opened = inflating.decompress(content, _MAX_OPEN_BYTES)
+        content = inflating.decompress(compressed, _MAX_OPEN_BYTES)
     except zlib.error:
         raise damaged() from None
     if not inflating.eof:
         raise damaged()
-    return opened
-
-
-def _records_of(content: bytes) -> Iterator[FileRecord]:
     at = 0
     while at < len(content):
         size = int.from_bytes(content[at : at + _LENGTH_BYTES], "big")

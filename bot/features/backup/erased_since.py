@@ -39,12 +39,17 @@ def left_of(stored: StoredScope, erasures: Erasures, tail: int, now: float) -> S
         left = _apply(left, without(_read(left), erased))
         if erased.tag == stored.tag:
             left = _without_messages(left, set(erased.seqs))
-    left = _without_parts(left, scope, taken, erasures)
-    left = replace(left, work=_work(left, taken, erasures, now))
+    learned = {
+        name: value
+        for name, value in left.learned.items()
+        if not erasures.is_taken(scope, name.decode(), taken)
+    }
+    left = _without_records(left, set(taken.records))
+    left = replace(left, learned=learned, work=_work(left, taken, erasures, now))
     if State.PREFIX.encode() in stored.learned and State.PREFIX.encode() not in left.learned:
         newest = int(stored.meta.get(b"next_seq", 0))
         mark = Watermark(STATE_LEARNER, max(0, newest - tail))
-        learned = {**left.learned, mark.name.encode(): mark.stored.encode()}
+        learned[mark.name.encode()] = mark.stored.encode()
         left = replace(left, learned=learned, is_due=True)
     return left
 
@@ -139,17 +144,6 @@ def _without_records(stored: StoredScope, ids: set[int]) -> StoredScope:
 
 def _rows(rows: Sequence[Row], gone: set[int]) -> list[Row]:
     return [row for row in rows if row[0] not in gone]
-
-
-def _without_parts(
-    stored: StoredScope, scope: Scope, taken: ErasedParts, erasures: Erasures
-) -> StoredScope:
-    learned = {
-        name: value
-        for name, value in stored.learned.items()
-        if not erasures.is_taken(scope, name.decode(), taken)
-    }
-    return _without_records(replace(stored, learned=learned), set(taken.records))
 
 
 def _work(

@@ -90,7 +90,9 @@ class Restoring:
     async def _restore(self, stored: StoredScope, backup: str) -> Outcome:
         scope = Scope(stored.tag)
         while True:
-            await self._read_journal()
+            mark = await journal_mark(self._store)
+            if mark != self._mark:
+                self._erasures, self._mark = await read_journal(self._store), mark
             now = await self._client.server_time()
             ttl_s = self._ttl_s(stored, now)
             if ttl_s < 0:
@@ -178,11 +180,6 @@ class Restoring:
             return 0
         ttl_s = min(stored.ttl_s, self._store.ttl_s) - (now - stored.version.read_at)
         return ttl_s if ttl_s > 0 else -1
-
-    async def _read_journal(self) -> None:
-        mark = await journal_mark(self._store)
-        if mark != self._mark:
-            self._erasures, self._mark = await read_journal(self._store), mark
 
 
 def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: bool) -> int:

@@ -187,16 +187,13 @@ class Saving:
         erasures = await read_journal(self._store)
         counts.erasures = len(erasures.entries)
         writer.write({"kind": "journal", "secrets": erasures.secrets, "entries": erasures.entries})
-        writer.write({"kind": "access", **await self._access()})
+        access = {}
+        for part in ACCESS_PARTS:
+            found = await self._client.call("HGETALL", self._store.keys.access(part))
+            access[part] = {id_.decode(): value.decode() for id_, value in found.items()}
+        writer.write({"kind": "access", **access})
         writer.write({"kind": "end", "scopes": counts.scopes, "messages": counts.messages})
         return counts
-
-    async def _access(self) -> dict[str, dict[str, str]]:
-        found = {}
-        for part in ACCESS_PARTS:
-            stored = await self._client.call("HGETALL", self._store.keys.access(part))
-            found[part] = {id_.decode(): value.decode() for id_, value in stored.items()}
-        return found
 
     async def note_done(self, counts: SavedCounts) -> None:
         """Store when the last whole backup was made, for `python -m bot check`."""

@@ -95,16 +95,7 @@ async def check_chat(settings: Settings) -> Rows:
 
 async def check_second(settings: Settings) -> Rows:
     """Yield the same rows for the second model, with the names of its own settings."""
-    async for row in check_chat(in_place_of_first(settings)):
-        advice = row.advice
-        for name, second_name in _SECOND_NAMES.items():
-            advice = advice.replace(name, second_name)
-        yield replace(row, what=f"Second {row.what[0].lower()}{row.what[1:]}", advice=advice)
-
-
-def in_place_of_first(settings: Settings) -> Settings:
-    """Return settings that make the second model the only one."""
-    return settings.model_copy(
+    of_second = settings.model_copy(
         update={
             "openai_model": settings.fallback_model,
             "openai_memory_model": settings.fallback_model,
@@ -119,6 +110,11 @@ def in_place_of_first(settings: Settings) -> Settings:
             "openai_service_tier": None,
         }
     )
+    async for row in check_chat(of_second):
+        advice = row.advice
+        for name, second_name in _SECOND_NAMES.items():
+            advice = advice.replace(name, second_name)
+        yield replace(row, what=f"Second {row.what[0].lower()}{row.what[1:]}", advice=advice)
 
 
 async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:
@@ -193,7 +189,10 @@ async def whole_prompt(
     model: ChatModel, tokens: TokenCounter, max_tokens: int, known: KnownServer = OTHER
 ) -> Row:
     """Ask for both words at the end of a prompt of up to `max_tokens`."""
-    messages = _long_prompt(tokens, max_tokens)
+    front = [PromptMessage("system", _SYSTEM), PromptMessage("user", _OPENING)]
+    end = [_NOTED, PromptMessage("user", _QUESTION)]
+    tokens_left = max_tokens - messages_tokens(tokens.count, [*front, *end])
+    messages = [*front, *_talk(tokens, tokens_left), *end]
     sent = messages_tokens(tokens.count, messages)
     try:
         reply = await model.complete(messages, ())
@@ -222,13 +221,6 @@ def front_was_read(reply: ModelReply, sent: int, known: KnownServer = OTHER) -> 
 
 def _advice(known: KnownServer) -> str:
     return f"lower PROMPT_TOKENS, or raise {known.context or 'the context of the server'}"
-
-
-def _long_prompt(tokens: TokenCounter, max_tokens: int) -> list[PromptMessage]:
-    front = [PromptMessage("system", _SYSTEM), PromptMessage("user", _OPENING)]
-    end = [_NOTED, PromptMessage("user", _QUESTION)]
-    tokens_left = max_tokens - messages_tokens(tokens.count, [*front, *end])
-    return [*front, *_talk(tokens, tokens_left), *end]
 
 
 def _talk(tokens: TokenCounter, tokens_left: int) -> Iterator[PromptMessage]:

@@ -177,7 +177,11 @@ def table(rows: Sequence[Row]) -> str:
         lines.append(f"{mark:<{_MARK_WIDTH}}  {row.what:<{width}}  {row.seen}")
         if row.advice:
             lines.append(f"{'':<{_MARK_WIDTH}}  {'':<{width}}  -> {row.advice}")
-    return "\n".join([*lines, "", _summary(rows)])
+    count = Counter(row.verdict for row in rows)
+    parts = [f"{count['ok']} ok"]
+    parts += [f"{count[verdict]} {verdict}" for verdict in ("warn", "unknown") if count[verdict]]
+    parts.append(f"{count['fail']} failed")
+    return "\n".join([*lines, "", ", ".join(parts)])
 
 
 def next_steps(rows: Sequence[Row]) -> str:
@@ -188,14 +192,6 @@ def next_steps(rows: Sequence[Row]) -> str:
         steps.insert(0, "start the bot, and write /start to it")
     lines = [f"{number}. {step}" for number, step in enumerate(steps[:_STEPS], 1)]
     return "\n".join(["Next:", *lines]) if lines else "Nothing is left to do."
-
-
-def _summary(rows: Sequence[Row]) -> str:
-    count = Counter(row.verdict for row in rows)
-    parts = [f"{count['ok']} ok"]
-    parts += [f"{count[verdict]} {verdict}" for verdict in ("warn", "unknown") if count[verdict]]
-    parts.append(f"{count['fail']} failed")
-    return ", ".join(parts)
 
 
 async def check_settings(settings: Settings) -> Rows:

@@ -92,6 +92,8 @@ class SignIn:
     def remember(self, request: Request, response: Response) -> None:
         """Set the cookie, which is valid for eight hours."""
         signed = f"{int(self._clock()) + _COOKIE_S}.{token_hex(8)}"
+        # A caller that lies about this changes its own cookie only.
+        forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0]
         response.set_cookie(
             _COOKIE,
             f"{signed}.{self._proof(signed)}",
@@ -99,7 +101,7 @@ class SignIn:
             path=PATH,
             httponly=True,
             samesite="strict",
-            secure=_is_https(request),
+            secure="https" in (request.url.scheme, forwarded),
         )
 
     async def forget(self, request: Request, response: Response) -> None:
@@ -153,12 +155,6 @@ async def read_form(request: Request) -> dict[str, str]:
         return dict(parse_qsl(body.decode(), max_num_fields=4))
     except ValueError:
         raise UntrustedForm from None
-
-
-def _is_https(request: Request) -> bool:
-    """Say whether the browser used TLS; a caller that lies changes its own cookie only."""
-    forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0]
-    return "https" in (request.url.scheme, forwarded)
 
 
 class LivePage:

@@ -13,25 +13,24 @@ _LIMIT_S = 15.0
 
 
 async def _traces(settings: TraceSettings) -> Rows:
-    yield await _row(settings.otel_exporter_otlp_endpoint or "")
-
-
-async def _row(endpoint: str) -> Row:
+    endpoint = settings.otel_exporter_otlp_endpoint or ""
     host = urlsplit(endpoint).hostname
     share_variables()
     try:
         from bot.features.traces.traces import exporter_to  # noqa: PLC0415 - an optional extra
     except ImportError:
-        return Row(_WHAT, "warn", "packages missing: no traces", how_to_install(TRACES_NEED))
+        yield Row(_WHAT, "warn", "packages missing: no traces", how_to_install(TRACES_NEED))
+        return
     try:
         async with asyncio.timeout(_LIMIT_S):
             answer = await asyncio.to_thread(exporter_to(endpoint).export, [])
     except TimeoutError:
         answer = None
     if answer is not None and answer.name == "SUCCESS":
-        return Row(_WHAT, "ok", f"the collector at {host} takes them")
+        yield Row(_WHAT, "ok", f"the collector at {host} takes them")
+        return
     advice = "look at OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
-    return Row(_WHAT, "warn", f"no collector for HTTP answers at {host}", advice)
+    yield Row(_WHAT, "warn", f"no collector for HTTP answers at {host}", advice)
 
 
 PROBES = (Probe(_WHAT, _traces, lambda settings: settings.otel_exporter_otlp_endpoint),)

@@ -44,7 +44,6 @@ from bot.turn.observers import (
     UpdateArrived,
     UpdateHandled,
 )
-from memory.behaviors.steps import ToolResult
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
 
@@ -144,7 +143,11 @@ class Traces:
             case UpdateArrived():
                 trace_of_update.set(_Intake(self._begin_intake))
             case UpdateHandled():
-                self._end_intake(event.outcome)
+                intake = trace_of_update.get()
+                trace_of_update.set(str)
+                if isinstance(intake, _Intake) and intake.span is not None:
+                    _note(intake.span, event.outcome)
+                    intake.span.end()
             case TurnBegan():
                 self._begin_turn(event)
             case AgentRan():
@@ -177,13 +180,6 @@ class Traces:
     def _begin_intake(self, began_ns: int) -> Span:
         return self._tracer.start_span("intake", Context(), SpanKind.PRODUCER, start_time=began_ns)
 
-    def _end_intake(self, outcome: str) -> None:
-        intake = trace_of_update.get()
-        trace_of_update.set(str)
-        if isinstance(intake, _Intake) and intake.span is not None:
-            _note(intake.span, outcome)
-            intake.span.end()
-
     def _begin_turn(self, event: TurnBegan) -> None:
         """Begin a turn as a part of the trace of its first message; it links to the others."""
         opened = event.opened
@@ -204,13 +200,10 @@ class Traces:
             for call, result in zip(step.action.calls, step.results, strict=True):
                 # Only tools that ran: the model may make up other names from words of the person.
                 if result.began_at:
-                    self._add_tool(call.name, result)
-
-    def _add_tool(self, name: str, result: ToolResult) -> None:
-        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
-        outcome = "ToolError" if result.failed else "ok"
-        times = result.began_at, result.ended_at
-        self._add(f"execute_tool {name}", times, attributes, outcome)
+                    name, times = call.name, (result.began_at, result.ended_at)
+                    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+                    outcome = "ToolError" if result.failed else "ok"
+                    self._add(f"execute_tool {name}", times, attributes, outcome)
 
     def _add(
         self,
