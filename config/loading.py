@@ -93,8 +93,12 @@ def settings_table(names: Collection[str] = (), kind: type[Settings] = Settings)
     for name, field in kind.model_fields.items():
         if names and name not in names:
             continue
-        meaning = field.description or ""
-        rows.append((f"`{name.upper()}`", _default(field.default), _allowed(field), meaning))
+        default = field.default
+        if default is PydanticUndefined or default in (None, (), frozenset()):
+            shown = ""
+        else:
+            shown = f"`{' '.join(default) if isinstance(default, tuple) else default}`"
+        rows.append((f"`{name.upper()}`", shown, _allowed(field), field.description or ""))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -107,12 +111,6 @@ def _refusal(
     error = context.get("error")
     why = f": {error}" if isinstance(error, values.UnreadableSetting) else ""
     return f"{name.upper()} takes {_allowed(kind.model_fields[name])}{why}"
-
-
-def _default(default: object) -> str:
-    is_empty = default is PydanticUndefined or default in (None, (), frozenset())
-    shown = " ".join(default) if isinstance(default, tuple) else default
-    return "" if is_empty else f"`{shown}`"
 
 
 def _allowed(field: FieldInfo) -> str:

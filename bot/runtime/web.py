@@ -104,20 +104,14 @@ class WebServer:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve while the block lasts."""
-        running = asyncio.create_task(self.run())
-        try:
-            yield
-        finally:
-            self.stop()
-            await running
-
-    async def run(self) -> None:
-        """Serve until `stop`."""
-        try:
-            await self._server.serve(sockets=[self._socket])
-        finally:
-            self._socket.close()
+        """Serve while the block lasts, or until `stop`."""
+        with self._socket:
+            running = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+            try:
+                yield
+            finally:
+                self.stop()
+                await running
 
     def stop(self) -> None:
         """Accept no more requests and let running ones finish."""

@@ -52,12 +52,8 @@ async def until_closed(reader: asyncio.StreamReader) -> bytes:
 @asynccontextmanager
 async def serving(*routes: Route) -> AsyncIterator[WebServer]:
     server = WebServer(routes, port=0, host=HERE)
-    running = asyncio.create_task(server.run())
-    try:
+    async with server.serving():
         yield server
-    finally:
-        server.stop()
-        await running
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from secrets import token_hex
@@ -83,11 +83,7 @@ class SignIn:
         if self._is_cookie(cookie) and not await self._call("EXISTS", cookie):
             return True
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self._is_token(request, given.strip())
-
-    def takes(self, request: Request, form: Mapping[str, str]) -> bool:
-        """Return whether a form has the token; raise `TooManyAttempts`."""
-        return self._is_token(request, form.get("token", "").strip())
+        return scheme.lower() == "bearer" and self.takes(request, given)
 
     def remember(self, request: Request, response: Response) -> None:
         """Set the cookie, which is valid for eight hours."""
@@ -126,9 +122,9 @@ class SignIn:
     def _proof(self, signed: str) -> str:
         return hmac.new(self._key, signed.encode(), hashlib.sha256).hexdigest()
 
-    def _is_token(self, request: Request, given: str) -> bool:
-        """Compare a token in constant time, and count it if it is wrong."""
-        if hmac.compare_digest(given.encode(), self._token):
+    def takes(self, request: Request, given: str) -> bool:
+        """Return whether this is the token, and count a wrong one; raise `TooManyAttempts`."""
+        if hmac.compare_digest(given.strip().encode(), self._token):
             return True
         caller, now = request.client.host if request.client else "", self._clock()
         self._failures = [each for each in self._failures if each[1] > now - _WINDOW_S]
@@ -205,9 +201,15 @@ class LivePage:
     async def _show(self, request: Request) -> Response:
         if not await self._sign_in.admits(request):
             return self._form("", HTTPStatus.UNAUTHORIZED)
-        if "look" in request.query_params:
-            return await self._looked_at(request.query_params["look"])
-        return await self._state(request)
+        if (named := request.query_params.get("look")) is None:
+            return await self._state(request)
+        allowed = await self._looks.look.allowed()
+        scopes = [scope for scope, _ in allowed if self._reader.name_of(scope) == named]
+        seen = await self._looks.read(scopes[0]) if scopes else None
+        if seen is None:
+            return RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
+        until, messages = seen
+        return self._page("looked_at.html", until=until, messages=messages, named=named)
 
     async def _post(self, request: Request) -> Response:
         form = await read_form(request)
@@ -215,7 +217,7 @@ class LivePage:
             answer = self._form("You are signed out.", HTTPStatus.OK)
             await self._sign_in.forget(request, answer)
             return answer
-        if not self._sign_in.takes(request, form):
+        if not self._sign_in.takes(request, form.get("token", "")):
             log.warning("inspector refused")
             return self._form("This is not the token.", HTTPStatus.UNAUTHORIZED)
         log.info("inspector opened")
@@ -238,15 +240,6 @@ class LivePage:
             looks=await self._looks.look.allowed(),
             refresh_s=refresh_s,
         )
-
-    async def _looked_at(self, named: str) -> Response:
-        allowed = await self._looks.look.allowed()
-        scopes = [scope for scope, _ in allowed if self._reader.name_of(scope) == named]
-        seen = await self._looks.read(scopes[0]) if scopes else None
-        if seen is None:
-            return RedirectResponse(PATH, HTTPStatus.SEE_OTHER, self._headers)
-        until, messages = seen
-        return self._page("looked_at.html", until=until, messages=messages, named=named)
 
     def _form(self, said: str, status: HTTPStatus) -> Response:
         answer = self._page("sign_in.html", status, said=said)

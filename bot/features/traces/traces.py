@@ -26,6 +26,7 @@ from opentelemetry.trace import (
     SpanContext,
     SpanKind,
     StatusCode,
+    Tracer,
     get_current_span,
     set_span_in_context,
 )
@@ -94,13 +95,16 @@ def _note(span: Span, outcome: str) -> None:
 class _Intake:
     """The intake of one update; its span begins only if a message is stored."""
 
-    begin: Callable[[int], Span]
+    tracer: Tracer
     began_ns: int = field(default_factory=time.time_ns)
     span: Span | None = None
 
     def __call__(self) -> str:
         """Return the trace for the message that is stored."""
-        self.span, carrier = self.span or self.begin(self.began_ns), dict[str, str]()
+        carrier: dict[str, str] = {}
+        self.span = self.span or self.tracer.start_span(
+            "intake", Context(), SpanKind.PRODUCER, start_time=self.began_ns
+        )
         _TRACE_PARENT.inject(carrier, set_span_in_context(self.span, Context()))
         return carrier.get(_FIELD, "")
 
@@ -141,7 +145,7 @@ class Traces:
         """Begin, end or add the spans of one step."""
         match event:
             case UpdateArrived():
-                trace_of_update.set(_Intake(self._begin_intake))
+                trace_of_update.set(_Intake(self._tracer))
             case UpdateHandled():
                 intake = trace_of_update.get()
                 trace_of_update.set(str)
@@ -176,9 +180,6 @@ class Traces:
         }
         name, outcome = f"{operation} {report.model}", report.outcome
         self._add(name, _just(report.seconds), attributes, outcome, SpanKind.CLIENT)
-
-    def _begin_intake(self, began_ns: int) -> Span:
-        return self._tracer.start_span("intake", Context(), SpanKind.PRODUCER, start_time=began_ns)
 
     def _begin_turn(self, event: TurnBegan) -> None:
         """Begin a turn as a part of the trace of its first message; it links to the others."""

@@ -106,11 +106,9 @@ async def test_many_requests_at_once_cost_one_check_of_redis(store: RedisClient)
 
 @asynccontextmanager
 async def serving(server: WebServer) -> AsyncIterator[httpx2.AsyncClient]:
-    running = asyncio.create_task(server.run())
-    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+    base_url = f"http://{HERE}:{server.port}"
+    async with server.serving(), httpx2.AsyncClient(base_url=base_url) as caller:
         yield caller
-    server.stop()
-    await running
 
 
 async def test_unknown_pages_wrong_methods_and_errors_have_their_status() -> None:

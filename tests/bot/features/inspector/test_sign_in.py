@@ -39,7 +39,7 @@ class Door:
                 answer = Response()
                 await self.sign_in.forget(request, answer)
                 return answer
-            if not self.sign_in.takes(request, form):
+            if not self.sign_in.takes(request, form.get("token", "")):
                 return Response(status_code=401)
         except TooManyAttempts:
             return Response(status_code=429)
