@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,14 +10,12 @@ from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance, repeat, watch_clock
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.erasure.jobs import FinishedJob, Job
-from memory.memory import Memory, MemoryOptions
+from memory.memory import Memory
 from memory.queue.mailbox import Entry
-from memory.queue.turn_store import TurnTimes
 from memory.store import client
 from memory.store.client import RedisClient
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
-from memory.text.tokens import TokenCounter
 
 HERE = Scope.of_chat(7)
 
@@ -28,12 +25,9 @@ async def nothing(_: object) -> None:
 
 
 @pytest.fixture
-async def open_memory(store: RedisClient) -> Callable[[], Awaitable[Memory]]:
-    async def opened() -> Memory:
-        options = MemoryOptions(86_400, 50, 1_000_000, TurnTimes())
-        return Memory(store, 42, await TokenCounter.load(), None, options)
-
-    return opened
+def processes(memory: Memory, other: Memory) -> list[Maintenance]:
+    memories = (memory, other)
+    return [Maintenance(each, BackgroundLearner(each.learn), nothing, nothing) for each in memories]
 
 
 async def wake_ups(memory: Memory) -> int:
@@ -41,33 +35,25 @@ async def wake_ups(memory: Memory) -> int:
 
 
 async def test_after_its_first_sweep_a_process_sweeps_only_if_no_other_does(
-    open_memory: Callable[[], Awaitable[Memory]],
+    memory: Memory, processes: list[Maintenance]
 ) -> None:
-    memories = [await open_memory() for _ in range(3)]
-    processes = [
-        Maintenance(each, BackgroundLearner(each.learn), nothing, nothing) for each in memories
-    ]
-    await memories[0].mailbox.put(HERE, Entry(1, 7, is_alone=False, body=b"words"))
+    await memory.mailbox.put(HERE, Entry(1, 7, is_alone=False, body=b"words"))
     woken = []
-    for _ in range(2):
-        for process in processes:
-            await memories[0].client.call("DEL", memories[0].keys.ready_queue)
-            await process._sweep()
-            woken.append(await wake_ups(memories[0]))
-    assert woken == [1, 1, 1, 1, 0, 0]
+    for process in (*processes, *processes):
+        await memory.client.call("DEL", memory.keys.ready_queue)
+        await process._sweep()
+        woken.append(await wake_ups(memory))
+    assert woken == [1, 1, 1, 0]
 
 
 async def test_a_process_that_was_without_redis_sweeps_everything_again(
-    open_memory: Callable[[], Awaitable[Memory]],
+    memory: Memory, processes: list[Maintenance]
 ) -> None:
-    memories = [await open_memory() for _ in range(2)]
-    first, second = (
-        Maintenance(each, BackgroundLearner(each.learn), nothing, nothing) for each in memories
-    )
+    first, second = processes
     await first._sweep()
     await second._sweep()
-    await memories[0].mailbox.put(HERE, Entry(1, 7, is_alone=False, body=b"words"))
-    await memories[0].client.call("DEL", memories[0].keys.ready_queue)
+    await memory.mailbox.put(HERE, Entry(1, 7, is_alone=False, body=b"words"))
+    await memory.client.call("DEL", memory.keys.ready_queue)
 
     async def fail() -> None:
         raise StoreUnavailable
@@ -75,13 +61,10 @@ async def test_a_process_that_was_without_redis_sweeps_everything_again(
     with pytest.raises(StoreUnavailable):
         await second._noting_outages(fail)()
     await second._sweep()
-    assert await wake_ups(memories[0]) == 1
+    assert await wake_ups(memory) == 1
 
 
-async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(
-    open_memory: Callable[[], Awaitable[Memory]],
-) -> None:
-    memory = await open_memory()
+async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(memory: Memory) -> None:
     reports: list[FinishedJob] = []
 
     async def report(finished: FinishedJob) -> None:
@@ -101,9 +84,8 @@ async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(
 
 @pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)
 async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
-    open_memory: Callable[[], Awaitable[Memory]], error: TelegramError
+    memory: Memory, error: TelegramError
 ) -> None:
-    memory = await open_memory()
     reports: list[str] = []
 
     async def report(finished: FinishedJob) -> None:
