@@ -94,9 +94,11 @@ class Restoring:
             if mark != self._mark:
                 self._erasures, self._mark = await read_journal(self._store), mark
             now = await self._client.server_time()
-            ttl_s = self._ttl_s(stored, now)
-            if ttl_s < 0:
-                return "expired"
+            ttl_s = 0.0  # for ever
+            if stored.ttl_s:
+                ttl_s = min(stored.ttl_s, self._store.ttl_s) - (now - stored.version.read_at)
+                if ttl_s <= 0:
+                    return "expired"
             left = left_of(stored, self._erasures, self._tail, now)
             if left is None or (stored.has_content and not left.has_content):
                 return "forgotten"
@@ -174,12 +176,6 @@ class Restoring:
             name = keys.topic_name(scope)
             commands.append(("SET", name, left.topic_named_by, "EX", self._store.ttl_s, "NX"))
         return commands
-
-    def _ttl_s(self, stored: StoredScope, now: float) -> float:
-        if not stored.ttl_s:
-            return 0
-        ttl_s = min(stored.ttl_s, self._store.ttl_s) - (now - stored.version.read_at)
-        return ttl_s if ttl_s > 0 else -1
 
 
 def check_files(readers: Sequence[BackupReader], bot_id: int, *, is_other_bot: bool) -> int:

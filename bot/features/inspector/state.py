@@ -1,6 +1,7 @@
 """Everything that the inspector shows of the whole bot, read from Redis when it is asked for."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
@@ -102,7 +103,10 @@ class LiveReader:
         Raise `StoreError`.
         """
         memory, prices = self._memory, self._budget.prices
-        reports = [report for each in await self._reports.read() if (report := _parsed(each))]
+        reports: list[ProcessReport] = []
+        for each in await self._reports.read():
+            with suppress(ValidationError):  # one of another version may have another form
+                reports.append(_REPORT.validate_json(each))
         errors = [(error, report.process) for report in reports for error in report.errors]
         prompts = [prompt for report in reports for prompt in report.prompts]
         turns = [(turn, report.process) for report in reports for turn in report.turns]
@@ -127,14 +131,6 @@ class LiveReader:
             without_price=prices.missing(usage.sums) if prices else (),
             people=people,
         )
-
-
-def _parsed(report: bytes) -> ProcessReport | None:
-    """Read a report; one of another version may have another form."""
-    try:
-        return _REPORT.validate_json(report)
-    except ValidationError:
-        return None
 
 
 async def _read_queue(store: Store) -> QueueStats:

@@ -134,7 +134,11 @@ class TurnLog:
         turn, tag = str(fields.get("turn", "")), str(fields.get("conversation", ""))
         match event:
             case StepBegan():
-                self._begin(tag, turn, event.step)
+                now = self._clock()
+                known = self._running.get((tag, turn))
+                if known is None or event.step == "answer":
+                    known = RunningTurn(self._named(tag), turn, event.step, now, now)
+                self._running[tag, turn] = replace(known, step=event.step, since=now)
             case NotAnswered():
                 self._note(tag, turn, event.error, event.reference)
             case GaveUp():
@@ -186,13 +190,6 @@ class TurnLog:
             capacity=tuple((at, level.used, level.limit) for at, level in levels),
         )
         return orjson.dumps(report)
-
-    def _begin(self, tag: str, turn: str, step: Step) -> None:
-        now = self._clock()
-        known = self._running.get((tag, turn))
-        if known is None or step == "answer":
-            known = RunningTurn(self._named(tag), turn, step, now, now)
-        self._running[tag, turn] = replace(known, step=step, since=now)
 
     def _note(self, tag: str, turn: str, error: str, reference: str) -> None:
         running = self._running.get((tag, turn))
