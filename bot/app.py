@@ -1,11 +1,10 @@
 """The composition root: builds every part once, starts it and stops it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import structlog
 
@@ -31,16 +30,8 @@ from bot.model.models import OpenModels, open_models
 from bot.probe import refuse_unfit
 from bot.runtime.background_learner import AfterLearning, BackgroundLearner
 from bot.runtime.logs import short_name
-from bot.runtime.maintenance import CapacityWatch, Maintenance, repeat, watch_clock
-from bot.runtime.process import (
-    EVERYTHING,
-    Duty,
-    GarbageWatch,
-    LoopWatchdog,
-    is_done_before,
-    memory_options,
-    open_store,
-)
+from bot.runtime.maintenance import Maintenance, repeat, watches
+from bot.runtime.process import EVERYTHING, Duty, is_done_before, memory_options, open_store
 from bot.runtime.web import WebServer, health_routes
 from bot.runtime.work import WorkLoop, work_of
 from bot.telegram.bot_api import BotIdentity, TelegramClient
@@ -57,7 +48,6 @@ from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandle
 from config.settings import Settings
 from config.values import secret_of
 from memory.memory import Memory
-from memory.store.embedded import keep_clean
 from memory.store.tasks import end_tasks
 from memory.text.tokens import TokenCounter
 
@@ -206,7 +196,7 @@ class App:
         worker = turn_worker(services, assistant, commands.answer, observe)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.questions, resolve, chat, sentences)
-        running = _watches(services)
+        running = watches(services)
         if self._duty.works:
             report_job = Receipts(memory.jobs, chat, sentences).report
             maintenance = Maintenance(memory, learner, report_job, deleting)
@@ -273,21 +263,3 @@ class App:
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()):
         log.error("a task failed", exc_info=error)
-
-
-def _watches(services: Services) -> list[Coroutine[Any, Any, None]]:
-    memory = services.memory
-    drop_removed = partial(services.admission.drop_removed, memory.mailbox)
-    capacity = CapacityWatch(memory.capacity, services.notices)
-    watches = [
-        repeat(capacity.check, "capacity", every_s=5.0),
-        # How long after an erasure, or a change of who may use the bot, the other processes follow.
-        repeat(memory.scopes.drop_erased, "erasures", every_s=1.0),
-        repeat(drop_removed, "access", every_s=2.0),
-        repeat(partial(watch_clock, memory.client), "clock", every_s=300.0),
-        repeat(GarbageWatch().check, "garbage", every_s=0.1),
-        LoopWatchdog().run(),
-    ]
-    if services.settings.redis_url is None:
-        watches.append(keep_clean(memory.client, memory.store.erased))
-    return watches

@@ -5,14 +5,18 @@ Every task has one owner, and stopping waits for it.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import structlog
 
 from bot.commands.notices import OperatorNotices
 from bot.costs import NOTED_S
+from bot.feature import Services
 from bot.runtime.background_learner import BackgroundLearner
+from bot.runtime.process import GarbageWatch, LoopWatchdog
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.context import CallContext, Person
 from memory.erasure.jobs import FinishedJob, JobBusy
@@ -20,6 +24,7 @@ from memory.limits.capacity import CapacityMonitor, Level
 from memory.memory import Memory
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.store.client import RedisClient
+from memory.store.embedded import keep_clean
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import JOBS
@@ -83,6 +88,25 @@ class CapacityWatch:
             log.warning("capacity changed", capacity=is_now, was=was)
         self._level = level
         return _CAPACITY_WHEN_TIGHT_EVERY_S if level >= Level.FULL_SOON else None
+
+
+def watches(services: Services) -> list[Coroutine[Any, Any, None]]:
+    """Return what runs all the time in every process, beside the tasks of features."""
+    memory = services.memory
+    drop_removed = partial(services.admission.drop_removed, memory.mailbox)
+    capacity = CapacityWatch(memory.capacity, services.notices)
+    running = [
+        repeat(capacity.check, "capacity", every_s=5.0),
+        # How long after an erasure, or a change of who may use the bot, the other processes follow.
+        repeat(memory.scopes.drop_erased, "erasures", every_s=1.0),
+        repeat(drop_removed, "access", every_s=2.0),
+        repeat(partial(watch_clock, memory.client), "clock", every_s=300.0),
+        repeat(GarbageWatch().check, "garbage", every_s=0.1),
+        LoopWatchdog().run(),
+    ]
+    if services.settings.redis_url is None:
+        running.append(keep_clean(memory.client, memory.store.erased))
+    return running
 
 
 _DUE_EVERY_S = 5.0
