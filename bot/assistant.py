@@ -18,7 +18,7 @@ from bot.operator_classes import (
     agents_of,
     built_behaviors,
     domain_of,
-    refuse_shared_names,
+    refuse_doubled,
     replaced_by,
     selector_of,
 )
@@ -85,7 +85,10 @@ def behaviors_of(
     knowledge_base = state.model if "state" in settings.learn else None
     theirs = built_behaviors(settings.behaviors, scopes, knowledge_base)
     theirs += [behavior for feature in features for behavior in feature.behaviors]
-    refuse_shared_names((*kinds.values(), *theirs))
+    # Two with one name would share their stored data. Those with the default name store nothing.
+    names = [each.name for each in (*kinds.values(), *theirs)]
+    named = [name for name in names if name != AIContextBehavior.name]
+    refuse_doubled("behaviors", named, "BEHAVIORS, ATTACHABLE_BEHAVIORS, FEATURES")
     return AIContextBehaviorManager([*ours, *theirs], _TIME_LIMIT_S)
 
 

@@ -196,15 +196,10 @@ def built_behavior(
     return behavior
 
 
-def refuse_shared_names(behaviors: Iterable[AIContextBehavior]) -> None:
-    """Raise `UnusableClass` if two behaviors have one name: they would share their stored data.
-
-    Those with the default name store nothing.
-    """
-    counts = Counter(each.name for each in behaviors if each.name != AIContextBehavior.name)
-    if clashing := [name for name, count in counts.items() if count > 1]:
-        settings = "BEHAVIORS, ATTACHABLE_BEHAVIORS, FEATURES"
-        raise UnusableClass(f"{settings}: more than one has the name {clashing[0]}")
+def refuse_doubled(kind: str, names: Iterable[str], setting: str = "FEATURES") -> None:
+    """Raise `UnusableClass` if two of a kind have one name."""
+    if doubled := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise UnusableClass(f"{setting}: two {kind} have the name {doubled[0]}")
 
 
 def class_at(setting: str, path: str) -> type[Any]:

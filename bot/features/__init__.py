@@ -13,7 +13,14 @@ from typing import Any
 
 from bot.commands.bot_command import BotCommand
 from bot.feature import Feature, Services, Subcommands
-from bot.operator_classes import UnusableClass, building, found_at, found_beside, replaced_by
+from bot.operator_classes import (
+    UnusableClass,
+    building,
+    found_at,
+    found_beside,
+    refuse_doubled,
+    replaced_by,
+)
 from bot.probe import Probe, StoreProbe
 from config.settings import Settings
 
@@ -81,7 +88,7 @@ def all_settings(theirs: Sequence[str] = ()) -> type[Settings]:
         made: type[Settings] = type("AllSettings", tuple(kinds), {"__module__": __name__})
         made.model_rebuild()
     names = (name for kind in made.__mro__ for name in get_annotations(kind))
-    _refuse_doubled("settings", [name for name in names if name in made.model_fields])
+    refuse_doubled("settings", (name for name in names if name in made.model_fields))
     return made
 
 
@@ -143,7 +150,7 @@ async def open_features(services: Services) -> Sequence[Feature]:
     for feature in theirs:
         _add_sentences(feature, services)
     services.features.extend((*ours, *theirs))
-    _refuse_doubled("features", [feature.name for feature in services.features])
+    refuse_doubled("features", (feature.name for feature in services.features))
     return services.features
 
 
@@ -159,12 +166,7 @@ def _add_sentences(feature: Feature, services: Services) -> None:
 
 def check_names(commands: Sequence[BotCommand], features: Sequence[Feature]) -> None:
     """Raise `UnusableClass` if two commands, buttons or kinds of arrival have one name."""
-    _refuse_doubled("commands", [command.name for command in commands])
+    refuse_doubled("commands", (command.name for command in commands))
     buttons = [each.buttons for each in commands] + [each.buttons for each in features]
-    _refuse_doubled("buttons", [verb for each in buttons for verb in each])
-    _refuse_doubled("arrivals", [kind.__name__ for each in features for kind in each.arrivals])
-
-
-def _refuse_doubled(kind: str, names: Sequence[str]) -> None:
-    if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise UnusableClass(f"FEATURES: two {kind} have the name {doubled[0]}")
+    refuse_doubled("buttons", (verb for each in buttons for verb in each))
+    refuse_doubled("arrivals", (kind.__name__ for each in features for kind in each.arrivals))

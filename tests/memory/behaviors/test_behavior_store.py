@@ -117,7 +117,7 @@ async def test_behaviors_do_not_see_each_others_texts(memory: Memory, paths: str
     await chat.put("oat milk")
     assert await BehaviorStore(memory.scopes, "shopping").read(chat.now()) == {}
     assert len(made(memory, paths, paths).behaviors) == 1
-    with pytest.raises(UnusableClass, match=r"BEHAVIORS.*: more than one has the name"):
+    with pytest.raises(UnusableClass, match=r"BEHAVIORS.*: two behaviors have the name"):
         made(memory, paths, f"{__name__}:AlsoList")
     with pytest.raises(UnusableClass, match="needs a `name` of its own"):
         made(memory, f"{__name__}:Nameless")

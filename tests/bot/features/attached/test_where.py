@@ -58,10 +58,10 @@ async def test_a_behavior_learns_from_what_is_said_while_it_is_attached(memory: 
             {"attachable_behaviors": "memory.behaviors.behavior:AIContextBehavior"},
             ": .* needs a `name` of its own",
         ),
-        ({"attachable_behaviors": f"{PARTS}:Meals, {PARTS}:Meals"}, ".*: more than one has the"),
+        ({"attachable_behaviors": f"{PARTS}:Meals, {PARTS}:Meals"}, ".*: two behaviors have the"),
         (
             {"attachable_behaviors": f"{PARTS}:Meals", "behaviors": f"{PARTS}:Meals@private"},
-            ".*: more than one has the name meals",
+            ".*: two behaviors have the name meals",
         ),
     ],
 )
@@ -81,5 +81,5 @@ def test_a_feature_that_shares_stored_data_prevents_the_start(memory: Memory, na
     others = [AIContextBehavior(), AIContextBehavior(), OtherTopics(memory.histories)]
     features = [Feature(name="all", behaviors=[*others, taking])]
     settings = Settings(_env_file=None, learn="off")
-    with pytest.raises(UnusableClass, match=f"FEATURES: more than one has the name {name}"):
+    with pytest.raises(UnusableClass, match=f"FEATURES: two behaviors have the name {name}"):
         behaviors_of(settings, memory, ScriptedModel(), features)
