@@ -213,8 +213,11 @@ async def check_settings(settings: Settings) -> Rows:
         yield Row("Embedding key", "fail", "not set", advice)
     if settings.fallback_model is not None and settings.lacks_key("fallback"):
         yield Row("Second model key", "fail", "not set", "set FALLBACK_API_KEY")
-    if price := _price_row(settings):
-        yield price
+    units = {price.model: price.unit for price in settings.prices}
+    used = settings.models_in_use() if settings.budget_per_month else {}
+    if missing := [name for name, billed in used.items() if units.get(name) not in billed]:
+        seen = f"BUDGET_PER_MONTH does not count {', '.join(missing)}"
+        yield Row("Prices", "warn", seen, "give each a price in PRICES, 0 if it costs nothing")
     if settings.sentry_dsn is not None:
         yield _reports_row(settings.sentry_dsn)
     for row in _own_class_rows(settings):
@@ -234,18 +237,6 @@ def _bot_rows(settings: Settings) -> Iterator[Row]:
     elif not settings.admin_user_ids:
         advice = "set ADMIN_USER_IDS to your number, which @userinfobot tells you"
         yield Row("Operators", "ok", "none: nobody hears of trouble in Telegram", advice)
-
-
-def _price_row(settings: Settings) -> Row | None:
-    if not settings.budget_per_month:
-        return None
-    units = {price.model: price.unit for price in settings.prices}
-    used = settings.models_in_use()
-    missing = [name for name, billed in used.items() if units.get(name) not in billed]
-    if not missing:
-        return None
-    seen = f"BUDGET_PER_MONTH does not count {', '.join(missing)}"
-    return Row("Prices", "warn", seen, "give each a price in PRICES, 0 if it costs nothing")
 
 
 def _reports_row(dsn: SecretStr) -> Row:
