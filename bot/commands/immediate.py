@@ -84,10 +84,10 @@ class ImmediateActions:
                     here, update.update_id, update.chat_id, update.draft_id
                 )
                 log.info("stop", conversation=here.tag, outcome=outcome)
-            case IncomingMessage(is_rewording=True):
-                return await self.reword(update)
-            case IncomingMessage():
+            case IncomingMessage(kind="command"):
                 return await self._stop(update)
+            case IncomingMessage():
+                return await self.reword(update)
             case _ if act := self.acts.get(type(update)):
                 return await act(update)
         return None

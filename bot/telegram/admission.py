@@ -8,7 +8,8 @@ from memory.queue.mailbox import Mailbox
 from memory.store.store import Store
 
 _OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
-_OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")
+OWN_BUTTONS = ("forget:", "cancel:", "privacy:more")
+"""How buttons begin that confirm or withdraw what `is_own_right` asked."""
 
 
 class Members:
@@ -112,8 +113,3 @@ def is_own_right(message: IncomingMessage) -> bool:
     """Return whether a message is about what is stored of its sender, which is always answered."""
     is_command = message.kind == "command" and message.command in _OWN_RIGHTS
     return is_command and not message.is_group
-
-
-def is_own_button(callback_data: str) -> bool:
-    """Return whether a button confirms or withdraws what `is_own_right` asked."""
-    return callback_data.startswith(_OWN_BUTTONS)

@@ -87,10 +87,11 @@ def with_edit(message: Message, edit: IncomingMessage) -> Message:
 
     An edit of another message changes nothing. Neither does one that arrives after a newer edit,
     nor one of several messages whose lengths are unknown because an older version stored them.
-    What a photo shows stays.
+    What a photo shows stays: its caption is another message.
     """
     ids = message.message_ids
-    if edit.message_id not in ids or is_description(message):
+    is_description = message.text.startswith(PHOTO_MARK) and not message.is_first_party
+    if edit.message_id not in ids or is_description:
         return message
     at = ids.index(edit.message_id)
     times = list(message.edited_at or (0 for _ in ids))
@@ -105,11 +106,6 @@ def with_edit(message: Message, edit: IncomingMessage) -> Message:
     texts[at] = edit.text
     text, lengths = joined(texts)
     return replace(message, text=text, lengths=lengths, edited_at=tuple(times))
-
-
-def is_description(message: Message) -> bool:
-    """Return whether a stored message says what a photo shows; its caption is another message."""
-    return message.text.startswith(PHOTO_MARK) and not message.is_first_party
 
 
 def texts_of(message: Message) -> list[str | None]:

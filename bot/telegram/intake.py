@@ -295,17 +295,13 @@ class Albums:
         Raise `StoreError`.
         """
         key = await self._key(part)
-        if part.kind != "edit":  # held before we look, so that `begin` misses none
-            self._hold(key, part)
+        has_room = key in self._held or len(self._held) < _MAX_HELD
+        if part.kind != "edit" and has_room:  # held before we look, so that `begin` misses none
+            if key not in self._held:
+                asyncio.get_running_loop().call_later(self._held_s, self._held.pop, key, None)
+            self._held.setdefault(key, {})[part.update_id] = part
         if await self._mailbox.albums.has(*key):
             await self._release(key, part)
-
-    def _hold(self, key: _Key, part: IncomingMessage) -> None:
-        if key not in self._held:
-            if len(self._held) >= _MAX_HELD:
-                return
-            asyncio.get_running_loop().call_later(self._held_s, self._held.pop, key, None)
-        self._held.setdefault(key, {})[part.update_id] = part
 
     async def _release(self, key: _Key, message: IncomingMessage) -> None:
         held = self._held.get(key, {})

@@ -15,13 +15,9 @@ from bot.reply.parts import utf16_slice, well_formed
 from bot.telegram.bot_api import BotIdentity
 from bot.telegram.descriptions import RICH_MESSAGE, spelled
 from bot.telegram.updates import (
-    ASK,
-    NEW,
-    RETRY,
     STICKER_FILE,
     ChatMigration,
     MediaKind,
-    MessageKind,
     ReplyTarget,
     Sender,
     SentFile,
@@ -109,30 +105,24 @@ def read_text(text: str, entities: Iterable[telegram.MessageEntity], me: BotIden
 
     Only the entities that Telegram marked count, so an address in a code block mentions nobody.
     """
-    text = well_formed(text)
+    text, us = well_formed(text), f"@{me.username.lower()}"
     mentions = []
     for entity in entities:
         end = entity.offset + entity.length
-        if entity.type == telegram.MessageEntity.BOT_COMMAND and entity.offset == 0:
-            command, _, bot = utf16_slice(text, 1, end).lower().partition("@")
-            return Content(utf16_slice(text, end).strip(), command, bot)
-        if _mentions_us(entity, text, me):
-            mentions.append(entity)
+        match entity.type:
+            case entity.BOT_COMMAND if entity.offset == 0:
+                command, _, bot = utf16_slice(text, 1, end).lower().partition("@")
+                return Content(utf16_slice(text, end).strip(), command, bot)
+            case entity.TEXT_MENTION if entity.user and entity.user.id == me.id:
+                mentions.append(entity)
+            case entity.MENTION if utf16_slice(text, entity.offset, end).lower() == us:
+                mentions.append(entity)
     shown = text.strip()
     for mention in mentions:
         if mention.offset == 0:
             rest = utf16_slice(text, mention.length).lstrip()
             shown = rest.lstrip(_AFTER_MENTION).strip() or shown
     return Content(shown, mentions_us=bool(mentions))
-
-
-def _mentions_us(entity: telegram.MessageEntity, text: str, me: BotIdentity) -> bool:
-    if entity.type == telegram.MessageEntity.TEXT_MENTION:
-        return entity.user is not None and entity.user.id == me.id
-    if entity.type != telegram.MessageEntity.MENTION:
-        return False
-    mention = utf16_slice(text, entity.offset, entity.offset + entity.length)
-    return mention.lower() == f"@{me.username.lower()}"
 
 
 def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | None]:
@@ -142,11 +132,13 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
     move, count as photos. An animation only looks like a document.
     """
     if (document := message.document) and not message.animation:
-        if type_ := _picture_type(document):
-            return "photo", SentFile(document.file_id, "", type_, document.file_size or 0)
+        type_, nbytes = document.mime_type or "", document.file_size or 0
+        if (document.file_name or "").lower().endswith(_HEIC_NAMES):  # its type may be anything
+            type_ = HEIC_TYPES[0]
+        if type_ in _PICTURES:
+            return "photo", SentFile(document.file_id, "", type_, nbytes)
         name = clean_name(document.file_name or "", _MAX_FILE_NAME_CHARS) or "file"
-        sent = document.file_id, name, document.mime_type or "", document.file_size or 0
-        return "document", SentFile(*sent)
+        return "document", SentFile(document.file_id, name, type_, nbytes)
     if sound := message.voice or message.audio or message.video_note:
         name = clean_name(getattr(sound, "file_name", "") or "", _MAX_FILE_NAME_CHARS)
         type_ = "video/mp4" if message.video_note else getattr(sound, "mime_type", "") or ""
@@ -164,12 +156,6 @@ def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | 
     fitting = [size for size in sizes if size.width * size.height <= MAX_PIXELS]
     chosen = fitting[-1] if fitting else sizes[0]
     return "photo", SentFile(chosen.file_id, "photo.jpg", "image/jpeg", chosen.file_size or 0)
-
-
-def _picture_type(document: telegram.Document) -> str:
-    if (document.file_name or "").lower().endswith(_HEIC_NAMES):  # its type may be anything
-        return HEIC_TYPES[0]
-    return document.mime_type if document.mime_type in _PICTURES else ""
 
 
 def unsupported_kind(message: telegram.Message | telegram.ExternalReplyInfo) -> str:
@@ -219,23 +205,8 @@ def is_present(member: telegram.ChatMember) -> bool:
     return member.status not in (telegram.ChatMember.LEFT, telegram.ChatMember.BANNED)
 
 
-def kind_of(content: Content) -> tuple[MessageKind, str, str]:
-    """Return kind, text and command.
-
-    "/ask", "/new" and "/retry" with a text or under a file are ordinary messages. That of "/new"
-    keeps its command, because a new session begins with it.
-    """
-    text, command, media = content.text, content.command, content.media
-    if command and not (command in (ASK, NEW, RETRY) and (text or media)):
-        return "command", text, command
-    if content.other and not (text or media):
-        return "unsupported", content.other, ""
-    return media or "text", text, command if command == NEW else ""
-
-
 _NAMELESS = "somebody"
 _MAX_CHARS = 4_096
-_MAX_ALBUM_DIGITS = 20
 
 
 def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> ReplyTarget | None:
@@ -244,45 +215,15 @@ def read_reply(message: telegram.Message, sender: Sender, me: BotIdentity) -> Re
     Only the part that the person marked themselves counts as a quote, because Telegram adds quotes
     of its own. Of a message in another chat the quote is all that we get.
     """
-    marked = message.quote
-    quote = well_formed(marked.text)[:_MAX_CHARS] if marked and marked.is_manual else ""
-    replied = replied_message(message)
-    if replied:
-        return _target(replied, quote, sender, me)
-    if message.external_reply is None:
-        return None
-    known = well_formed(marked.text)[:_MAX_CHARS] if marked else ""
-    author, sent_at = read_origin(message.external_reply.origin)
-    unseen = unsupported_kind(message.external_reply)
-    return ReplyTarget(0, author, sent_at, known, quote, unseen)
+    replied, elsewhere = replied_message(message), message.external_reply
+    known = well_formed(message.quote.text)[:_MAX_CHARS] if message.quote else ""
+    quote = known if message.quote and message.quote.is_manual else ""
+    if replied is None:
+        if elsewhere is None:
+            return None
+        author, sent_at = read_origin(elsewhere.origin)
+        return ReplyTarget(0, author, sent_at, known, quote, unsupported_kind(elsewhere))
 
-
-def read_album(message: telegram.Message) -> str:
-    """Return Telegram's id of the album that a message is part of, "" for none."""
-    album = message.media_group_id or ""
-    return album if album.isdecimal() and len(album) <= _MAX_ALBUM_DIGITS else ""
-
-
-def read_origin(origin: telegram.MessageOrigin | None) -> tuple[str, int]:
-    """Return who wrote a forwarded message and when (Unix seconds); "" and 0 if there is none."""
-    match origin:
-        case None:
-            return "", 0
-        case telegram.MessageOriginUser(sender_user=user):
-            name, by = user.full_name or user.username, None
-        case telegram.MessageOriginHiddenUser(sender_user_name=name):
-            by = None
-        case telegram.MessageOriginChat(sender_chat=chat, author_signature=by):
-            name = chat.title or chat.username
-        case telegram.MessageOriginChannel(chat=chat, author_signature=by):
-            name = chat.title or chat.username
-        case _:
-            name = by = None
-    signed = f"{name} ({by})" if name and by else name or by or ""
-    return clean_name(signed) or _NAMELESS, int(origin.date.timestamp())
-
-
-def _target(replied: telegram.Message, quote: str, sender: Sender, me: BotIdentity) -> ReplyTarget:
     user, chat = replied.from_user, replied.sender_chat
     author, sent_at = read_origin(replied.forward_origin)
     if not author:
@@ -303,3 +244,22 @@ def _target(replied: telegram.Message, quote: str, sender: Sender, me: BotIdenti
         unseen="" if words and not has_text else unsupported_kind(replied),
         quote=quote,
     )
+
+
+def read_origin(origin: telegram.MessageOrigin | None) -> tuple[str, int]:
+    """Return who wrote a forwarded message and when (Unix seconds); "" and 0 if there is none."""
+    match origin:
+        case None:
+            return "", 0
+        case telegram.MessageOriginUser(sender_user=user):
+            name, by = user.full_name or user.username, None
+        case telegram.MessageOriginHiddenUser(sender_user_name=name):
+            by = None
+        case telegram.MessageOriginChat(sender_chat=chat, author_signature=by):
+            name = chat.title or chat.username
+        case telegram.MessageOriginChannel(chat=chat, author_signature=by):
+            name = chat.title or chat.username
+        case _:
+            name = by = None
+    signed = f"{name} ({by})" if name and by else name or by or ""
+    return clean_name(signed) or _NAMELESS, int(origin.date.timestamp())

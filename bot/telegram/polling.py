@@ -144,24 +144,20 @@ class Poller:
         """Poll until cancelled. Then the poll is aborted and the lease released."""
         try:
             while True:
-                await self._step()
+                try:
+                    self._health.standby = not await self._lease.hold()
+                    if self._health.standby:
+                        self._backoff.succeeded()  # failures now concern the process that polls
+                        await self._pause(_STANDBY_S)
+                        continue
+                    await self._poll()
+                    self._backoff.succeeded()
+                except Exception as error:  # the outer fence: a bot that stops polling is worse
+                    if not isinstance(error, TelegramError | NotAccepted):
+                        log.exception("poll failed")
+                    await self._backoff.wait(error)
         finally:
             await self._release()
-
-    async def _step(self) -> None:
-        try:
-            self._health.standby = not await self._lease.hold()
-            if self._health.standby:
-                self._backoff.succeeded()  # failures now concern the process that polls
-                await self._pause(_STANDBY_S)
-                return
-            await self._poll()
-            self._backoff.succeeded()
-        except (TelegramError, NotAccepted) as error:
-            await self._backoff.wait(error)
-        except Exception as error:  # the outer fence: a bot that stops polling is worse
-            log.exception("poll failed")
-            await self._backoff.wait(error)
 
     async def _poll(self) -> None:
         if not self._webhook_checked:

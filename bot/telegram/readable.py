@@ -5,6 +5,7 @@ than Telegram sends refuses the whole message. We need few of them, so the other
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import telegram
@@ -45,8 +46,11 @@ def readable(sent: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     kept = dict(core)
     further = [(name, value) for name, value in sent.items() if name not in core]
     for name, value in further[:_MAX_FIELDS]:
-        plain = _plain_entities(value) if name in ("entities", "caption_entities") else value
-        if _can_be_read(core, name, plain):
+        plain = value
+        if name in ("entities", "caption_entities") and isinstance(value, list):
+            plain = [_only(each, _ENTITY) for each in value if isinstance(each, Mapping)]
+        with suppress(*NONSENSE):
+            telegram.Message.de_json({**core, name: plain})
             kept[name] = plain
     # A chat of a sender that cannot be read is not the sender that it hides.
     is_own = not (_ORIGINS | {"sender_chat"}) & (sent.keys() - kept.keys())
@@ -69,17 +73,3 @@ def _person(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _only(given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: given[name] for name in names if name in given}
-
-
-def _plain_entities(given: object) -> object:
-    if not isinstance(given, list):
-        return given
-    return [_only(each, _ENTITY) for each in given if isinstance(each, Mapping)]
-
-
-def _can_be_read(core: Mapping[str, Any], name: str, value: object) -> bool:
-    try:
-        telegram.Message.de_json({**core, name: value})
-    except NONSENSE:
-        return False
-    return True

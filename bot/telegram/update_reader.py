@@ -3,7 +3,7 @@
 Pure: it stores nothing and calls nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -11,7 +11,7 @@ import telegram
 from telegram.constants import ChatType, ReactionEmoji
 
 from bot.reply.parts import well_formed
-from bot.telegram.admission import is_own_button
+from bot.telegram.admission import OWN_BUTTONS
 from bot.telegram.bot_api import ALLOWED_UPDATES, BotIdentity
 from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
@@ -19,8 +19,6 @@ from bot.telegram.message_content import (
     Content,
     is_first_party,
     is_present,
-    kind_of,
-    read_album,
     read_content,
     read_notice,
     read_origin,
@@ -31,12 +29,14 @@ from bot.telegram.message_content import (
 from bot.telegram.readable import NONSENSE, readable, readable_press
 from bot.telegram.updates import (
     ASK,
-    MEDIA,
+    NEW,
+    RETRY,
     WITH_WORDS,
     AlbumPart,
     ButtonPress,
     Ignored,
     IncomingMessage,
+    MessageKind,
     SentFile,
     StoppedDraft,
     Stranger,
@@ -49,6 +49,14 @@ from bot.telegram.updates import (
 )
 
 _MAX_ID = 2**63
+_MAX_ALBUM_DIGITS = 20
+_NUMBERS = (
+    *("chat_id", "topic_id", "message_id", "replied_to", "sent_at", "draft_id"),
+    *("old_chat_id", "new_chat_id"),
+)
+_MAX_REACTIONS = 16
+"""A person has at most three reactions to a message."""
+GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
 
 Serves = Callable[[int, int], bool]
 """Returns whether a sender (first) is served in a chat."""
@@ -82,7 +90,11 @@ class UpdateReader:
                 # The original error's text may quote a person.
                 raise UnreadableUpdate(update_id) from None
             self.note_refused()
-        if not all(map(_is_id, _ids(update))):
+        of = update.message if isinstance(update, Stranger | AlbumPart) else update
+        ids = [getattr(of, name, 0) for name in _NUMBERS]
+        if isinstance(of, IncomingMessage | ButtonPress | ThumbsDown):
+            ids.append(of.sender.id)
+        if not all(map(_is_id, ids)):
             raise UnreadableUpdate(update_id)
         return update
 
@@ -101,10 +113,7 @@ class UpdateReader:
                     update_id, stopped["chat"]["id"], topic_id_, stopped["draft_id"]
                 )
             case {"message_reaction": dict(reaction)}:
-                thumbs_down = read_reaction(update_id, reaction)
-                is_ours = thumbs_down and self.serves(thumbs_down.sender.id, thumbs_down.chat_id)
-                reason = "stranger" if thumbs_down else "reaction"
-                return thumbs_down if thumbs_down and is_ours else Ignored(update_id, reason)
+                return self._read_reaction(update_id, reaction)
             case {"my_chat_member": dict(membership)}:
                 change = telegram.ChatMemberUpdated.de_json(membership)
                 return self._read_membership(update_id, change)
@@ -154,18 +163,15 @@ class UpdateReader:
 
         content = read_content(message, self.me)
         reason = self._reason_to_ignore(message, content)
-        album = read_album(message)
+        album = message.media_group_id or ""
+        if not album.isdecimal() or len(album) > _MAX_ALBUM_DIGITS:
+            album = ""
         if reason and not (album and content.media == "photo" and reason == "unaddressed"):
             return Ignored(update_id, reason)
 
-        kind, text, command = kind_of(content)
-        file = content.file if kind in MEDIA else None
-        document = content.file if content.media == "document" else None
-        if command in self.file_commands and (text or document):
-            pasted = SentFile("", f"/{command}", "", len(text.encode()), pasted=text)
-            file = replace(document or pasted, read_as=command)
-            kind, text, command = "document", "", ""
-        if command == "start" and self.serves(sender.id, chat.id):
+        is_served = self.serves(sender.id, chat.id)
+        kind, text, command, file = self._read_kind(content)
+        if command == "start" and is_served:
             text = ""  # a code in a link may let other people in, so it must not be stored
         replied = replied_message(message)
         forwarded_from, forwarded_at = read_origin(message.forward_origin)
@@ -189,10 +195,27 @@ class UpdateReader:
             unseen=content.other if kind in WITH_WORDS else "",
             album=album,
         )
-        if reason:
-            is_served = self.serves(sender.id, chat.id)
-            return AlbumPart(update_id, incoming) if is_served else Ignored(update_id, reason)
-        return self._unless_stranger(incoming, chat)
+        if is_served:
+            return AlbumPart(update_id, incoming) if reason else incoming
+        place = clean_name(chat.title or "")
+        return Ignored(update_id, reason) if reason else Stranger(update_id, incoming, place)
+
+    def _read_kind(self, content: Content) -> tuple[MessageKind, str, str, SentFile | None]:
+        """Return kind, text, command and file.
+
+        "/ask", "/new" and "/retry" with a text or under a file are ordinary messages. That of
+        "/new" keeps its command, because a new session begins with it.
+        """
+        text, command, media = content.text, content.command, content.media
+        if command and not (command in (ASK, NEW, RETRY) and (text or media)):
+            document = content.file if media == "document" else None
+            if command in self.file_commands and (text or document):
+                pasted = SentFile("", f"/{command}", "", len(text.encode()), pasted=text)
+                return "document", "", "", replace(document or pasted, read_as=command)
+            return "command", text, command, None
+        if content.other and not (text or media):
+            return "unsupported", content.other, "", None
+        return media or "text", text, command if command == NEW else "", content.file
 
     def _read_membership(self, update_id: int, change: telegram.ChatMemberUpdated) -> Update:
         is_new = is_present(change.new_chat_member) and not is_present(change.old_chat_member)
@@ -210,12 +233,9 @@ class UpdateReader:
             text="",
             command="start",
         )
-        return self._unless_stranger(start, change.chat)
-
-    def _unless_stranger(self, message: IncomingMessage, chat: telegram.Chat) -> Update:
-        if self.serves(message.sender.id, message.chat_id):
-            return message
-        return Stranger(message.update_id, message, clean_name(chat.title or ""))
+        if self.serves(start.sender.id, start.chat_id):
+            return start
+        return Stranger(update_id, start, clean_name(change.chat.title or ""))
 
     def _reason_to_ignore(self, message: telegram.Message, content: Content) -> str:
         is_group = message.chat.type in GROUPS
@@ -236,7 +256,7 @@ class UpdateReader:
         message = query.message
         if message is None or not query.data or query.from_user.is_bot:
             return Ignored(update_id, "other")
-        is_own = message.chat.type == ChatType.PRIVATE and is_own_button(query.data)
+        is_own = message.chat.type == ChatType.PRIVATE and query.data.startswith(OWN_BUTTONS)
         if not is_own and not self.serves(query.from_user.id, message.chat.id):
             return Ignored(update_id, "stranger")
         return ButtonPress(
@@ -252,6 +272,20 @@ class UpdateReader:
             asked_at=message.date.timestamp(),
         )
 
+    def _read_reaction(self, update_id: int, raw: Mapping[str, Any]) -> ThumbsDown | Ignored:
+        """Return a 👎 that a person has just set; those in the name of a chat have no person."""
+        has_user, old = raw.get("user"), raw["old_reaction"]
+        is_new = has_user and _dislikes(raw["new_reaction"]) and not _dislikes(old)
+        user = telegram.User.de_json(raw["user"]) if is_new else None
+        if user is None or user.is_bot:
+            return Ignored(update_id, "reaction")
+        chat = raw["chat"]
+        if not self.serves(user.id, chat["id"]):
+            return Ignored(update_id, "stranger")
+        is_group = chat["type"] != ChatType.PRIVATE
+        sender = read_person(user)
+        return ThumbsDown(update_id, chat["id"], is_group, raw["message_id"], sender, raw["date"])
+
 
 def _as_unsupported(update: Update) -> Update:
     match update:
@@ -266,48 +300,6 @@ def _as_unsupported(update: Update) -> Update:
 def _is_id(value: object) -> TypeGuard[int]:
     """Return whether Telegram could have given such an id: its ids fit into 64 bits."""
     return type(value) is int and -_MAX_ID <= value < _MAX_ID
-
-
-_NUMBERS = (
-    *("chat_id", "topic_id", "message_id", "replied_to", "sent_at", "draft_id"),
-    *("old_chat_id", "new_chat_id"),
-)
-
-
-def _ids(update: Update) -> Iterator[object]:
-    update = update.message if isinstance(update, Stranger | AlbumPart) else update
-    for name in _NUMBERS:
-        yield getattr(update, name, 0)
-    if isinstance(update, IncomingMessage | ButtonPress | ThumbsDown):
-        yield update.sender.id
-
-
-GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
-
-
-_MAX_REACTIONS = 16
-"""A person has at most three reactions to a message."""
-
-
-def read_reaction(update_id: int, raw: Mapping[str, Any]) -> ThumbsDown | None:
-    """Return a 👎 that a person has just set, None for any other change.
-
-    Reactions in the name of a chat, and those of bots, are such changes. Raise `LookupError`,
-    `TypeError` or `AttributeError` if it is not as the Bot API describes it.
-    """
-    if not raw.get("user") or not _dislikes(raw["new_reaction"]) or _dislikes(raw["old_reaction"]):
-        return None
-    user = telegram.User.de_json(raw["user"])
-    if user.is_bot:
-        return None
-    return ThumbsDown(
-        update_id,
-        raw["chat"]["id"],
-        raw["chat"]["type"] != ChatType.PRIVATE,
-        raw["message_id"],
-        read_person(user),
-        raw["date"],
-    )
 
 
 def _dislikes(reactions: Sequence[Mapping[str, object]]) -> bool:

@@ -137,12 +137,6 @@ class IncomingMessage:
         return self.is_group and self.sender.id == self.chat_id
 
     @property
-    def is_rewording(self) -> bool:
-        """Whether this may be the reply to our question for other words."""
-        to = self.reply if self.kind == "text" else None
-        return to is not None and to.is_ours and to.text.startswith(EDIT_MARK)
-
-    @property
     def begins_session(self) -> bool:
         """Whether it stands behind `/new`: what was said before leaves the window."""
         return self.command == NEW and self.kind != "command"
@@ -154,8 +148,10 @@ class IncomingMessage:
 
     @property
     def is_immediate(self) -> bool:
-        """Whether intake acts on the message without waiting for a turn."""
-        return self.is_rewording or (self.kind, self.command) == ("command", "stop")
+        """Whether intake acts on it at once: `/stop`, or the reply to our question for words."""
+        if self.kind != "text" or self.reply is None:
+            return (self.kind, self.command) == ("command", "stop")
+        return self.reply.is_ours and self.reply.text.startswith(EDIT_MARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,14 +326,11 @@ def read_person(user: telegram.User) -> Sender:
 
 def clean_name(name: str, max_chars: int = _MAX_NAME_CHARS) -> str:
     """Return one line of visible characters: names are untrusted text in prompts and logs."""
-    shown = "".join(_visible(character) for character in well_formed(name))
-    return " ".join(shown.split())[:max_chars].rstrip()
-
-
-def _visible(character: str) -> str:
-    category = unicodedata.category(character)
-    if category in _TO_SPACE:
-        return " "
-    if category == "Cf" and character not in _JOINERS:
-        return ""
-    return character
+    shown = []
+    for character in well_formed(name):
+        category = unicodedata.category(character)
+        if category in _TO_SPACE:
+            shown.append(" ")
+        elif category != "Cf" or character in _JOINERS:
+            shown.append(character)
+    return " ".join("".join(shown).split())[:max_chars].rstrip()
