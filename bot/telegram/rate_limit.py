@@ -28,23 +28,14 @@ _NEVER_MS = -1
 _MAX_WAIT_MS = int(MAX_WAIT_S * 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """`at_once` permits at once, and one more after each `every_s` seconds."""
+# Three at once and one more each second in private; five and one more every four seconds in a
+# group, so never more than 20 a minute. The script `take_permit` explains the names.
+_PRIVATE = {"every_ms": 1_000, "burst_ms": 2_000, "max_ms": 3_000 + _MAX_WAIT_MS}
+_GROUP = {"every_ms": 4_000, "burst_ms": 16_000, "max_ms": 20_000 + _MAX_WAIT_MS}
 
-    at_once: int
-    every_s: float
 
-    @property
-    def in_ms(self) -> dict[str, int]:
-        """What scripts take; `take_permit` explains each of them."""
-        every_ms = ceil(self.every_s * 1000)
-        burst_ms = (self.at_once - 1) * every_ms
-        return {
-            "every_ms": every_ms,
-            "burst_ms": burst_ms,
-            "max_ms": burst_ms + every_ms + _MAX_WAIT_MS,
-        }
+def _rate_of(chat_id: int) -> dict[str, int]:
+    return _PRIVATE if chat_id > 0 else _GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,42 +58,38 @@ class SendRates:
         self._store = store
 
     async def take(
-        self, chat_id: int, rate: Rate, max_wait_ms: int | None = _MAX_WAIT_MS, spare: int = 0
+        self, chat_id: int, max_wait_ms: int | None = _MAX_WAIT_MS, spare: int = 0
     ) -> Permit:
         """Take a permit, even one that is still to come; none if the wait would be too long.
 
         If `max_wait_ms` is None, the message does not wait; then none while the chat is banned.
         `spare` permits stay free.
         """
-        request = {"spare": spare, **rate.in_ms}
+        request = {"spare": spare, **_rate_of(chat_id)}
         if max_wait_ms is not None:
             request["max_wait_ms"] = max_wait_ms
         keys, take = [self._store.keys.send_rate(chat_id)], self._store.scripts["take_permit"]
         taken, wait_ms, ban_ms = await take(keys, request)
         return Permit(taken == 1, wait_ms / 1000, ban_ms / 1000)
 
-    async def take_spare(self, chat_id: int, rate: Rate) -> bool:
+    async def take_spare(self, chat_id: int) -> bool:
         """Take a permit if there is one now and another one stays free; return whether."""
-        if rate.at_once > 1:  # a quiet chat has no key
-            every_ms, key = rate.in_ms["every_ms"], self._store.keys.send_rate(chat_id)
-            with suppress(StoreFull):  # the script finds room
-                if await self._store.client.call("SET", key, "", "PX", every_ms, "NX"):
-                    return True
-        return (await self.take(chat_id, rate, 0, spare=1)).is_taken
+        every_ms, key = _rate_of(chat_id)["every_ms"], self._store.keys.send_rate(chat_id)
+        with suppress(StoreFull):  # the script finds room
+            # A quiet chat has no key.
+            if await self._store.client.call("SET", key, "", "PX", every_ms, "NX"):
+                return True
+        return (await self.take(chat_id, 0, spare=1)).is_taken
 
-    async def ban_s(self, chat_id: int, rate: Rate) -> float:
+    async def ban_s(self, chat_id: int) -> float:
         """Return for how many seconds nothing may be sent."""
-        return (await self.take(chat_id, rate, _NEVER_MS)).ban_s
+        return (await self.take(chat_id, _NEVER_MS)).ban_s
 
-    async def ban(self, chat_id: int, rate: Rate, for_s: float) -> None:
+    async def ban(self, chat_id: int, for_s: float) -> None:
         """Give no permits for so long, and one at a time afterwards; permits taken are void."""
-        request = {"ban_ms": ceil(for_s * 1000), **rate.in_ms}
+        request = {"ban_ms": ceil(for_s * 1000), **_rate_of(chat_id)}
         await self._store.scripts["ban_chat"]([self._store.keys.send_rate(chat_id)], request)
 
-
-_PRIVATE = Rate(at_once=3, every_s=1.0)
-_GROUP = Rate(at_once=5, every_s=4.0)
-"""About one message a second in private, never more than 20 a minute in a group."""
 
 _NOTHING_S = 0.001
 """A wait that is too short to count."""
@@ -170,7 +157,7 @@ class SendRateLimiter:
         """
         is_settled = not self.is_on
         while not is_settled:
-            permit = await self._chats.take(chat_id, _rate_of(chat_id))
+            permit = await self._chats.take(chat_id)
             chat_wait_s = permit.wait_s
             if not permit.is_taken:
                 raise FloodWait(chat_wait_s)
@@ -183,42 +170,31 @@ class SendRateLimiter:
             if bot_wait_s > _NOTHING_S:
                 yield bot_wait_s
             has_waited = max(chat_wait_s, bot_wait_s) > _NOTHING_S
-            is_settled = not (has_waited and await self._chats.ban_s(chat_id, _rate_of(chat_id)))
+            is_settled = not (has_waited and await self._chats.ban_s(chat_id))
 
-    async def take_spare(self, chat_id: int) -> bool:
+    async def take_spare(self, chat_id: int | None) -> bool:
         """Take a permit for a call that may be left out; return false if an answer could need it.
 
-        Return false if the chat's limit cannot be read.
+        It is one of the whole bot, and one of the chat if there is a `chat_id`. Return false if
+        the chat's limit cannot be read.
         """
         if not self.is_on:
             return True
         if not self._all.has_spare(self._now()):
             return False
-        with suppress(StoreError):
-            if await self._chats.take_spare(chat_id, _rate_of(chat_id)):
-                self._all.take(self._now())
-                return True
-        return False
-
-    def take_spare_of_bot(self) -> bool:
-        """Take a permit of the whole bot only; return false if an answer could need it."""
-        if not self.is_on:
-            return True
-        if not self._all.has_spare(self._now()):
+        try:
+            is_taken = chat_id is None or await self._chats.take_spare(chat_id)
+        except StoreError:
             return False
-        self._all.take(self._now())
-        return True
-
-    async def take(self, chat_id: int) -> None:
-        """Count a call that is made at once, even while the chat is closed."""
-        with suppress(FloodWait):
-            await self.take_unless_closed(chat_id)
+        if is_taken:
+            self._all.take(self._now())
+        return is_taken
 
     async def take_unless_closed(self, chat_id: int) -> None:
         """Count a call that is made at once; raise `FloodWait` while its chat is closed."""
         if self.is_on:
             with suppress(StoreError):
-                permit = await self._chats.take(chat_id, _rate_of(chat_id), max_wait_ms=None)
+                permit = await self._chats.take(chat_id, max_wait_ms=None)
                 if not permit.is_taken:
                     raise FloodWait(permit.ban_s)
             self._all.take(self._now())
@@ -227,7 +203,7 @@ class SendRateLimiter:
         """Close a chat as long as Telegram bans it: calls during a ban lengthen it."""
         if self.is_on:
             with suppress(StoreError):
-                await self._chats.ban(chat_id, _rate_of(chat_id), for_s)
+                await self._chats.ban(chat_id, for_s)
 
 
 async def share_with_workers(
@@ -240,10 +216,6 @@ async def share_with_workers(
     """
     if limiter.is_on:
         limiter.share(max(1, await ready_queue.count_consumers(int(lease_s * 1000))))
-
-
-def _rate_of(chat_id: int) -> Rate:
-    return _PRIVATE if chat_id > 0 else _GROUP
 
 
 log = structlog.get_logger(__name__)
@@ -282,7 +254,12 @@ class DraftLimits:
         if self._closed_until.get(chat_id, 0) > now:
             return False
         if len(self._calls) >= _MAX_CHATS and chat_id not in self._calls:
-            self._forget(now)
+            # Drop what no longer limits anything; if that is not enough, drop all counts.
+            oldest = now - max(in_s for in_s, _ in _WINDOWS)
+            recent = {chat: at for chat, at in self._calls.items() if at[-1] > oldest}
+            self._calls = recent if len(recent) < _MAX_CHATS else {}
+            self._refused_until = {key: at for key, at in self._refused_until.items() if at > now}
+            self._closed_until = {chat: at for chat, at in self._closed_until.items() if at > now}
         calls = self._calls.setdefault(chat_id, deque(maxlen=_MAX_CALLS))
         if any(len([at for at in calls if at > now - in_s]) >= most for in_s, most in _WINDOWS):
             return False
@@ -303,11 +280,3 @@ class DraftLimits:
             self._refused_until.clear()  # then each chat may refuse once more
         self._refused_until[method, key] = self._now() + pause_s
         log.info("method paused", method=method, reason=type(error).__name__, pause_s=pause_s)
-
-    def _forget(self, now: float) -> None:
-        """Drop what no longer limits anything; if that is not enough, drop all counts."""
-        oldest = now - max(in_s for in_s, _ in _WINDOWS)
-        calls = {chat: at for chat, at in self._calls.items() if at[-1] > oldest}
-        self._calls = calls if len(calls) < _MAX_CHATS else {}
-        self._refused_until = {key: at for key, at in self._refused_until.items() if at > now}
-        self._closed_until = {chat: at for chat, at in self._closed_until.items() if at > now}

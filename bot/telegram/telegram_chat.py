@@ -3,7 +3,8 @@
 Each call is made once. A 429 closes the chat for all processes until the ban is over.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from bot.telegram.bot_api import CALL_S, TelegramClient
 from bot.telegram.chat import CopiedMessage, Destination, SendListeners
 from bot.telegram.errors import DECLINED, BadToken, FloodWait, Refused, TelegramError, unless
 from bot.telegram.rate_limit import DraftLimits, SendRateLimiter
-from memory.behaviors.tool_output import OutgoingFile
+from memory.behaviors.tool_output import FileKind
 
 DOWNLOAD_S = 45.0
 _ADMIN_STATUS = ("creator", "administrator")
@@ -22,6 +23,13 @@ _MAX_BUTTON_ANSWER_CHARS = 200
 _NO_PREVIEW = {"is_disabled": True}
 # `selective`: in a group only people who are mentioned or replied to are asked, not all members.
 _FORCE_REPLY = {"force_reply": True, "selective": True}
+_UPLOADS: Mapping[FileKind, tuple[str, str]] = {
+    "photo": ("sendPhoto", "photo"),
+    "voice": ("sendVoice", "voice"),
+    "text": ("sendDocument", "document"),
+    "document": ("sendDocument", "document"),
+}
+"""The method that sends a file of a kind, and the parameter that holds it."""
 _Result = TypeVar("_Result")
 
 # The entities that a reply may have. Other types need fields that `Entity` lacks, or Telegram finds
@@ -54,38 +62,46 @@ class TelegramChat(SendListeners):
 
         The caller has taken the permit before, through `waits`.
         """
-        send = self._send_rich if part.is_rich else self._send_part
         try:
-            message_id = await send(to, part, timeout_s)
-        except Refused as refusal:
-            if refusal.reason == "no_voice":
-                self._limits.failed("sendVoice", to.chat_id, refusal)
-            if part.quote is None or not part.quote.text:
+            message_id = await self._send(to, part, timeout_s)
+        except (Refused, BadToken) as error:
+            if part.is_rich:
+                self._limits.failed("sendRichMessage", to.chat_id, error)
+            elif isinstance(error, Refused) and error.reason == "no_voice":
+                self._limits.failed("sendVoice", to.chat_id, error)
+            quote = part.quote
+            if isinstance(error, BadToken) or quote is None or not quote.text:
                 raise
-            # Nothing was sent: the quoted message is gone, or has not exactly this passage.
-            message_id = await send(to, without_passage(part, part.quote), timeout_s)
+            # Nothing was sent: the quoted message is gone, or has not exactly this passage. It is
+            # replied to without a quote, and the passage stands at the end of the text.
+            text = f"{part.text}\n“{quote.text}”"
+            text = text if utf16_length(well_formed(text)) <= MAX_UTF16 else part.text
+            plain = replace(part, text=text, quote=Quote(quote.message_id))
+            message_id = await self._send(to, plain, timeout_s)
         self.note_sent(to)
         return message_id
 
-    async def _send_part(self, to: Destination, part: Part, timeout_s: float) -> int:
+    async def _send(self, to: Destination, part: Part, timeout_s: float) -> int:
         text, entities = well_formed(part.text), entities_of(part.entities)
         quote = part.quote or Quote(to.reply_to)
         parameters: dict[str, Any] = {
+            "message_thread_id": to.topic_id or None,
             "reply_parameters": reply_parameters(quote.message_id, quote.text),
             "reply_markup": _FORCE_REPLY if part.force_reply else keyboard_of(part.buttons),
             "disable_notification": part.is_silent or None,
         }
-        if part.file is None:
-            said = {"text": text, "entities": entities, "link_preview_options": _NO_PREVIEW}
-            return await self._sent("sendMessage", to, parameters | said, timeout_s)
-        method, file = upload_of(part.file)
-        parameters |= {"caption": text or None, "caption_entities": entities, **file}
-        return await self._sent(method, to, parameters, timeout_s)
-
-    async def _sent(
-        self, method: str, to: Destination, parameters: dict[str, Any], timeout_s: float
-    ) -> int:
-        parameters |= {"message_thread_id": to.topic_id or None}
+        if part.is_rich:
+            method = "sendRichMessage"
+            parameters |= {"rich_message": {"markdown": text}}
+        elif part.file is None:
+            method = "sendMessage"
+            parameters |= {"text": text, "entities": entities, "link_preview_options": _NO_PREVIEW}
+        else:
+            method, name = _UPLOADS[part.file.kind]
+            parameters |= {"caption": text or None, "caption_entities": entities}
+            parameters[name] = part.file.file_id or part.file
+            if name == "document":
+                parameters["disable_content_type_detection"] = True
         return await self._call(
             method, to.chat_id, parameters, lambda sent: int(sent["message_id"]), timeout_s
         )
@@ -107,17 +123,6 @@ class TelegramChat(SendListeners):
         """Return whether voice notes were not refused within the last hour."""
         return self._limits.takes("sendVoice", chat_id)
 
-    async def _send_rich(self, to: Destination, part: Part, timeout_s: float) -> int:
-        parameters = {
-            "reply_parameters": reply_parameters(to.reply_to),
-            "rich_message": {"markdown": well_formed(part.text)},
-        }
-        try:
-            return await self._sent("sendRichMessage", to, parameters, timeout_s)
-        except (Refused, BadToken) as error:
-            self._limits.failed("sendRichMessage", to.chat_id, error)
-            raise
-
     async def edit(
         self, chat_id: int, message_id: int, part: Part, timeout_s: float = CALL_S
     ) -> None:
@@ -138,7 +143,8 @@ class TelegramChat(SendListeners):
 
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message at once; a message that is already gone is no error."""
-        await self.limiter.take(chat_id)
+        with suppress(FloodWait):  # it is counted, and made even while the chat is closed
+            await self.limiter.take_unless_closed(chat_id)
         async with unless("message_gone"):
             await self._call("deleteMessage", chat_id, {"message_id": message_id}, bool)
 
@@ -156,7 +162,7 @@ class TelegramChat(SendListeners):
         limits, chat_id = self._limits, to.chat_id
         if not limits.takes("sendMessageDraft", chat_id):
             raise Refused("other")
-        if not self.limiter.take_spare_of_bot() or not limits.take(chat_id):
+        if not await self.limiter.take_spare(None) or not limits.take(chat_id):
             return False
         parameters = {
             "chat_id": chat_id,
@@ -280,22 +286,3 @@ def reply_parameters(message_id: int, quote: str = "") -> dict[str, Any] | None:
         return None
     quoting = {"quote": well_formed(quote)} if quote else {}
     return {"message_id": message_id, "allow_sending_without_reply": not quote} | quoting
-
-
-def without_passage(part: Part, quote: Quote) -> Part:
-    """Return a part that replies to the message without a quote; its text ends with the passage."""
-    text = f"{part.text}\n“{quote.text}”"
-    text = text if utf16_length(well_formed(text)) <= MAX_UTF16 else part.text
-    return replace(part, text=text, quote=Quote(quote.message_id))
-
-
-def upload_of(file: OutgoingFile) -> tuple[str, dict[str, Any]]:
-    """Return the method that sends a file, and its parameters."""
-    what = file.file_id or file
-    match file.kind:
-        case "photo":
-            return "sendPhoto", {"photo": what}
-        case "voice":
-            return "sendVoice", {"voice": what}
-        case "text" | "document":
-            return "sendDocument", {"document": what, "disable_content_type_detection": True}
