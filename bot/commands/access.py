@@ -146,7 +146,14 @@ class Access:
         self, command: BotCommand, asked: IncomingMessage, conversation: Scope
     ) -> Answer | None:
         if command.audience == "operators":
-            return await self._operators_refusal(asked, command.name)
+            is_operator = asked.sender in self.operators
+            if not is_operator or asked.is_group:
+                log.warning("admin command refused", command=command.name, user=asked.sender.id)
+                key = "admin.only_private" if is_operator else "admin.not_admin"
+                return Answer(self._sentences.say(asked.sender.language, key))
+            log.info("admin command", command=command.name, user=asked.sender.id)
+            await self.operators.note_language(asked.sender)
+            return None
         if command.uses_memory and await self.is_off_record(conversation):
             return Answer(self._sentences.say(asked.sender.language, "off.no_memory"))
         return await self.refusal(asked, command.name) if command.group_admins_only else None
@@ -159,13 +166,3 @@ class Access:
             await self.check(pressed)
         if command.uses_memory:
             await self.check_on_record(here)
-
-    async def _operators_refusal(self, asked: IncomingMessage, command: str) -> Answer | None:
-        is_operator = asked.sender in self.operators
-        if not is_operator or asked.is_group:
-            log.warning("admin command refused", command=command, user=asked.sender.id)
-            key = "admin.only_private" if is_operator else "admin.not_admin"
-            return Answer(self._sentences.say(asked.sender.language, key))
-        log.info("admin command", command=command, user=asked.sender.id)
-        await self.operators.note_language(asked.sender)
-        return None

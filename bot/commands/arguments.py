@@ -32,13 +32,28 @@ class CommandWords:
         """Return a command whose handler gets one of its `words`, what it `takes`, or nothing."""
 
         async def answer(asked: IncomingMessage, conversation: Scope) -> Answer:
+            language, words = asked.sender.language, command.words
             said = " ".join(asked.text.lower().split())
-            if word := self._word(said, command.words):
-                asked = replace(asked, text=word)
-            elif said and not command.takes.fullmatch(asked.text.strip()):
-                log.info("argument not understood", command=command.name)
-                return self._not_understood(asked, command, said)
-            return await command.handler(asked, conversation)
+            ours = said if said in words else self._sentences.meaning(said)
+            if ours in words:
+                return await command.handler(replace(asked, text=ours), conversation)
+            if not said or command.takes.fullmatch(asked.text.strip()):
+                return await command.handler(asked, conversation)
+
+            log.info("argument not understood", command=command.name)
+            near = nearest(said, words)
+            keys = ["arguments.unknown"]
+            if near:
+                keys.append("arguments.did_you_mean")
+            elif words:
+                keys.append("arguments.words")
+            values = {
+                "said": utf16_slice(said, 0, _MAX_SHOWN_UNITS),
+                "command": command.name,
+                "word": near,
+                "words": self._sentences.joined(language, words),
+            }
+            return Answer(self._sentences.say(language, *keys, **values))
 
         return replace(command, handler=answer)
 
@@ -56,28 +71,6 @@ class CommandWords:
             return Answer(self._sentences.say(asked.sender.language, key, command=near))
 
         return answer
-
-    def _word(self, said: str, words: tuple[str, ...]) -> str:
-        """Return which of our words was said, in any of our languages; "" for none."""
-        return next((each for each in (said, self._sentences.meaning(said)) if each in words), "")
-
-    def _not_understood(self, asked: IncomingMessage, command: BotCommand, said: str) -> Answer:
-        near = nearest(said, command.words)
-        keys = ["arguments.unknown"]
-        if near:
-            keys.append("arguments.did_you_mean")
-        elif command.words:
-            keys.append("arguments.words")
-        return Answer(
-            self._sentences.say(
-                asked.sender.language,
-                *keys,
-                said=utf16_slice(said, 0, _MAX_SHOWN_UNITS),
-                command=command.name,
-                word=near,
-                words=self._sentences.joined(asked.sender.language, command.words),
-            )
-        )
 
 
 def nearest(said: str, words: Iterable[str]) -> str:

@@ -171,10 +171,22 @@ class ErasingCommands:
 
     async def ask_to_forget(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before a person is erased everywhere; as a reply, before that message is."""
-        if asked.replied_to:
-            return await self._ask_for_message(asked, conversation)
-        question, language = Question("forget", asked.sender.id), asked.sender.language
-        return Answer(self._sentences.ask_to_erase(language, "forget.ask", question, "forget"))
+        sender, language, replied_to = asked.sender, asked.sender.language, asked.replied_to
+        if not replied_to:
+            question = Question("forget", sender.id)
+            return Answer(self._sentences.ask_to_erase(language, "forget.ask", question, "forget"))
+
+        # One's own message, and in private also one of ours.
+        found = await self._forgetting.find_exchange(conversation, replied_to, with_tasks=True)
+        if not found:
+            return Answer(self._sentences.say(language, "forget.message_unknown"))
+        if asked.is_group and not is_first_party(sender.id, [found[0].sender_id]):
+            log.info("message of another person not forgotten", user=sender.id)
+            return Answer(self._sentences.say(language, "forget.message_not_yours"))
+        seqs = ",".join(str(message.seq) for message in found)
+        question = Question("messages", sender.id, f"{seqs}@{replied_to}")
+        key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
+        return Answer(self._sentences.ask_to_erase(language, key, question, "delete_message"))
 
     async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Begin to erase the person; the receipt follows when all conversations are done."""
@@ -199,21 +211,6 @@ class ErasingCommands:
             await self._memory.mailbox.wake(here)
         language = pressed.sender.language
         return self._sentences.say(language, "forget.message_done", **counts(receipt))
-
-    async def _ask_for_message(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Ask before one message is erased: one's own, in private also one of ours."""
-        language = asked.sender.language
-        replied_to = asked.replied_to
-        found = await self._forgetting.find_exchange(conversation, replied_to, with_tasks=True)
-        if not found:
-            return Answer(self._sentences.say(language, "forget.message_unknown"))
-        if asked.is_group and not is_first_party(asked.sender.id, [found[0].sender_id]):
-            log.info("message of another person not forgotten", user=asked.sender.id)
-            return Answer(self._sentences.say(language, "forget.message_not_yours"))
-        seqs = ",".join(str(message.seq) for message in found)
-        question = Question("messages", asked.sender.id, f"{seqs}@{asked.replied_to}")
-        key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
-        return Answer(self._sentences.ask_to_erase(language, key, question, "delete_message"))
 
     async def ask_for_operator(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Ask before a chat, a person or everything is erased."""

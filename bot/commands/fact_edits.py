@@ -207,18 +207,19 @@ def questions(
 
     `are_cards`: the facts were learned, and a third button asks for other words.
     """
-    return tuple(
-        replace(
-            _described(sentences, language, "ask", write),
-            buttons=(
-                _row(sentences, language, write),
-                *[(Button(sentences.text(language, "buttons.edit"), f"{REWORD}:{write.nonce}"),)]
-                * are_cards,
-            ),
+    asked = []
+    for write in writes:
+        if not write.nonce:
+            continue
+        yes, no = _LABELS.get(type(write), ("remember", "dont_remember"))
+        row = (
+            Button(sentences.text(language, f"buttons.{yes}"), f"{YES}:{write.nonce}"),
+            Button(sentences.text(language, f"buttons.{no}"), f"{NO}:{write.nonce}"),
         )
-        for write in writes
-        if write.nonce
-    )
+        reword = Button(sentences.text(language, "buttons.edit"), f"{REWORD}:{write.nonce}")
+        part = _described(sentences, language, "ask", write)
+        asked.append(replace(part, buttons=(row, (reword,)) if are_cards else (row,)))
+    return tuple(asked)
 
 
 def confirmations(
@@ -258,11 +259,3 @@ def _fields(write: SetDomain) -> str:
     except (TypeError, ValueError):
         return write.fields[:_MAX_DOMAIN_CHARS]
     return "; ".join(f"{name}: {value}" for name, value in fields.items())[:_MAX_DOMAIN_CHARS]
-
-
-def _row(sentences: Sentences, language: str, write: ToolWrite) -> tuple[Button, ...]:
-    yes, no = _LABELS.get(type(write), ("remember", "dont_remember"))
-    return (
-        Button(sentences.text(language, f"buttons.{yes}"), f"{YES}:{write.nonce}"),
-        Button(sentences.text(language, f"buttons.{no}"), f"{NO}:{write.nonce}"),
-    )

@@ -195,32 +195,18 @@ def menus(
         ("groups", LISTED["group"]),
         *((operator, (*private, "operators")) for operator in sorted(operators)),
     ]
-    return (
-        CommandMenu(
-            scope,
-            _code(language),
-            tuple(
-                (command.name, sentences.text(language, f"commands.{command.name}"))
-                for command in commands
-                if command.audience in audiences
-            ),
-        )
-        for scope, audiences in scopes
-        for language in sentences.languages
-    )
+    for scope, audiences in scopes:
+        names = [command.name for command in commands if command.audience in audiences]
+        for language in sentences.languages:
+            does = tuple((name, sentences.text(language, f"commands.{name}")) for name in names)
+            yield CommandMenu(scope, "" if language == "en" else language, does)
 
 
 def descriptions(sentences: Sentences, ways: Sequence[str]) -> Iterator[Description]:
     """Yield what an empty chat with the bot shows; English also serves all other languages."""
-
-    def said(language: str) -> str:
-        shown = what_to_send(ways, sentences, language)
-        texts = [sentences.text(language, f"start.{key}") for key in ("description", "stored")]
-        (part,) = render("\n\n".join((texts[0], shown, texts[1])))
-        return part.text
-
-    return (Description(_code(each), said(each)) for each in sentences.languages)
-
-
-def _code(language: str) -> str:
-    return "" if language == "en" else language
+    for language in sentences.languages:
+        does = sentences.text(language, "start.description")
+        can_send = what_to_send(ways, sentences, language)
+        stored = sentences.text(language, "start.stored")
+        (part,) = render(f"{does}\n\n{can_send}\n\n{stored}")
+        yield Description("" if language == "en" else language, part.text)

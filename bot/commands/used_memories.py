@@ -99,11 +99,16 @@ class UsedMemories:
     def source(self, language: str, used: UsedMemory) -> Part:
         """Return a part that replies to where a memory comes from, or tells it with its date."""
         values, message = used.entry.values, used.source
-        key = "why.source" if message and message.ids_in_chat else "why.source_gone"
-        part, *_ = self.sentences.say(language, key, **values)
         if message is None or not message.ids_in_chat:
-            return part
-        return replace(part, quote=Quote(message.ids_in_chat[0], _quoted(message)))
+            return self.sentences.say(language, "why.source_gone", **values)[0]
+        # A passage that stands in the person's first message, as Telegram has it. Our answers are
+        # not quoted, because Telegram shows them without their Markdown.
+        text = "" if message.role == "assistant" else message.text
+        if message.lengths:
+            text = text[: max(0, message.lengths[0])]
+        first, *_ = text.strip().splitlines() or [""]
+        quote = Quote(message.ids_in_chat[0], first[:_QUOTE_CHARS].strip())
+        return replace(self.sentences.say(language, "why.source", **values)[0], quote=quote)
 
     def _facts(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
         for id_ in _ids("f", codes):
@@ -147,21 +152,25 @@ class UsedMemories:
             document = documents(await self._histories.scopes.read(Scope(tag))).get(key)
             if document:
                 text_and_time = document.title, document.added_at
-                used = self._used(language, f"o{key}", "why.document", text_and_time)
-                found.append(replace(used, entry=replace(used.entry, without=ASK)))
+                found.append(self._used(language, f"o{key}", "why.document", text_and_time))
         return found
 
     async def _other_topics(self, reading: _Reading, codes: Iterable[str]) -> list[UsedMemory]:
-        chat_id, found = reading.here.scope.chat_id, []
-        for topic, seqs in _by_topic(codes).items():
-            history = await ChatHistory.read(self._histories, Scope.of_chat(chat_id, topic))
+        by_topic: dict[int, set[int]] = {}
+        for code in codes:
+            seq_there, _, topic_id = code[1:].partition("@")
+            if code.startswith("t") and seq_there.isdecimal() and topic_id.isdecimal():
+                by_topic.setdefault(int(topic_id), set()).add(int(seq_there))
+        found = []
+        for topic, seqs in by_topic.items():
+            there = Scope.of_chat(reading.here.scope.chat_id, topic)
+            history = await ChatHistory.read(self._histories, there)
             said = {message.seq: message for message in history.messages}
             for seq in seqs - set(history.hidden):
                 message = said.get(seq)
                 if message and message.sent_at <= reading.answer.sent_at:
                     text_and_time, code = (message.text, message.sent_at), f"t{seq}@{topic}"
-                    used = self._used(reading.language, code, "why.topic", text_and_time)
-                    found.append(replace(used, entry=replace(used.entry, without=ASK)))
+                    found.append(self._used(reading.language, code, "why.topic", text_and_time))
         return found
 
     def _messages(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
@@ -187,7 +196,9 @@ class UsedMemories:
     ) -> UsedMemory:
         text, at = text_and_time
         values = {"text": shortened(text, _LINE_UNITS), "date": self.sentences.day(language, at)}
-        return UsedMemory(at, ListEntry(code, key, values), source)
+        # The operator's documents and what was said in other topics are not deleted from here.
+        without = ASK if code[0] in "ot" else ""
+        return UsedMemory(at, ListEntry(code, key, values, without), source)
 
 
 def state_entries(sentences: Sentences, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
@@ -218,27 +229,3 @@ def _ids(kind: str, codes: Iterable[str]) -> list[int]:
         for code in codes
         if code[:1] == kind and code[1:].removeprefix("-").isdecimal()
     ]
-
-
-def _by_topic(codes: Iterable[str]) -> dict[int, set[int]]:
-    """Return the sequences in the codes of messages of other topics, by topic."""
-    found: dict[int, set[int]] = {}
-    for code in codes:
-        seq, _, topic = code[1:].partition("@")
-        if code.startswith("t") and seq.isdecimal() and topic.isdecimal():
-            found.setdefault(int(topic), set()).add(int(seq))
-    return found
-
-
-def _quoted(message: Message) -> str:
-    """Return a passage that stands in the person's first message, as Telegram has it.
-
-    Our answers are not quoted, because Telegram shows them without their Markdown.
-    """
-    if message.role == "assistant":
-        return ""
-    text = message.text
-    if message.lengths:
-        text = text[: max(0, message.lengths[0])]
-    first, *_ = text.strip().splitlines() or [""]
-    return first[:_QUOTE_CHARS].strip()

@@ -6,7 +6,7 @@ plain text. Texts for the model are not here: they are in English, beside the co
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,20 +21,6 @@ Added = Mapping[str, Mapping[str, str]]
 """Sentences by language and key."""
 
 
-class _Sentences(dict[str, dict[str, str]]):
-    """The sentences of each language that has a file; those that it lacks in English."""
-
-    def __init__(self, files: Mapping[str, Path], added: Sequence[Added]) -> None:
-        super().__init__()
-        self._files, self._added = files, added
-
-    def __missing__(self, language: str) -> dict[str, str]:
-        known = self[language] = _read(self._files[_DEFAULT]) | _read(self._files[language])
-        for each in self._added:
-            known |= {**each.get(_DEFAULT, {}), **each.get(language, {})}
-        return known
-
-
 class Catalogue:
     """Reads the file of a language when it is first needed, once in a process.
 
@@ -44,7 +30,7 @@ class Catalogue:
     def __init__(self) -> None:
         self._files = {file.stem: file for file in sorted(_FOLDER.glob("*.toml"))}
         self._added: list[Added] = []
-        self._sentences = _Sentences(self._files, self._added)
+        self._sentences: dict[str, dict[str, str]] = {}
 
     @cached_property
     def _meanings(self) -> dict[str, str]:
@@ -63,10 +49,10 @@ class Catalogue:
 
     def keys(self) -> tuple[str, ...]:
         """All keys, in the order of the English file; those that were added last."""
-        return tuple(self._sentences[_DEFAULT])
+        return tuple(self._of(_DEFAULT))
 
     def __contains__(self, key: str) -> bool:
-        return key in self._sentences[_DEFAULT]
+        return key in self._of(_DEFAULT)
 
     def add(self, sentences: Added) -> None:
         """Add sentences by language and key; a language that they lack says them in English.
@@ -74,7 +60,7 @@ class Catalogue:
         Raise `ValueError` for a key that exists already.
         """
         english = sentences.get(_DEFAULT, {})
-        if taken := sorted(self._sentences[_DEFAULT].keys() & english.keys()):
+        if taken := sorted(self._of(_DEFAULT).keys() & english.keys()):
             raise ValueError(f"the sentence {taken[0]} exists already")
         self._added.append(sentences)
         self._sentences.clear()
@@ -87,9 +73,18 @@ class Catalogue:
         unknown key or a missing value.
         """
         language = language_code.lower().replace("_", "-").partition("-")[0]
-        sentences = self._sentences[language if language in self._files else _DEFAULT]
+        sentences = self._of(language if language in self._files else _DEFAULT)
         form = _form(sentences[key], values.get("count"))
         return form.format_map({name: _shown(value) for name, value in values.items()})
+
+    def _of(self, language: str) -> dict[str, str]:
+        """Return the sentences of a language that has a file; those that it lacks in English."""
+        if language not in self._sentences:
+            known = _read(self._files[_DEFAULT]) | _read(self._files[language])
+            for each in self._added:
+                known |= {**each.get(_DEFAULT, {}), **each.get(language, {})}
+            self._sentences[language] = known
+        return self._sentences[language]
 
     def meaning(self, said: str) -> str:
         """Return the name in the table `words` under which a language lists this, "" if none."""

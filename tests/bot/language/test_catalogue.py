@@ -20,7 +20,7 @@ from tests.bot.reply.telegram_rules import faults
 
 CATALOGUE = Catalogue()
 FOLDER = catalogue._FOLDER
-ENGLISH = CATALOGUE._sentences["en"]
+ENGLISH = CATALOGUE._of("en")
 LANGUAGES = CATALOGUE.languages
 PLAIN_TABLES = ("commands.", "buttons.")
 VALUE = "12_345 *a* <b>"
@@ -41,7 +41,7 @@ def commands(sentence: str) -> set[str]:
 
 
 def filled(language: str, key: str) -> str:
-    names = placeholders(CATALOGUE._sentences[language][key])
+    names = placeholders(CATALOGUE._of(language)[key])
     return CATALOGUE.text(language, key, **dict.fromkeys(names, VALUE))
 
 
@@ -60,7 +60,7 @@ def test_every_language_has_the_same_sentences(language: str) -> None:
 
 def test_no_word_has_two_meanings_and_french_punctuation_never_begins_a_line() -> None:
     for language, (wrong, but) in NOT_SAID.items():
-        for key, sentence in CATALOGUE._sentences[language].items():
+        for key, sentence in CATALOGUE._of(language).items():
             assert key.startswith(but) or not re.search(wrong, sentence), key
 
 
@@ -106,7 +106,7 @@ def test_every_language_has_twelve_months(language: str) -> None:
 
 
 def test_a_persian_command_keeps_its_slash_on_the_left() -> None:
-    for key, sentence in CATALOGUE._sentences["fa"].items():
+    for key, sentence in CATALOGUE._of("fa").items():
         assert re.findall(r"(?<![\u200e\w/])/[a-z_]+", sentence) == [], key
 
 
@@ -117,7 +117,7 @@ def test_every_field_of_the_running_state_has_a_label() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_sentence_has_the_same_placeholders_in_every_language(language: str) -> None:
     for key, sentence in ENGLISH.items():
-        assert placeholders(CATALOGUE._sentences[language][key]) == placeholders(sentence)
+        assert placeholders(CATALOGUE._of(language)[key]) == placeholders(sentence)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -130,7 +130,7 @@ def test_every_sentence_fits_one_message_that_telegram_accepts(language: str) ->
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_value_is_shown_literally(language: str) -> None:
-    for key, sentence in CATALOGUE._sentences[language].items():
+    for key, sentence in CATALOGUE._of(language).items():
         (part,) = render(filled(language, key))
         assert part.text.count(VALUE) == sentence.count("{")
 
@@ -173,7 +173,7 @@ def test_a_button_refusal_fits_into_its_popup(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_sentence_names_the_same_commands_in_every_language(language: str) -> None:
     for key, sentence in ENGLISH.items():
-        assert commands(CATALOGUE._sentences[language][key]) == commands(sentence)
+        assert commands(CATALOGUE._of(language)[key]) == commands(sentence)
 
 
 def test_a_regional_code_finds_its_language_and_an_unknown_one_english() -> None:
