@@ -133,10 +133,15 @@ class PagedList:
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Turn the page or act on an entry; return the page as it is then."""
-        action, code, number, topic_id = _read(rest)
-        if topic_id != pressed.topic_id:  # Telegram no longer names the topic of an old message
+        try:
+            named, number, topic_id = rest.split(".")
+            page = _Page(conversation, int(topic_id), pressed.sender.language, max(0, int(number)))
+        except ValueError:
+            raise NotConfirmed("unknown") from None
+        action, code = named[:1], named[1:]
+        # Telegram no longer names the topic of an old message.
+        if page.topic_id != pressed.topic_id:
             raise NotConfirmed("unknown")
-        page = _Page(conversation, topic_id, pressed.sender.language, number)
         if action == PAGE:
             return (await self._shown(page),)
         await self._source.check(pressed, conversation, code)
@@ -164,7 +169,9 @@ class PagedList:
         sizes = Counter(each.group for each in content.entries)
         for group, few in groupby(entries, key=lambda numbered: numbered[1].group):
             heading = [self._text(page, group, count=sizes[group])] if group else []
-            lines = (self._line(page, *numbered) for numbered in few)
+            lines = (
+                self._text(page, each.key, number=number, **each.values) for number, each in few
+            )
             texts.append("\n".join((*heading, *lines)))
         texts += content.below if entries else ()
         texts += [] if page.number else content.footer
@@ -192,7 +199,8 @@ class PagedList:
             return await self._shown(page)
         [(number, entry)] = found
         title = "lists.change_ask" if entry.choices else content.ask
-        texts = (self._text(page, title), self._line(page, number, entry), *entry.details)
+        line = self._text(page, entry.key, number=number, **entry.values)
+        texts = (self._text(page, title), line, *entry.details)
         *_, last = render("\n\n".join(texts))
         choices = [
             (self._button(page, label, code, action),) for action, label in entry.choices.items()
@@ -228,9 +236,6 @@ class PagedList:
         )
         return [row] if row else []
 
-    def _line(self, page: _Page, number: int, entry: ListEntry) -> str:
-        return self._text(page, entry.key, number=number, **entry.values)
-
     def _text(self, page: _Page, key: str, /, **values: object) -> str:
         return self._sentences.text(page.language, key, **values)
 
@@ -240,12 +245,3 @@ class PagedList:
 
     def _data(self, page: _Page, action: str, code: str = "") -> str:
         return f"{self._source.verb}:{action}{code}.{page.number}.{page.topic_id}"
-
-
-def _read(rest: str) -> tuple[str, str, int, int]:
-    """Return action, code, page and topic of callback data; raise `NotConfirmed`."""
-    try:
-        named, number, topic_id = rest.split(".")
-        return named[:1], named[1:], max(0, int(number)), int(topic_id)
-    except ValueError:
-        raise NotConfirmed("unknown") from None

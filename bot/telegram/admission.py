@@ -40,17 +40,6 @@ class Members:
             self._version = version
             return
 
-    async def drop_removed(self, mailbox: Mailbox) -> None:
-        """Drop the waiting messages of people whom an operator removed, and end their turns.
-
-        Each process reads the ids for this, because each may have taken a message in before it
-        knew. Raise `StoreError`.
-        """
-        await self.refresh()
-        for person in tuple(self.removed):
-            await mailbox.drop_sender(person)
-            self.removed.discard(person)
-
 
 @dataclass(frozen=True, slots=True)
 class Admission:
@@ -70,9 +59,16 @@ class Admission:
         return self.settings.access != "open" or bool(self.settings.allowed_group_ids)
 
     async def drop_removed(self, mailbox: Mailbox) -> None:
-        """Do what `Members.drop_removed` does, if `members` count; raise `StoreError`."""
+        """Drop the waiting messages of people whom an operator removed, and end their turns.
+
+        Each process reads the ids for this, because each may have taken a message in before it
+        knew. Raise `StoreError`.
+        """
         if self.limits_groups:
-            await self.members.drop_removed(mailbox)
+            await self.members.refresh()
+            for person in tuple(self.members.removed):
+                await mailbox.drop_sender(person)
+                self.members.removed.discard(person)
 
     def serves(self, sender_id: int, chat_id: int) -> bool:
         """Say whether somebody may use the bot in a chat, as far as this process knows."""

@@ -30,15 +30,10 @@ from bot.telegram.errors import (
 from bot.telegram.updates import (
     ALONE,
     AlbumPart,
-    ButtonPress,
     ChatMigration,
     Ignored,
     ImmediateUpdate,
     IncomingMessage,
-    StoppedDraft,
-    Stranger,
-    ThumbsDown,
-    TopicNamed,
     Update,
     to_bytes,
     trace_of_update,
@@ -177,19 +172,7 @@ class Intake:
 
     async def _take(self, update: Update) -> None:
         match update:
-            case (
-                ButtonPress()
-                | StoppedDraft()
-                | ThumbsDown()
-                | Stranger()
-                | TopicNamed()
-                | IncomingMessage(is_immediate=True)
-            ):
-                if waiting := await self._act(update):
-                    if _is_message(waiting):
-                        await self._check_open(waiting)
-                    await self._store(waiting)
-            case IncomingMessage():
+            case IncomingMessage(is_immediate=False):
                 await self._check_open(update)
                 if update.is_group and update.album and update.kind != "command":
                     await self._albums.begin(update)
@@ -204,6 +187,11 @@ class Intake:
                 log.info("group migrated", conversation=old.tag, to=new.tag)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
+            case _:
+                if waiting := await self._act(update):
+                    if _is_message(waiting):
+                        await self._check_open(waiting)
+                    await self._store(waiting)
 
     async def _check_open(self, message: IncomingMessage) -> None:
         if self._ballast.is_released and _is_message(message):

@@ -84,9 +84,14 @@ class TelegramChat(SendListeners):
     async def _send(self, to: Destination, part: Part, timeout_s: float) -> int:
         text, entities = well_formed(part.text), entities_of(part.entities)
         quote = part.quote or Quote(to.reply_to)
+        replied: dict[str, Any] = {"message_id": quote.message_id}
+        # If the message is gone by then, a reply with a passage is refused; one without is sent.
+        replied["allow_sending_without_reply"] = not quote.text
+        if quote.text:
+            replied["quote"] = well_formed(quote.text)
         parameters: dict[str, Any] = {
             "message_thread_id": to.topic_id or None,
-            "reply_parameters": reply_parameters(quote.message_id, quote.text),
+            "reply_parameters": replied if quote.message_id else None,
             "reply_markup": _FORCE_REPLY if part.force_reply else keyboard_of(part.buttons),
             "disable_notification": part.is_silent or None,
         }
@@ -274,15 +279,3 @@ def _button_of(button: Button) -> dict[str, Any]:
     if button.copies:
         return {"text": text, "copy_text": {"text": button.copies}}
     return {"text": text, "callback_data": button.callback_data}
-
-
-def reply_parameters(message_id: int, quote: str = "") -> dict[str, Any] | None:
-    """Answer that message, none for 0, and quote a passage of it.
-
-    If the message is gone by then, a reply with a passage is refused, and one without is sent all
-    the same.
-    """
-    if not message_id:
-        return None
-    quoting = {"quote": well_formed(quote)} if quote else {}
-    return {"message_id": message_id, "allow_sending_without_reply": not quote} | quoting

@@ -152,7 +152,7 @@ class PeopleList:
         removed = await self._strangers.access.remove(id_, self._by)
         # Also if it was removed before: the process that removed it may have died here.
         await self._memory.mailbox.drop_sender(id_)
-        await self._strangers.admission.members.drop_removed(self._memory.mailbox)
+        await self._strangers.admission.drop_removed(self._memory.mailbox)
         if removed.is_new:
             log.warning("person removed", user=id_, by=self._by)
             self._strangers.say_goodbye(id_, "en")

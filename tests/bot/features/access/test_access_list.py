@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from bot.features.access.access_list import MAX_ASKING, AccessList
 from bot.features.access.probes import PROBES
-from bot.telegram.admission import Members
+from bot.telegram.admission import Admission, Members
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
@@ -156,7 +156,7 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
         )
     turn = await take(memory, club) if is_open else None
     await access_of(memory).remove(ANNA, ADMIN)
-    await links.members.drop_removed(memory.mailbox)
+    await Admission(Settings(access="ask"), links.members).drop_removed(memory.mailbox)
     if turn:
         with pytest.raises(LeaseLost):
             await memory.turns.write_outbox(turn, b"[]")
