@@ -127,38 +127,37 @@ class Access:
 
     def guarded(self, command: BotCommand) -> BotCommand:
         """Return the command with the checks that its declaration asks for."""
+        buttons = {
+            verb: partial(self._press, command, button) for verb, button in command.buttons.items()
+        }
+        return replace(command, handler=partial(self._answer, command), buttons=buttons)
 
-        async def handler(asked: IncomingMessage, conversation: Scope) -> Answer:
-            refused = await self._refused(command, asked, conversation)
-            return refused or await command.handler(asked, conversation)
-
-        def checked(button: ButtonHandler) -> ButtonHandler:
-            async def press(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
-                await self._check(command, pressed, here)
-                return await button(pressed, here, rest)
-
-            return press
-
-        buttons = {verb: checked(button) for verb, button in command.buttons.items()}
-        return replace(command, handler=handler, buttons=buttons)
-
-    async def _refused(
+    async def _answer(
         self, command: BotCommand, asked: IncomingMessage, conversation: Scope
-    ) -> Answer | None:
+    ) -> Answer:
+        language, user = asked.sender.language, asked.sender.id
         if command.audience == "operators":
             is_operator = asked.sender in self.operators
             if not is_operator or asked.is_group:
-                log.warning("admin command refused", command=command.name, user=asked.sender.id)
+                log.warning("admin command refused", command=command.name, user=user)
                 key = "admin.only_private" if is_operator else "admin.not_admin"
-                return Answer(self._sentences.say(asked.sender.language, key))
-            log.info("admin command", command=command.name, user=asked.sender.id)
+                return Answer(self._sentences.say(language, key))
+            log.info("admin command", command=command.name, user=user)
             await self.operators.note_language(asked.sender)
-            return None
-        if command.uses_memory and await self.is_off_record(conversation):
-            return Answer(self._sentences.say(asked.sender.language, "off.no_memory"))
-        return await self.refusal(asked, command.name) if command.group_admins_only else None
+        elif command.uses_memory and await self.is_off_record(conversation):
+            return Answer(self._sentences.say(language, "off.no_memory"))
+        elif command.group_admins_only and (refused := await self.refusal(asked, command.name)):
+            return refused
+        return await command.handler(asked, conversation)
 
-    async def _check(self, command: BotCommand, pressed: ButtonPress, here: Scope) -> None:
+    async def _press(
+        self,
+        command: BotCommand,
+        button: ButtonHandler,
+        pressed: ButtonPress,
+        here: Scope,
+        rest: str,
+    ) -> tuple[Part, ...]:
         if command.audience == "operators":
             if pressed.is_group or pressed.sender not in self.operators:
                 raise NotConfirmed("not_yours")
@@ -166,3 +165,4 @@ class Access:
             await self.check(pressed)
         if command.uses_memory:
             await self.check_on_record(here)
+        return await button(pressed, here, rest)

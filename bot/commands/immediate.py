@@ -85,23 +85,19 @@ class ImmediateActions:
                 )
                 log.info("stop", conversation=here.tag, outcome=outcome)
             case IncomingMessage(kind="command"):
-                return await self._stop(update)
+                here = Scope.of_chat(update.chat_id, update.topic_id)
+                stop = partial(self.mailbox.stop, here, update.update_id, update.sender.id)
+                outcome = await stop(as_admin=update.is_anonymous_admin)
+                if outcome == _NOT_YOURS and await asker_of(update, self.chat).is_admin():
+                    outcome = await stop(as_admin=True)
+                log.info("stop", conversation=here.tag, outcome=outcome)
+                is_done = outcome in ("stopped", "answered")
+                return None if is_done else replace(update, text=outcome)
             case IncomingMessage():
                 return await self.reword(update)
             case _ if act := self.acts.get(type(update)):
                 return await act(update)
         return None
-
-    async def _stop(self, asked: IncomingMessage) -> IncomingMessage | None:
-        here = Scope.of_chat(asked.chat_id, asked.topic_id)
-        stop = partial(self.mailbox.stop, here, asked.update_id, asked.sender.id)
-        outcome = await stop(as_admin=asked.is_anonymous_admin)
-        if outcome == _NOT_YOURS and await asker_of(asked, self.chat).is_admin():
-            outcome = await stop(as_admin=True)
-        log.info("stop", conversation=here.tag, outcome=outcome)
-        if outcome in ("stopped", "answered"):
-            return None
-        return replace(asked, text=outcome)
 
 
 def stop_command(sentences: Sentences) -> BotCommand:
