@@ -87,8 +87,8 @@ class UsedMemories:
         reading = _Reading(language, messages[seq], here, facts, messages)
         codes = dict.fromkeys(messages[seq].used.split())
         found = [*self._facts(reading, codes), *self._synopses(reading, codes)]
-        found += [*self._documents(reading, codes), *self._messages(reading, codes)]
-        found += await self._documents_of_operator(language, codes)
+        found += self._messages(reading, codes)
+        found += await self._documents(reading, codes)
         found += await self._other_topics(reading, codes)
         answer = messages[seq]
         said = stems(" ".join(m.text for m in messages.values() if m.exchange == answer.exchange))
@@ -137,22 +137,20 @@ class UsedMemories:
                 text_and_time = first, synopsis.began_at
                 yield self._used(reading.language, f"s{id_}", "why.synopsis", text_and_time, source)
 
-    def _documents(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
-        for key, document in documents(reading.here).items():
-            if f"d{key}" in codes:
-                text_and_time = document.title, document.added_at
-                yield self._used(reading.language, f"d{key}", "why.document", text_and_time)
-
-    async def _documents_of_operator(self, language: str, codes: Iterable[str]) -> list[UsedMemory]:
+    async def _documents(self, reading: _Reading, codes: Iterable[str]) -> list[UsedMemory]:
         found = []
         for code in codes:
             key, _, tag = code[1:].partition("@")
-            if not code.startswith("o") or not tag.startswith("d:"):
+            if code.startswith("d"):
+                place = reading.here
+            elif code.startswith("o") and tag.startswith("d:"):
+                place = await self._histories.scopes.read(Scope(tag))  # the operator's
+            else:
                 continue
-            document = documents(await self._histories.scopes.read(Scope(tag))).get(key)
-            if document:
+            if document := documents(place).get(key):
                 text_and_time = document.title, document.added_at
-                found.append(self._used(language, f"o{key}", "why.document", text_and_time))
+                used = self._used(reading.language, code[0] + key, "why.document", text_and_time)
+                found.append(used)
         return found
 
     async def _other_topics(self, reading: _Reading, codes: Iterable[str]) -> list[UsedMemory]:

@@ -3,8 +3,7 @@
 Names and texts come from other people and are bounded here.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 import telegram
@@ -79,50 +78,39 @@ class Content:
 
 
 def read_content(message: telegram.Message, me: BotIdentity) -> Content:
-    """Return the content of a message."""
-    marked = message.entities or message.caption_entities
-    if not is_first_party(message):
+    """Return the content of a message. If it is only a mention of us, that is its text.
+
+    Only the entities that Telegram marked count, so an address in a code block mentions nobody.
+    """
+    text = well_formed(message.text or message.caption or spelled(message))
+    us = f"@{me.username.lower()}"
+    said, command, command_to = text.strip(), "", ""
+    # Rich messages have no entities.
+    mentions_us = RICH_MESSAGE in message.api_kwargs and us in said.lower()
+    for entity in message.entities or message.caption_entities:
+        start, end = entity.offset, entity.offset + entity.length
         # A command that somebody else wrote is no request of the sender.
-        marked = tuple(each for each in marked if each.type != each.BOT_COMMAND)
-    said = read_text(message.text or message.caption or spelled(message), marked, me)
-    if RICH_MESSAGE in message.api_kwargs and f"@{me.username}".lower() in said.text.lower():
-        said = replace(said, mentions_us=True)  # rich messages have no entities
+        if entity.type == entity.BOT_COMMAND and start == 0 and is_first_party(message):
+            command, _, command_to = utf16_slice(text, 1, end).lower().partition("@")
+            said = utf16_slice(text, end).strip()
+            break
+        by_id = entity.type == entity.TEXT_MENTION and entity.user and entity.user.id == me.id
+        by_name = entity.type == entity.MENTION and utf16_slice(text, start, end).lower() == us
+        mentions_us = bool(mentions_us or by_id or by_name)
+        if start == 0 and (by_id or by_name):
+            said = utf16_slice(text, end).lstrip().lstrip(_AFTER_MENTION).strip() or said
     media, file = read_media(message)
-    if file and said.text.lower() == f"@{me.username.lower()}":
-        said = replace(said, text="")  # the mention only says that the file is for us
-    is_named = message.caption or not (said.text or said.command or media == "document")
-    other = unsupported_kind(message) or ("photo" if media == "photo" else "")
-    return replace(said, media=media, file=file, other=other if is_named else "")
+    if file and said.lower() == us:
+        said = ""  # the mention only says that the file is for us
+    other = ""
+    if message.caption or not (said or command or media == "document"):
+        other = unsupported_kind(message) or ("photo" if media == "photo" else "")
+    return Content(said, command, command_to, mentions_us, media, file, other)
 
 
 def is_first_party(message: telegram.Message) -> bool:
     """Return whether the sender wrote it: not forwarded, and not sent through another bot."""
     return message.forward_origin is None and message.via_bot is None
-
-
-def read_text(text: str, entities: Iterable[telegram.MessageEntity], me: BotIdentity) -> Content:
-    """Read a text or a caption. A message that is only a mention of us keeps the mention as text.
-
-    Only the entities that Telegram marked count, so an address in a code block mentions nobody.
-    """
-    text, us = well_formed(text), f"@{me.username.lower()}"
-    mentions = []
-    for entity in entities:
-        end = entity.offset + entity.length
-        match entity.type:
-            case entity.BOT_COMMAND if entity.offset == 0:
-                command, _, bot = utf16_slice(text, 1, end).lower().partition("@")
-                return Content(utf16_slice(text, end).strip(), command, bot)
-            case entity.TEXT_MENTION if entity.user and entity.user.id == me.id:
-                mentions.append(entity)
-            case entity.MENTION if utf16_slice(text, entity.offset, end).lower() == us:
-                mentions.append(entity)
-    shown = text.strip()
-    for mention in mentions:
-        if mention.offset == 0:
-            rest = utf16_slice(text, mention.length).lstrip()
-            shown = rest.lstrip(_AFTER_MENTION).strip() or shown
-    return Content(shown, mentions_us=bool(mentions))
 
 
 def read_media(message: telegram.Message) -> tuple[MediaKind | None, SentFile | None]:
