@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -95,6 +95,7 @@ class Overloaded(Exception):
     """Raised when too many conversations wait or are in work; buttons still work."""
 
 
+@dataclass(slots=True)
 class Backpressure:
     """Says when too many conversations wait or are in work, so that Telegram keeps new messages.
 
@@ -102,25 +103,19 @@ class Backpressure:
     The ready queue is checked once a second at most. `max_pending` 0 is no limit.
     """
 
-    def __init__(
-        self,
-        client: RedisClient,
-        keys: Keys,
-        max_pending: int,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._client = client
-        self._ready_queue = keys.ready_queue
-        self._max_pending = max_pending
-        self._now = now
-        self._checked_at = float("-inf")
-        self._is_high = False
+    client: RedisClient
+    keys: Keys
+    max_pending: int
+    now: Callable[[], float] = time.monotonic
+    _checked_at: float = field(default=float("-inf"), init=False)
+    _is_high: bool = field(default=False, init=False)
 
     async def is_high(self) -> bool:
         """Return whether more wake-ups than allowed wait or are in work; raise `StoreError`."""
-        if self._max_pending and self._now() - self._checked_at >= _CHECK_EVERY_S:
-            self._checked_at = self._now()
-            self._is_high = await self._client.call("XLEN", self._ready_queue) > self._max_pending
+        if self.max_pending and self.now() - self._checked_at >= _CHECK_EVERY_S:
+            self._checked_at = self.now()
+            pending = await self.client.call("XLEN", self.keys.ready_queue)
+            self._is_high = pending > self.max_pending
         return self._is_high
 
 
@@ -254,19 +249,14 @@ _MAX_HELD = 500
 _Key = tuple[Scope, int, str]
 
 
+@dataclass(frozen=True, slots=True)
 class Albums:
     """Stores the pictures of an album that addresses us in a group, each by `Intake._store`."""
 
-    def __init__(
-        self,
-        mailbox: Mailbox,
-        store: Callable[[IncomingMessage], Awaitable[None]],
-        held_s: float = _HELD_S,
-    ) -> None:
-        self._mailbox = mailbox
-        self._store = store
-        self._held_s = held_s
-        self._held: dict[_Key, dict[int, IncomingMessage]] = {}
+    mailbox: Mailbox
+    store: Callable[[IncomingMessage], Awaitable[None]]
+    held_s: float = _HELD_S
+    _held: dict[_Key, dict[int, IncomingMessage]] = field(default_factory=dict, init=False)
 
     async def begin(self, message: IncomingMessage) -> None:
         """Store a message that addresses us, and the pictures of its album that came before.
@@ -274,7 +264,7 @@ class Albums:
         Raise `StoreError`. Pictures that were not stored then go on waiting.
         """
         key = await self._key(message)
-        await self._mailbox.albums.note(*key)
+        await self.mailbox.albums.note(*key)
         await self._release(key, message)
 
     async def join(self, part: IncomingMessage) -> None:
@@ -286,17 +276,17 @@ class Albums:
         has_room = key in self._held or len(self._held) < _MAX_HELD
         if part.kind != "edit" and has_room:  # held before we look, so that `begin` misses none
             if key not in self._held:
-                asyncio.get_running_loop().call_later(self._held_s, self._held.pop, key, None)
+                asyncio.get_running_loop().call_later(self.held_s, self._held.pop, key, None)
             self._held.setdefault(key, {})[part.update_id] = part
-        if await self._mailbox.albums.has(*key):
+        if await self.mailbox.albums.has(*key):
             await self._release(key, part)
 
     async def _release(self, key: _Key, message: IncomingMessage) -> None:
         held = self._held.get(key, {})
         for each in ({message.update_id: message} | held).values():
-            await self._store(each)
+            await self.store(each)
             held.pop(each.update_id, None)
 
     async def _key(self, message: IncomingMessage) -> _Key:
         conversation = Scope.of_chat(message.chat_id, message.topic_id)
-        return await self._mailbox.resolve(conversation), message.sender.id, message.album
+        return await self.mailbox.resolve(conversation), message.sender.id, message.album

@@ -98,21 +98,17 @@ _SOON_S = 1.0
 """How long an answer of an idle worker may wait because "typing" took a permit."""
 
 
+@dataclass(slots=True)
 class TokenBucket:
     """Permits that come back one at a time, by the virtual scheduling of ITU-T I.371."""
 
-    def __init__(self) -> None:
-        self._full_at = float("-inf")
-        self.set_rate(1, 1)
-
-    def set_rate(self, at_once: int, every_s: float) -> None:
-        """Hold `at_once` permits from now on; permits already taken stay taken."""
-        self._every_s = every_s
-        self._slack_s = (at_once - 1) * every_s
+    every_s: float = 1.0  # after how long one permit is free again
+    burst_s: float = 0.0  # how far ahead permits may be taken
+    full_at: float = float("-inf")
 
     def wait_s(self, now: float, *, spare: int = 0) -> float:
         """Return the seconds until there is a permit, and `spare` more of them."""
-        free_at = max(self._full_at, now) + spare * self._every_s - self._slack_s
+        free_at = max(self.full_at, now) + spare * self.every_s - self.burst_s
         return max(0.0, free_at - now)
 
     def has_spare(self, now: float) -> bool:
@@ -121,11 +117,11 @@ class TokenBucket:
         If all permits are free, it is enough that an answer finds one soon: a bucket of one of many
         workers holds a single permit.
         """
-        return self.wait_s(now, spare=1) <= (_SOON_S if self._full_at <= now else 0)
+        return self.wait_s(now, spare=1) <= (_SOON_S if self.full_at <= now else 0)
 
     def take(self, now: float) -> None:
         """Take a permit, even one that is still to come."""
-        self._full_at = max(self._full_at, now) + self._every_s
+        self.full_at = max(self.full_at, now) + self.every_s
 
 
 class SendRateLimiter:
@@ -142,10 +138,11 @@ class SendRateLimiter:
         self.share(1)
 
     def share(self, workers: int) -> None:
-        """Keep to one of `workers` equal parts of what the bot may send."""
+        """Keep to one of `workers` equal parts of what the bot may send; no permit comes back."""
         if self.is_on:
             extra = self._per_second // (6 * workers)
-            self._all.set_rate(extra + 1, 1 / (self._per_second / workers - extra))
+            self._all.every_s = 1 / (self._per_second / workers - extra)
+            self._all.burst_s = extra * self._all.every_s
 
     async def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Take a permit of the chat and one of the whole bot; yield each wait in seconds.
