@@ -214,7 +214,6 @@ def build_commands(services: Services, deleting: Deleting) -> CommandSet:
         RetryCommand(memory, access, sentences).command,
         edits.command,
         *erasing.commands,
-        erasing.for_operators,
         *(command for feature in features for command in feature.commands),
     ]
     order = {key: place for place, key in enumerate((*sentences.keys(), "commands.help"))}

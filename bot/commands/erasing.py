@@ -140,13 +140,13 @@ class ErasingCommands:
                 section="data",
             ),
             BotCommand("forget", self.ask_to_forget, buttons=forgets, section="data"),
-        )
-        self.for_operators = BotCommand(
-            "clear_memory",
-            self.ask_for_operator,
-            "operators",
-            {"admin": self.erase_for_operator},
-            takes=ANYTHING,
+            BotCommand(
+                "clear_memory",
+                self.ask_for_operator,
+                "operators",
+                {"admin": self.erase_for_operator},
+                takes=ANYTHING,
+            ),
         )
 
     async def ask_to_clear(self, asked: IncomingMessage, conversation: Scope) -> Answer:

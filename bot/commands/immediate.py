@@ -199,8 +199,6 @@ async def put_press(mailbox: Mailbox, here: Scope, message: IncomingMessage) -> 
 _TRIES = 20
 _PAUSE_S = 0.25
 _CANCEL = "cancel"
-_ALERTS: Mapping[str, str] = {"not_yours": "clear.not_yours"}
-"""What is shown on top of the chat for a press that changes nothing; the message stays."""
 
 Resolve = Callable[[Scope], Awaitable[Scope]]
 """Returns where a conversation is stored: a group may have become a supergroup."""
@@ -231,20 +229,21 @@ class Buttons:
         """
         here = await self._resolve(Scope.of_chat(pressed.chat_id, pressed.topic_id))
         verb, _, rest = pressed.callback_data.partition(":")
+        language, on_top = pressed.sender.language, ""
+        shown: tuple[Part, ...] = ()
         try:
             shown = await self._act_when_stored(pressed, here, verb, rest)
         except ShownOnTop as answer:
-            await self._quietly(self._alert(pressed, answer.key))
-            return
+            on_top = self._sentences.say(language, answer.key)[0].text
         except NotConfirmed as refusal:
             # An unknown verb may be any text of the person's; it stays out of the log.
             known = verb if verb in self._handlers else "unknown"
             log.info("button refused", verb=known, why=str(refusal))
-            if alert := _ALERTS.get(str(refusal)):
-                await self._quietly(self._alert(pressed, alert))
-                return
-            shown = self._sentences.say(pressed.sender.language, "clear.expired")
-        await self._quietly(self._chat.answer_button(pressed.callback_id))
+            if str(refusal) == _NOT_YOURS:  # this press changes nothing, and the message stays
+                on_top = self._sentences.say(language, "clear.not_yours")[0].text
+            else:
+                shown = self._sentences.say(language, "clear.expired")
+        await self._quietly(self._chat.answer_button(pressed.callback_id, on_top))
         for part in shown[:1]:
             await self._quietly(self._late_edits.edit(pressed.chat_id, pressed.message_id, part))
 
@@ -284,10 +283,6 @@ class Buttons:
         if verb == _CANCEL:
             raise NotConfirmed("unknown")
         return await self._act(pressed, here, verb, f"{nonce}:{detail}" if detail else nonce)
-
-    async def _alert(self, pressed: ButtonPress, key: str) -> None:
-        part, *_ = self._sentences.say(pressed.sender.language, key)
-        await self._chat.answer_button(pressed.callback_id, part.text)
 
     async def _quietly(self, call: Awaitable[None]) -> None:
         try:
