@@ -4,7 +4,7 @@ Sentences are Markdown for `bot.reply.render`; labels of buttons and description
 plain text. Texts for the model are not here: they are in English, beside the code that sends them.
 """
 
-import re
+import string
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,8 +14,8 @@ from pathlib import Path
 _FOLDER = Path(__file__).parent
 _DEFAULT = "en"
 _WORDS = "words."
-_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")  # of ASCII, any of which may be markup
-
+_NO_MARKUP = {ord(each): f"&#{ord(each)};" for each in string.punctuation}
+"""Any of them may be markup; as character references they are not."""
 
 Added = Mapping[str, Mapping[str, str]]
 """Sentences by language and key."""
@@ -75,7 +75,8 @@ class Catalogue:
         language = language_code.lower().replace("_", "-").partition("-")[0]
         sentences = self._of(language if language in self._files else _DEFAULT)
         form = _form(sentences[key], values.get("count"))
-        return form.format_map({name: _shown(value) for name, value in values.items()})
+        shown = {name: " ".join(str(value).split()) for name, value in values.items()}
+        return form.format_map({name: each.translate(_NO_MARKUP) for name, each in shown.items()})
 
     def _of(self, language: str) -> dict[str, str]:
         """Return the sentences of a language that has a file; those that it lacks in English."""
@@ -116,8 +117,3 @@ def _form(sentence: str, count: object) -> str:
         return forms[count != 1]
     ones = 0 if count // 10 % 10 == 1 else count % 10
     return forms[0 if ones == 1 else 1 if 2 <= ones <= 4 else 2]
-
-
-def _shown(value: object) -> str:
-    """Return a value on one line; its punctuation as character references is never markup."""
-    return _PUNCTUATION.sub(lambda found: f"&#{ord(found[0])};", " ".join(str(value).split()))
