@@ -111,14 +111,6 @@ class TokenBucket:
         free_at = max(self.full_at, now) + spare * self.every_s - self.burst_s
         return max(0.0, free_at - now)
 
-    def has_spare(self, now: float) -> bool:
-        """Return whether an answer would still find a permit at once after one is taken.
-
-        If all permits are free, it is enough that an answer finds one soon: a bucket of one of many
-        workers holds a single permit.
-        """
-        return self.wait_s(now, spare=1) <= (_SOON_S if self.full_at <= now else 0)
-
     def take(self, now: float) -> None:
         """Take a permit, even one that is still to come."""
         self.full_at = max(self.full_at, now) + self.every_s
@@ -138,7 +130,7 @@ class SendRateLimiter:
         self.share(1)
 
     def share(self, workers: int) -> None:
-        """Keep to one of `workers` equal parts of what the bot may send; no permit comes back."""
+        """Keep to one of `workers` equal parts of the rate; permits that were taken stay taken."""
         if self.is_on:
             extra = self._per_second // (6 * workers)
             self._all.every_s = 1 / (self._per_second / workers - extra)
@@ -177,7 +169,11 @@ class SendRateLimiter:
         """
         if not self.is_on:
             return True
-        if not self._all.has_spare(self._now()):
+        # An answer must still find a permit at once. If all permits are free, it is enough that it
+        # finds one soon: a bucket of one of many workers holds a single permit.
+        now = self._now()
+        longest_s = _SOON_S if self._all.full_at <= now else 0
+        if self._all.wait_s(now, spare=1) > longest_s:
             return False
         try:
             is_taken = chat_id is None or await self._chats.take_spare(chat_id)
