@@ -83,11 +83,7 @@ Section = Literal["memory", "talk", "data"]
 """The sections of /help, in their order."""
 
 IsUseful = Callable[[IncomingMessage, Scope], Awaitable[bool]]
-"""Returns whether /help lists a command for the sender of a message in a conversation."""
-
-
-async def _always(_: IncomingMessage, __: Scope) -> bool:
-    return True
+"""Returns whether /help lists a command for the sender of a message; without it, it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +110,6 @@ class BotCommand:
     words: tuple[str, ...] = ()
     takes: re.Pattern[str] = NOTHING
     section: Section = "talk"
-    is_useful: IsUseful = _always
+    is_useful: IsUseful | None = None
     takes_file: bool = False
     uses_memory: bool = False

@@ -109,11 +109,9 @@ class GeneralCommands:
         """List the commands that apply here in three sections, and for operators theirs."""
         place = "group" if asked.is_group else "private"
         language, text = asked.sender.language, self.sentences.text
-        is_operator = not asked.is_group and asked.sender in self.access.operators
-        here = [
-            command
-            for command in self.listed
-            if command.audience in LISTED[place] and await command.is_useful(asked, conversation)
+        here = [each for each in self.listed if each.audience in LISTED[place]]
+        useful = [
+            each for each in here if not each.is_useful or await each.is_useful(asked, conversation)
         ]
         how = text(language, f"help.{place}", username=self.me.username)
         if not asked.is_group:
@@ -121,10 +119,10 @@ class GeneralCommands:
             how = f"{how} {ways} {text(language, 'help.ways')}"
         texts = [how]
         for section in get_args(Section):
-            names = [command.name for command in here if command.section == section]
+            names = [command.name for command in useful if command.section == section]
             texts.append(f"{text(language, f'help.of_{section}')}\n{self._lines(language, names)}")
         texts.append(text(language, "help.asks_first"))
-        if is_operator:
+        if not asked.is_group and asked.sender in self.access.operators:
             names = [each.name for each in self.listed if each.audience == "operators"]
             texts += [text(language, "help.operators"), self._lines(language, names)]
         return Answer(render("\n\n".join(texts)))

@@ -65,15 +65,11 @@ class UsedMemories:
         named = next((m for m in reversed(messages) if message_id in m.message_ids), None)
         if message_id and named is None:
             return None
-        return next(
-            (
-                message
-                for message in reversed(messages)
-                if message.role == "assistant"
-                and (named is None or message.exchange == named.exchange)
-            ),
-            None,
-        )
+        for message in reversed(messages):
+            is_of_it = named is None or message.exchange == named.exchange
+            if message.role == "assistant" and is_of_it:
+                return message
+        return None
 
     async def read(self, language: str, conversation: Scope, seq: int) -> list[UsedMemory]:
         """Return what an answer used: first what it or its question says, the state last."""

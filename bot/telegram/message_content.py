@@ -1,4 +1,4 @@
-"""Reads one Telegram message: its content, its topic, what it replies to, and its album.
+"""Reads one Telegram message: its content, its topic, and what it replies to.
 
 Names and texts come from other people and are bounded here.
 """
