@@ -51,12 +51,6 @@ class GrowingArray(Generic[Scalar]):
         self._used = used
 
 
-def bytes_of(*owners: object) -> int:
-    """Return the bytes of the arrays that are attributes of these objects."""
-    held = (each for owner in owners for each in vars(owner).values())
-    return sum(each.nbytes for each in held if isinstance(each, GrowingArray | np.ndarray))
-
-
 def with_neighbors(flags: Flags) -> Flags:
     """Return `flags` with the two positions before and after each true one, `(len(flags),)`."""
     wide = flags.copy()

@@ -89,11 +89,6 @@ class DenseIndex:
         self._measured = 0  # before this position, `_along` and `_scale` are up to date
         self._background = (0.0, 1.0)  # mean and deviation of cosines of distant records
 
-    @property
-    def present(self) -> Flags:
-        """`(records,)` bool: which records have a vector."""
-        return self._present[: self._used]
-
     def extend(self, vectors: Sequence[Floats | None]) -> None:
         """Add records, with or without their unit vectors.
 
@@ -142,21 +137,24 @@ class DenseIndex:
 
     def vector(self, at: int) -> Floats | None:
         """Return the vector of a record, `(dimensions,)` float32, or None."""
-        return self._rows(np.array([at]))[0] if self._present[at] else None
+        row: Floats = self._matrix[at] * self._unit[at]
+        return row if self._present[at] else None
 
-    def scores(self, question: Floats, favor: Floats) -> DenseScores:
+    def scores(self, question: Floats, favor: Floats, allowed: Flags | None = None) -> DenseScores:
         """Score the records for the unit vector of a question; at least one has a vector.
 
-        If there are many, only those are scored that may be among the best. `favor`: `(records,)`,
-        what a record scores without its vector, in deviations. Raise `ValueError` if the width of
-        the question is not that of the records.
+        If there are many, only those are scored that are allowed and may be among the best.
+        `favor`: `(records,)`, what a record scores without its vector, in deviations. Raise
+        `ValueError` if the width of the question is not that of the records.
         """
         self._check(question)
         self._recentre()
         if self._measured < self._used:
             self._measure()
-        stand_for = self.present.astype(np.float32)
+        stand_for = self._present[: self._used].astype(np.float32)
         if self._used > _MAX_EXACT:
+            if allowed is not None:
+                favor = np.where(allowed, favor, np.float32(-np.inf))
             stand_for *= _likely(self._estimated(question, stand_for), favor)
             rows = np.flatnonzero(with_neighbors(stand_for > 0))
             cosines = product(self._matrix, question, rows)
@@ -185,11 +183,6 @@ class DenseIndex:
         estimate *= present * _SIGNS_TELL  # nothing is known without a vector
         return estimate
 
-    def _rows(self, positions: Positions) -> Floats:
-        """Return the unit vectors at these positions, `(n, dimensions)`."""
-        rows: Floats = self._matrix[positions] * self._unit[positions, None]
-        return rows
-
     def _check(self, vector: Floats | Int8Rows, width: int | None = None) -> None:
         width = self._width or width
         if width is not None and len(vector) != width:
@@ -203,7 +196,7 @@ class DenseIndex:
         count_in_mean = math.ceil(_STEP ** int(math.log(self.vectors, _STEP)))
         if count_in_mean == self._centred_on:
             return
-        rows = np.flatnonzero(self.present)[:count_in_mean]
+        rows = np.flatnonzero(self._present[: self._used])[:count_in_mean]
         self._centred_on, self._centred_to = count_in_mean, int(rows[-1]) + 1
         total = np.zeros_like(self._centre)
         for block in blocks(self._centred_to):  # rows without a vector are zero
@@ -213,10 +206,19 @@ class DenseIndex:
         length = count_in_mean / max(float(self._unit[: self._centred_to].sum()), _FLAT)
         self._threshold = np.rint(self._centre * np.float32(length)).astype(np.int8)
         self._measured = 0
-        self._background = self._far_apart(rows)
+        self._background = (0.0, 1.0)
+        if len(rows) > 1:  # records half a conversation apart have nothing to do with each other
+            picks = np.linspace(0, len(rows) - 1, min(len(rows), _PAIRS)).astype(np.intp)
+            far = (picks + len(rows) // 2) % len(rows)
+            pairs = (self._matrix[at] * self._unit[at, None] for at in (rows[picks], rows[far]))
+            cosines = np.einsum("ij,ij->i", *pairs)
+            self._background = float(cosines.mean()), max(float(cosines.std()), 1e-3)
 
     def _measure(self) -> None:
-        """Store for new rows the part along the mean and the inverse length of the rest."""
+        """Store for new rows the part along the mean and the inverse length of the rest.
+
+        Of many also which components are above the mean.
+        """
         rows = slice(self._measured, self._used)
         along = product(self._matrix[rows], self._centre) * self._unit[rows]
         # |e - m|^2 of a unit vector e; a row that equals the mean has no direction of its own.
@@ -225,26 +227,14 @@ class DenseIndex:
         self._along[rows] = along
         self._scale[rows] = np.where(self._present[rows], scale, 0.0)
         if self._used > _MAX_EXACT:
-            self._note_signs(self._measured)
+            first = self._measured
+            if self._signs.shape[1] != len(self._present):
+                self._signs = np.zeros((-(-len(self._centre) // 64), len(self._present)), np.uint64)
+                first = 0
+            for block in blocks(self._used - first):
+                rows = slice(first + block.start, first + block.stop)
+                self._signs[:, rows] = packed_signs(self._matrix[rows] > self._threshold)
         self._measured = self._used
-
-    def _note_signs(self, first: int) -> None:
-        """Store for the rows from `first` on which components are above the mean."""
-        if self._signs.shape[1] != len(self._present):
-            self._signs = np.zeros((-(-len(self._centre) // 64), len(self._present)), np.uint64)
-            first = 0
-        for block in blocks(self._used - first):
-            rows = slice(first + block.start, first + block.stop)
-            self._signs[:, rows] = packed_signs(self._matrix[rows] > self._threshold)
-
-    def _far_apart(self, rows: Positions) -> tuple[float, float]:
-        """Return mean and deviation of the cosines of records half a conversation apart."""
-        if len(rows) < 2:
-            return 0.0, 1.0
-        picks = np.linspace(0, len(rows) - 1, min(len(rows), _PAIRS)).astype(np.intp)
-        others = (picks + len(rows) // 2) % len(rows)
-        cosines = np.einsum("ij,ij->i", self._rows(rows[picks]), self._rows(rows[others]))
-        return float(cosines.mean()), max(float(cosines.std()), 1e-3)
 
 
 def _likely(estimate: Floats, favor: Floats) -> Floats:

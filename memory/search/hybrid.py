@@ -18,7 +18,6 @@ from memory.search.arrays import (
     GrowingArray,
     Positions,
     best_positions,
-    bytes_of,
     int8_rows,
 )
 from memory.search.dense import DenseIndex, DenseScores, standardise
@@ -73,7 +72,9 @@ class HybridIndex:
         """Bytes held, approximately."""
         postings = self._lexical.postings
         parts = (self, self._sessions, self._lexical, postings, self._dense, self._times)
-        return bytes_of(*parts) + TERM_BYTES * len(postings)
+        held = (each for part in parts for each in vars(part).values())
+        arrays = sum(each.nbytes for each in held if isinstance(each, GrowingArray | np.ndarray))
+        return arrays + TERM_BYTES * len(postings.numbers)
 
     def extend(self, records: Sequence[IndexRecord], ids: Iterable[int] | None = None) -> None:
         """Index at least one record; raise `ValueError` if a vector has another width.
@@ -147,12 +148,12 @@ class HybridIndex:
         near = None
         if vector is not None and self.vectors:
             with suppress(ValueError):
-                near = self._dense.scores(vector, _if_allowed(scores, allowed))
+                near = self._dense.scores(vector, scores, allowed)
         asks_then = then is not None and is_question(question)
         if not asks_then and not self._is_above_floor(found, near):
             return []
         is_weak = near is None and not self._is_sure(found, self._weights.floor)
-        is_weak = is_weak and then is None and not self._times.has_days(named)
+        is_weak = is_weak and then is None and self._times.near(named).max(initial=0) < 1
         rows = np.arange(len(self)) if near is None else near.rows
         lexical, scores = lexical[rows], scores[rows]
         dense = np.zeros_like(lexical) if near is None else self._dense_share(near)
@@ -180,7 +181,7 @@ class HybridIndex:
         """
         vector = self._dense.vector(hits[0].row) if hits and k > 0 else None
         if vector is not None:
-            near = self._dense.scores(vector, _if_allowed(self._prior.view, allowed))
+            near = self._dense.scores(vector, self._prior.view, allowed)
             rows, scores = near.rows, near.standard
             is_related = scores >= self._weights.min_related
         elif hits and k > 0 and text:
@@ -254,10 +255,6 @@ class HybridIndex:
         return share
 
 
-def _if_allowed(scores: Floats, allowed: Flags | None) -> Floats:
-    return scores if allowed is None else np.where(allowed, scores, np.float32(-np.inf))
-
-
 def _best(
     is_hit: Flags, k: int, rows: Positions, scores: Floats, *parts: Floats | Flags
 ) -> list[Hit]:
@@ -291,10 +288,10 @@ class Times:
         if today is None:
             return None
         periods = relative_periods(question, today)
-        anchor = anchored(question)
-        if anchor is not None and (found := lexical.scores(anchor.text)).known:
-            day = int(self._days.view[int(found.own.argmax())]) + anchor.days
-            periods.append((day - anchor.slack, day + anchor.slack))
+        anchor, (first, last) = anchored(question) or ("", (0, 0))
+        if anchor and (found := lexical.scores(anchor)).known:
+            day = int(self._days.view[int(found.own.argmax())])
+            periods.append((day + first, day + last))
         near = self._nearest(periods)
         return near if near.max(initial=0) == 1 else None
 
@@ -310,14 +307,13 @@ class Times:
         if then is not None:
             scores += np.float32(self._weights.relative_date_bonus) * then
         if meant := [each for each in named if each.year or then is None]:
-            scores += np.float32(self._weights.date_bonus) * self._named(meant)
+            scores += np.float32(self._weights.date_bonus) * self.near(meant)
 
-    def has_days(self, named: Sequence[NamedDays]) -> bool:
-        """Return whether there are records of one of these days."""
-        return bool(self._named(named).max(initial=0) == 1)
+    def near(self, named: Sequence[NamedDays]) -> Floats:
+        """Return the nearness of each record to the nearest of these days, `(records,)`.
 
-    def _named(self, named: Sequence[NamedDays]) -> Floats:
-        """Return the nearness of each record to the nearest of these days, `(records,)`."""
+        It is 1 for a record of one of them.
+        """
         dated = self._days.view[self._days.view > 0] if named else self._days.view[:0]
         if not len(dated):
             return np.zeros(len(self._days), np.float32)

@@ -53,18 +53,10 @@ class Postings:
     """
 
     def __init__(self) -> None:
-        self._terms: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}  # of each term, in the order in which they came
         self._starts = np.zeros(1, np.int64)
         self._mentions: Mentions = np.zeros(0, np.uint32)
         self._clear_new()
-
-    def __len__(self) -> int:
-        """Count terms."""
-        return len(self._terms)
-
-    def number(self, term: str) -> int:
-        """Return the number of a term; a new term gets the next one."""
-        return self._terms.setdefault(term, len(self._terms))
 
     def sharing_parts(self, forms: Sequence[str]) -> list[str]:
         """Return the terms that begin or end with one of these forms, or the other way round.
@@ -80,8 +72,8 @@ class Postings:
             for letters in range(_MIN_PART, len(form))
             for end in (form[:letters], form[-letters:])
         }
-        shorter = sorted(each for each in ends if each in self._terms)
-        return [*shorter, *(t for t in self._terms if t.startswith(long) or t.endswith(long))]
+        shorter = sorted(each for each in ends if each in self.numbers)
+        return [*shorter, *(t for t in self.numbers if t.startswith(long) or t.endswith(long))]
 
     def extend(self, records: Numbers, terms: Numbers, counts: Numbers) -> None:
         """Add the mentions of new records: record, number of the term, and how often it has it.
@@ -97,7 +89,7 @@ class Postings:
         """Return the records that mention any of the terms, ascending, and its largest count."""
         if len(self._new_terms) > _MAX_NEW + len(self._mentions) // _NEW_SHARE:
             self._settle()
-        found, numbers = [self._mentions[:0]], [self._terms[t] for t in terms if t in self._terms]
+        found, numbers = [self._mentions[:0]], [self.numbers[t] for t in terms if t in self.numbers]
         for number in numbers:
             if number < len(self._starts) - 1:
                 found.append(self._mentions[slice(*self._starts[number : number + 2])])
@@ -118,7 +110,7 @@ class Postings:
     def _settle(self) -> None:
         """Sort the new mentions in among the settled ones."""
         new = self._new_terms.view
-        added = np.bincount(new, minlength=len(self._terms))
+        added = np.bincount(new, minlength=len(self.numbers))
         held = np.zeros_like(added)
         held[: len(self._starts) - 1] = np.diff(self._starts)
         starts = np.concatenate([[0], np.cumsum(held + added)])
@@ -225,13 +217,20 @@ class LexicalIndex:
         `said` is what `vocabulary` read of them.
         """
         spoken = self._languages.extend(self.vocabulary.guesses(said))
-        dates = self._dates([*zip(days, spoken, said.have_ideographs.tolist(), strict=True)])
+        kinds = [*zip(days, spoken, said.have_ideographs.tolist(), strict=True)]
+        words: dict[tuple[date | None, int, bool], tuple[str, ...]] = {}  # many share a date
+        for day, languages, has_ideograph in dict.fromkeys(kinds):
+            codes = frozenset(self._languages.sets[languages].values())
+            codes |= {"zh"} if has_ideograph else set()
+            words[day, languages, has_ideograph] = date_words(day, codes) if day else ()
+        dates = [words[kind] for kind in kinds]
         dated = np.array([len(each) for each in dates])
         numbers = np.append(said.numbers, self.vocabulary.numbers(chain.from_iterable(dates)))
         texts = np.append(said.texts, np.repeat(np.arange(len(dates)), dated))
         texts, terms = self._terms_of(texts, spoken, numbers)
-        both, counts = np.unique(texts * len(self.postings) + terms, return_counts=True)
-        texts, terms = np.divmod(both, max(1, len(self.postings)))
+        size = len(self.postings.numbers)
+        both, counts = np.unique(texts * size + terms, return_counts=True)
+        texts, terms = np.divmod(both, max(1, size))
         k1 = self._weights.saturation
         paragraphs = (said.lengths + dated) / self._weights.paragraph_words
         self._stretch.extend(k1 * np.maximum(1.0, paragraphs))
@@ -240,45 +239,33 @@ class LexicalIndex:
         if len(self.vocabulary) > _MAX_WORDS:
             self.vocabulary = Vocabulary()
 
-    def _dates(self, kinds: Sequence[tuple[date | None, int, bool]]) -> list[tuple[str, ...]]:
-        """Return the words of each record's date, by its day, languages and ideographs."""
-        words: dict[tuple[date | None, int, bool], tuple[str, ...]] = {}
-        for kind in dict.fromkeys(kinds):
-            day, spoken, has_ideograph = kind
-            codes = frozenset(self._languages.sets[spoken].values())
-            codes |= {"zh"} if has_ideograph else set()
-            words[kind] = date_words(day, codes) if day else ()
-        return [words[kind] for kind in kinds]
-
     def _terms_of(
         self, texts: Numbers, spoken: Sequence[int], numbers: Numbers
     ) -> tuple[Numbers, Numbers]:
         """Return the terms of words and the texts of these; `spoken`: languages of each text."""
+        held, known = self.vocabulary, self.postings.numbers
         runs, of_words = np.empty_like(numbers), np.array(spoken)[texts]
         for languages in sorted(set(spoken)):
             at = np.flatnonzero(of_words == languages)
-            runs[at] = self._runs_of(languages, numbers[at])
-        bounds = self.vocabulary.bounds.view
-        starts, counts = bounds[runs], bounds[runs + 1] - bounds[runs]
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        terms = self.vocabulary.terms.view[np.repeat(starts, counts) + within]
-        return np.repeat(texts, counts), terms
+            run_of = held.runs.setdefault(languages, GrowingArray(np.int64))
+            run_of.extend(np.zeros(len(held) - len(run_of)))
+            # Without counts, it would import `numpy.ma`.
+            is_new = run_of.view[numbers[at]] == 0
+            new, _ = np.unique(numbers[at][is_new], return_counts=True)
+            terms, bounds = list[int](), list[int]()
+            for number in new.tolist():
+                found = terms_of((held.words[number],), self._languages.sets[languages])
+                terms += [known.setdefault(term, len(known)) for term in found]
+                bounds.append(len(held.terms) + len(terms))
+            run_of.view[new] = np.arange(len(new)) + len(held.bounds) - 1
+            held.terms.extend(terms)
+            held.bounds.extend(bounds)
+            runs[at] = run_of.view[numbers[at]]
 
-    def _runs_of(self, languages: int, numbers: Numbers) -> Numbers:
-        """Return the runs of words in a set of languages (see `Vocabulary`)."""
-        held = self.vocabulary
-        runs = held.runs.setdefault(languages, GrowingArray(np.int64))
-        runs.extend(np.zeros(len(held) - len(runs)))
-        # Without counts, it would import `numpy.ma`.
-        new, _ = np.unique(numbers[runs.view[numbers] == 0], return_counts=True)
-        terms, bounds, known = list[int](), list[int](), self._languages.sets[languages]
-        for number in new.tolist():
-            terms += map(self.postings.number, terms_of((held.words[number],), known))
-            bounds.append(len(held.terms) + len(terms))
-        runs.view[new] = np.arange(len(new)) + len(held.bounds) - 1
-        held.terms.extend(terms)
-        held.bounds.extend(bounds)
-        return runs.view[numbers]
+        bounds_of = held.bounds.view
+        starts, counts = bounds_of[runs], bounds_of[runs + 1] - bounds_of[runs]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(texts, counts), held.terms.view[np.repeat(starts, counts) + within]
 
     def scores(self, question: str) -> LexicalScores:
         """Score all records for a question; 0 without a shared word here or in a neighbor."""

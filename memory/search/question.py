@@ -202,15 +202,6 @@ Meanings = Mapping[str, int]
 """What a word may be, by the name of the list, with its number in the list, from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Anchored:
-    """Days as far as `days` from those of what `text` is about, give or take `slack` days."""
-
-    days: int
-    slack: int
-    text: str
-
-
 def _read() -> dict[str, dict[str, dict[str, int]]]:
     text = files("memory.search").joinpath("relative_days.toml").read_text(encoding="utf-8")
     tables = {}
@@ -245,8 +236,11 @@ def relative_periods(question: str, today: date) -> list[Period]:
     return list(dict.fromkeys(found))[:_MAX_NAMED]
 
 
-def anchored(question: str) -> Anchored | None:
-    """Return what a question counts its days from, as in "two weeks before the move"."""
+def anchored(question: str) -> tuple[str, Period] | None:
+    """Return what a question counts its days from, as in "two weeks before the move".
+
+    The period is that of the days that are meant, if what the text is about was on day 0.
+    """
     for words, meanings in _readings(question):
         has_of = any("of" in each for each in meanings)
         for at in range(1, len(words)):
@@ -255,8 +249,8 @@ def anchored(question: str) -> Anchored | None:
             rest = " ".join(words[at + 1 + has_of :]) if sides and is_of else ""
             if unit is not None and rest:
                 days = (_number(words, meanings, at - 2) or 1) * _DAYS[unit]
-                sign = -1 if "before" in sides else 1
-                return Anchored(sign * days, _DAYS[unit] // 2, rest)
+                day, slack = -days if "before" in sides else days, _DAYS[unit] // 2
+                return rest, (day - slack, day + slack)
     return None
 
 

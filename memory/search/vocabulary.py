@@ -110,7 +110,10 @@ class Vocabulary(dict[str, int]):
         return numbers
 
     def guesses(self, said: NumberedWords) -> list[Guess]:
-        """Guess the languages of texts: `UNCLEAR` if none of a script wins, `ABSENT` without it."""
+        """Guess the languages of texts: `UNCLEAR` if none of a script wins, `ABSENT` without it.
+
+        The language with most votes wins, if there are votes and no other has as many.
+        """
         numbers, texts, count = said.numbers, said.texts, len(said.lengths)
         claims = texts * len(_CLAIMS) + self._claims.view[numbers]
         votes = _counted(claims, count, len(_CLAIMS)).astype(np.float32) @ _VOTES
@@ -118,7 +121,13 @@ class Vocabulary(dict[str, int]):
         is_there = _counted(written, count, len(SCRIPTS)) > 0
         guesses = np.full((count, len(SCRIPTS)), ABSENT)
         for at in np.flatnonzero(is_there.any(0)):
-            voted = _most_voted(votes, LANGUAGES_OF_SCRIPT.get(SCRIPTS[at], ()))
+            columns = [CODES.index(code) for code in LANGUAGES_OF_SCRIPT.get(SCRIPTS[at], ())]
+            voted = np.full(count, columns[0] if columns else UNCLEAR)
+            if len(columns) > 1:
+                given = votes[:, columns]
+                top = given.max(1)
+                is_clear = (top > 0) & ((given == top[:, None]).sum(1) == 1)
+                voted = np.where(is_clear, np.array(columns)[given.argmax(1)], UNCLEAR)
             if SCRIPTS[at] == "cyrillic":
                 voted[said.are_ukrainian] = CODES.index("uk")
             guesses[:, at] = np.where(is_there[:, at], voted, ABSENT)
@@ -128,17 +137,6 @@ class Vocabulary(dict[str, int]):
 def _counted(pairs: Numbers, rows: int, columns: int) -> Numbers:
     """Count pairs, which are `row * columns + column`; return `(rows, columns)`."""
     return np.bincount(pairs, minlength=rows * columns).reshape(rows, columns)
-
-
-def _most_voted(votes: npt.NDArray[np.float32], candidates: Sequence[str]) -> Numbers:
-    """Return for each text the language with most votes, `UNCLEAR` if there are none or several."""
-    if len(candidates) < 2:
-        return np.full(len(votes), CODES.index(candidates[0]) if candidates else UNCLEAR)
-    columns = np.array([CODES.index(code) for code in candidates])
-    given = votes[:, columns]
-    top = given.max(1)
-    is_clear = (top > 0) & ((given == top[:, None]).sum(1) == 1)
-    return np.where(is_clear, columns[given.argmax(1)], UNCLEAR)
 
 
 class RecordLanguages:
@@ -176,18 +174,16 @@ class RecordLanguages:
             for script, code in zip(SCRIPTS, guess, strict=True)
             if code != ABSENT
         }
-        for script, language in languages.items():
-            languages[script] = language or self._prevailing(script)
+        for script in [each for each, language in languages.items() if language == UNKNOWN]:
+            used = Counter[str]()
+            for number, count in self._counts.items():
+                used[self.sets[number].get(script, UNKNOWN)] += count
+            del used[UNKNOWN]
+            prevailing = max(((count, code) for code, count in used.items()), default=(0, UNKNOWN))
+            languages[script] = prevailing[1]
         number = self._numbers.setdefault(tuple(languages.items()), len(self.sets))
         if number == len(self.sets):
             self.sets.append(languages)
         if UNCLEAR not in guess:
             self._clear[guess] = number
         return number
-
-    def _prevailing(self, script: str) -> str:
-        counts = Counter[str]()
-        for number, count in self._counts.items():
-            if language := self.sets[number].get(script, UNKNOWN):
-                counts[language] += count
-        return max(((count, code) for code, count in counts.items()), default=(0, UNKNOWN))[1]

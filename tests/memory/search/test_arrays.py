@@ -108,7 +108,7 @@ def _settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def append(flat: Postings, record: int, counts: dict[str, int]) -> None:
     """Add one record with the count of each of its terms."""
-    terms = np.array([flat.number(term) for term in counts], np.int64)
+    terms = np.array([flat.numbers.setdefault(t, len(flat.numbers)) for t in counts], np.int64)
     flat.extend(np.full(len(terms), record), terms, np.array(list(counts.values()), np.int64))
 
 
