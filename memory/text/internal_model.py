@@ -15,7 +15,6 @@ api.openai.com would refuse each call.
 
 import json
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -47,15 +46,6 @@ _MAX_DEPTH = 10
 
 class NotStrict(Exception):
     """Raised for a model that the dialect cannot describe; the text names field and reason."""
-
-
-def strict_schema(model: type[BaseModel]) -> Schema:
-    """Return the schema of a part, which stands one level deep; raise `NotStrict`."""
-    try:
-        schema = model.model_json_schema()
-    except PydanticInvalidForJsonSchema as error:
-        raise NotStrict(f"has no JSON schema: {error.message}") from error
-    return _Converter(schema.get("$defs", {})).convert(schema, _Position(depth=1))
 
 
 def closed_object(properties: Mapping[str, Schema]) -> Schema:
@@ -93,13 +83,22 @@ class _Converter:
         schema, position = self._resolved(schema, position)
         kind = schema.get("type")
         if "anyOf" in schema or "oneOf" in schema:
-            converted = self._union(schema.get("anyOf") or schema["oneOf"], position)
+            branches = schema.get("anyOf") or schema["oneOf"]
+            converted: Schema = {"anyOf": [self.convert(each, position) for each in branches]}
+            if sum(each.get("type") == "object" for each in converted["anyOf"]) > 1:
+                # api.openai.com refuses them if their first keys are the same.
+                raise position.refusal("is one of several objects")
         elif "enum" in schema or "const" in schema:
-            converted = _choice(schema, position)
+            if kind not in _SCALARS:
+                raise position.refusal("mixes kinds of values")
+            converted = {"type": kind, "enum": schema.get("enum") or [schema["const"]]}
         elif kind == "object":
             converted = self._object(schema, position)
         elif kind == "array":
-            converted = self._array(schema, position)
+            if "prefixItems" in schema:
+                raise position.refusal("is a tuple")
+            items = self.convert(schema["items"], position.deeper("[]"))
+            converted = {"type": "array", "items": items}
         elif kind in _SCALARS:
             converted = {"type": kind}
         else:
@@ -117,13 +116,6 @@ class _Converter:
             schema = self.definitions[reference.removeprefix("#/$defs/")] | beside
         return schema, position
 
-    def _union(self, branches: list[Schema], position: _Position) -> Schema:
-        converted = [self.convert(branch, position) for branch in branches]
-        if sum(branch.get("type") == "object" for branch in converted) > 1:
-            # api.openai.com refuses them if their first keys are the same.
-            raise position.refusal("is one of several objects")
-        return {"anyOf": converted}
-
     def _object(self, schema: Schema, position: _Position) -> Schema:
         if "properties" not in schema or schema.get("additionalProperties"):
             raise position.refusal("takes fields of any name")
@@ -134,17 +126,6 @@ class _Converter:
                 for name, inner in schema["properties"].items()
             }
         )
-
-    def _array(self, schema: Schema, position: _Position) -> Schema:
-        if "prefixItems" in schema:
-            raise position.refusal("is a tuple")
-        return {"type": "array", "items": self.convert(schema["items"], position.deeper("[]"))}
-
-
-def _choice(schema: Schema, position: _Position) -> Schema:
-    if schema.get("type") not in _SCALARS:
-        raise position.refusal("mixes kinds of values")
-    return {"type": schema["type"], "enum": schema.get("enum") or [schema["const"]]}
 
 
 def _description(schema: Schema) -> str:
@@ -188,10 +169,14 @@ class AnswerShape:
         schemas: dict[str, Schema] = {}
         unconvertible: dict[str, str] = {}
         for name, model in parts.items():
+            schemas[name] = {"type": "object"}
             try:
-                schemas[name] = strict_schema(model)
+                schemas[name] = schema = model.model_json_schema()
+                converter = _Converter(schema.get("$defs", {}))
+                schemas[name] = converter.convert(schema, _Position(depth=1))
+            except PydanticInvalidForJsonSchema as error:
+                unconvertible[name] = f"has no JSON schema: {error.message}"
             except NotStrict as error:
-                schemas[name] = _loose_schema(model)
                 unconvertible[name] = str(error)
         return cls(dict(parts), closed_object(schemas), unconvertible)
 
@@ -202,11 +187,14 @@ class AnswerShape:
 
     def is_met_by(self, answer: Mapping[str, object]) -> bool:
         """Return whether no part and no field is missing, as if the server enforced the schema."""
-        return answer.keys() >= self.parts.keys() and all(
-            part is None or (isinstance(part, dict) and part.keys() >= self._fields(name))
-            for name, part in answer.items()
-            if name in self.parts
-        )
+        if not answer.keys() >= self.parts.keys():
+            return False
+        for name in self.parts:
+            part, schema = answer[name], self.schema["properties"][name]["anyOf"][0]
+            has_all = isinstance(part, dict) and part.keys() >= schema.get("properties", {}).keys()
+            if part is not None and not has_all:
+                return False
+        return True
 
     def validate(self, name: str, raw: object) -> BaseModel:
         """Return a part, without unknown fields and unwanted nulls; raise `PartInvalid`."""
@@ -223,17 +211,6 @@ class AnswerShape:
             raise PartInvalid(f"{name}: {', '.join(sorted(kinds))}") from None
         except RecursionError:
             raise PartInvalid(f"{name}: nested too deep") from None
-
-    def _fields(self, name: str) -> AbstractSet[str]:
-        described: dict[str, Schema] = self.schema["properties"][name]["anyOf"][0]
-        return described.get("properties", {}).keys()
-
-
-def _loose_schema(model: type[BaseModel]) -> Schema:
-    try:
-        return model.model_json_schema()
-    except PydanticInvalidForJsonSchema:
-        return {"type": "object"}
 
 
 def _as_json(value: object) -> bytes:
@@ -254,27 +231,22 @@ def _with_nulls(raw: object) -> Any:
 
 def _leave_out(value: object, errors: Sequence[ErrorDetails]) -> None:
     """Remove from `value` the nulls and the unknown fields that these errors name."""
-    paths = {
-        _path(value, error["loc"])
-        for error in errors
-        if error["input"] is None or error["type"] == "extra_forbidden"
-    }
+    paths: set[tuple[Any, ...]] = set()
+    for error in errors:
+        if error["input"] is None or error["type"] == "extra_forbidden":
+            inner: Any = value
+            path: tuple[Any, ...] = ()
+            for step in error["loc"]:
+                is_key = isinstance(inner, dict) and step in inner
+                is_place = isinstance(inner, list) and isinstance(step, int) and step < len(inner)
+                if is_key or is_place:  # other steps name branches of a union
+                    inner, path = inner[step], (*path, step)
+            paths.add(path)
     for path in sorted(paths - {()}, reverse=True):  # from the end, so that indices stay valid
-        inner: Any = value
+        inner = value
         for step in path[:-1]:
             inner = inner[step]
         del inner[path[-1]]
-
-
-def _path(value: Any, location: tuple[int | str, ...]) -> tuple[Any, ...]:
-    """Return the steps of an error location that exist in `value`; others name union branches."""
-    path: list[int | str] = []
-    for step in location:
-        is_key = isinstance(value, dict) and step in value
-        if is_key or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
-            value = value[step]
-            path.append(step)
-    return tuple(path)
 
 
 class ModelTrouble(Exception):

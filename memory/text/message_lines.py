@@ -47,16 +47,14 @@ class Speakers:
             return ASSISTANT
         sender = (message.sender_id, message.sender_name)
         if sender not in self._labels:
-            self._labels[sender] = self._unique(speaker_name(message.sender_name) or NAMELESS)
+            label = name = speaker_name(message.sender_name) or NAMELESS
+            number = 1
+            while (alike := "".join(letters(label)).replace(" ", "")) in self._taken:
+                number += 1
+                label = f"{name} ({number})"
+            self._taken.add(alike)
+            self._labels[sender] = label
         return self._labels[sender]
-
-    def _unique(self, name: str) -> str:
-        label, number = name, 1
-        while (alike := "".join(letters(label)).replace(" ", "")) in self._taken:
-            number += 1
-            label = f"{name} ({number})"
-        self._taken.add(alike)
-        return label
 
 
 _INDENT = "\n  "

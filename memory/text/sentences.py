@@ -68,18 +68,14 @@ def _continues(text: str, at: int, start: int) -> bool:
         return False
     if before == "\u200d" or unicodedata.combining(before) == _VIRAMA or char in "\u200c\u200d":
         return True
-    if _is_flag_letter(char):
-        return _flag_letters_before(text, at, start) % 2 == 1
+    if _is_flag_letter(char):  # each two of them are one flag
+        first = at
+        while first > start and _is_flag_letter(text[first - 1]):
+            first -= 1
+        return (at - first) % 2 == 1
     is_tone_or_tag = "\U0001f3fb" <= char <= "\U0001f3ff" or "\U000e0020" <= char <= "\U000e007f"
     return is_tone_or_tag or unicodedata.category(char) in ("Mn", "Mc", "Me")
 
 
 def _is_flag_letter(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
-
-
-def _flag_letters_before(text: str, at: int, start: int) -> int:
-    first = at
-    while first > start and _is_flag_letter(text[first - 1]):
-        first -= 1
-    return at - first

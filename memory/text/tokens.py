@@ -101,19 +101,17 @@ class TokenCounter:
             return text
         room = limit - self.count(mark)
         while room >= 0:
-            count = room - room // 3
-            head = _decoded(self._ranks(text[: count * _CHARS_PER_TOKEN])[:count])
-            tail = self._tail(text[len(head) :], room // 3)
+            first, last = room - room // 3, room // 3
+            head = _decoded(self._ranks(text[: first * _CHARS_PER_TOKEN])[:first])
+            end = max(len(head), len(text) - last * _CHARS_PER_TOKEN)
+            ranks = self._ranks(text[end:])
+            tail = _decoded(ranks[max(0, len(ranks) - last) :])
             shortened = " ".join(part for part in (head.rstrip(), mark, tail.lstrip()) if part)
             excess = self.count(shortened) - limit
             if excess <= 0:
                 return shortened
             room -= excess  # the joints may cost a token or two
         return ""
-
-    def _tail(self, text: str, tokens: int) -> str:
-        ranks = self._ranks(text[max(0, len(text) - tokens * _CHARS_PER_TOKEN) :])
-        return _decoded(ranks[max(0, len(ranks) - tokens) :])
 
     def _ranks(self, text: str) -> list[int]:
         return [rank for piece in self._encoded(text) for rank in piece]
