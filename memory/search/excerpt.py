@@ -63,7 +63,9 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
     chars = room * (end - start) // max(1, size(text[start:end]))  # what this part costs
     while chars > 0:
         start, end = _passage(pieces, chars)
-        shown = _marked(text, start, end)
+        passage = text[start:end].strip()
+        before, after = LEFT_OUT if start else "", LEFT_OUT if end < len(text) else ""
+        shown = " ".join(filter(None, (before, passage, after))) if passage else ""
         cost = size(shown)
         if cost <= limit:
             return shown
@@ -153,10 +155,3 @@ def _core(pieces: Sequence[_Piece], room: int) -> tuple[int, int]:
         if score > best + 1e-9:  # equal sums of floats may differ by less
             best, core = score, (first, last)
     return core
-
-
-def _marked(text: str, start: int, end: int) -> str:
-    passage = text[start:end].strip()
-    before = LEFT_OUT if start else ""
-    after = LEFT_OUT if end < len(text) else ""
-    return " ".join(part for part in (before, passage, after) if part) if passage else ""
