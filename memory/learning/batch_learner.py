@@ -138,13 +138,17 @@ class BatchLearner:
         """Return what a behavior learned from its part of the answer, or why it is not kept."""
         try:
             learned = behavior.learn(batch, self._shape.validate(behavior.name, raw))
-            _check_size(learned)
         except (PartInvalid, PartRejected) as error:
             reason, feedback = str(error), error.tell if isinstance(error, PartRejected) else ""
-            log.warning("part rejected", behavior=behavior.name, reason=reason, feedback=feedback)
-            return PartRejected(reason, feedback)
-        is_untrusted = batch.holds_untrusted or progress.state(behavior).is_untrusted
-        return replace(learned, is_untrusted=learned.is_untrusted or is_untrusted)
+        else:
+            size = len((learned.state or "").encode())
+            if size <= MAX_STATE_BYTES:
+                is_untrusted = batch.holds_untrusted or progress.state(behavior).is_untrusted
+                return replace(learned, is_untrusted=learned.is_untrusted or is_untrusted)
+            reason = "state too large"
+            feedback = f"the state would take {size} bytes, but at most {MAX_STATE_BYTES} are kept"
+        log.warning("part rejected", behavior=behavior.name, reason=reason, feedback=feedback)
+        return PartRejected(reason, feedback)
 
     async def _skip(self, progress: Progress, behavior: LearningBehavior, batch: Batch) -> Progress:
         log.warning(
@@ -183,13 +187,6 @@ class BatchLearner:
         return await progress_after(self._scopes, progress, by_scope)
 
 
-def _check_size(learned: Learned) -> None:
-    size = len((learned.state or "").encode())
-    if size > MAX_STATE_BYTES:
-        what = f"the state would take {size} bytes, but at most {MAX_STATE_BYTES} are kept"
-        raise PartRejected("state too large", tell=what)
-
-
 _MAX_BATCH_TOKENS = 4_000
 """Tokens of messages in one model call; a longer backlog takes several calls."""
 
@@ -217,11 +214,19 @@ def due_in(progress: Progress, behavior: LearningBehavior, unlearned: Unlearned)
 def batch_of(
     progress: Progress, behavior: LearningBehavior, unlearned: Unlearned, max_exchanges: float
 ) -> Batch:
-    """Return the next batch of a behavior: whole exchanges, at least one."""
+    """Return the next batch of a behavior: the first whole exchanges, at least one."""
     selected = behavior.select_messages(unlearned)
+    taken = tokens = exchanges = 0
+    for at, message in enumerate(selected, start=1):
+        tokens += message.tokens
+        if taken and (tokens > _MAX_BATCH_TOKENS or exchanges >= max_exchanges):
+            break
+        if at == len(selected) or selected[at].exchange != message.exchange:
+            taken = at
+            exchanges += 1
     return Batch(
         conversation=progress.conversation,
-        messages=_first_exchanges(selected, _MAX_BATCH_TOKENS, max_exchanges),
+        messages=selected[:taken],
         digests={digest.seq: digest.text for digest in progress.here.all(Digest)},
         here=progress.here,
         facts=progress.facts,
@@ -244,21 +249,6 @@ def first_session(messages: Sequence[Message], new_after: int, now: float) -> in
     return len(messages) if has_ended else 0
 
 
-def _first_exchanges(
-    messages: Sequence[Message], max_tokens: int, max_exchanges: float
-) -> Sequence[Message]:
-    """Return the first whole exchanges within the limits; the first one is always taken."""
-    taken = tokens = exchanges = 0
-    for at, message in enumerate(messages):
-        tokens += message.tokens
-        if taken and (tokens > max_tokens or exchanges >= max_exchanges):
-            break
-        if at + 1 == len(messages) or messages[at + 1].exchange != message.exchange:
-            taken = at + 1
-            exchanges += 1
-    return messages[:taken]
-
-
 _PAGE = 200
 _MAX_PAGES = 50
 """At most this many pages without an answered exchange are skipped."""
@@ -271,27 +261,19 @@ async def answered_after(scopes: Scopes, progress: Progress, watermark: int) -> 
     that must not be found by searches are left out: their person had a fact deleted that rests on
     them. Raise `NotWritten`.
     """
-    said = progress.said_after(watermark)
-    if said is not None:
-        return _learnable(said, progress)
+    said, hidden = progress.said_after(watermark), progress.here.hidden
     for _ in range(_MAX_PAGES):
-        page = await messages_after(scopes, progress, watermark, _PAGE)
-        found = _learnable(page, progress)
-        if found or len(page) < _PAGE:
+        page = said
+        if page is None:
+            page = await messages_after(scopes, progress, watermark, _PAGE)
+        answered = {message.exchange for message in page if message.role == "assistant"}
+        found = [each for each in page if each.exchange in answered and each.seq not in hidden]
+        if found or said is not None or len(page) < _PAGE:
             return found
-        watermark = _before_last_exchange(page)
+        last = page[-1]  # its exchange may go on in the next page
+        earlier = (each.seq for each in page if each.exchange != last.exchange)
+        watermark = max(earlier, default=last.seq)
     return []
-
-
-def _learnable(messages: Sequence[Message], progress: Progress) -> list[Message]:
-    answered = {message.exchange for message in messages if message.role == "assistant"}
-    hidden = progress.here.hidden
-    return [each for each in messages if each.exchange in answered and each.seq not in hidden]
-
-
-def _before_last_exchange(messages: Sequence[Message]) -> int:
-    last = messages[-1]
-    return max((each.seq for each in messages if each.exchange != last.exchange), default=last.seq)
 
 
 _TASK = (

@@ -190,7 +190,10 @@ class ConversationLearner:
                         model, progress, asking.failures
                     )
                     done = replace(done, calls=calls, entries=entries)
-            await self._drop_unwanted_digests(progress)
+            # Otherwise digests go when a behavior of the conversation itself has learned from them.
+            digests = [each.name for each in progress.here.all(Digest)]
+            if digests and all(each.is_personal for each in self._batches.within(progress)):
+                await self._scopes.write(progress.here, Write(removed=digests))
             if vectors is not None:
                 for scope_memory in dict.fromkeys((progress.here, progress.facts)):
                     with _collected(no_vectors):
@@ -203,9 +206,8 @@ class ConversationLearner:
                 *(each.expires_at - progress.now for each in progress.here.all(WaitingWrite)),
             )
         except NotWritten as refusal:
-            log.info(
-                "learning starts again", conversation=progress.conversation.tag, why=str(refusal)
-            )
+            tag = progress.conversation.tag
+            log.info("learning starts again", conversation=tag, why=str(refusal))
             return done, _REFUSED_AGAIN_S, ()
         return done, min(due_in_s, *again_in_s), (*no_answer, *no_vectors)
 
@@ -231,11 +233,6 @@ class ConversationLearner:
         if pause.name in progress.here.fields:
             await self._scopes.write(progress.here, Write(removed=[pause.name]))
         return inf
-
-    async def _drop_unwanted_digests(self, progress: Progress) -> None:
-        unwanted = [each.name for each in progress.here.all(Digest)]
-        if unwanted and all(each.is_personal for each in self._batches.within(progress)):
-            await self._scopes.write(progress.here, Write(removed=unwanted))
 
 
 def _pause_of(progress: Progress, task: Literal["batches", "vectors"], model: str) -> LearningPause:

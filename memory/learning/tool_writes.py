@@ -166,7 +166,11 @@ class ToolWriter:
     ) -> None:
         write, answered = asked.write, asked.answered(answer)
         if isinstance(write, StillTrue):
-            _check_same(facts, write, answer)
+            present = present_fact(facts, write.record_id)
+            is_gone = present is None and answer == "confirmed"
+            has_other_words = present is not None and present.id != write.record_id
+            if is_gone or has_other_words:
+                raise NotConfirmed("unknown")
         if answer == "forgotten" and isinstance(write, ForgetRecord | StillTrue):
             # After a crash before the next step, it is erased once more, which changes nothing.
             for fact_id in write.record_ids:
@@ -197,20 +201,16 @@ class ToolWriter:
         """
         turns = [each.turn for each in progress.here.all(ToolWrites)]
         for turn in sorted(turns, key=int):
-            progress = await self._forget(progress, turn)
+            writes = _writes_of(progress.here, turn).writes
+            wanted = [w for w in writes if isinstance(w, ForgetRecord) and not w.asks_first]
+            for write in wanted:
+                await self._correcting.delete_fact(progress.conversation, write.record_id)
+            if wanted:
+                progress, _ = await progress_of(self._scopes, progress.conversation)
             progress = await self._remember(progress, turn)
         asked = progress.here.all(WaitingWrite)
         if old := [each.name for each in asked if each.expires_at <= progress.now]:
             progress = await self._write(progress, progress.here, Write(removed=old))
-        return progress
-
-    async def _forget(self, progress: Progress, turn: str) -> Progress:
-        writes = _writes_of(progress.here, turn).writes
-        wanted = [each for each in writes if isinstance(each, ForgetRecord) and not each.asks_first]
-        for write in wanted:
-            await self._correcting.delete_fact(progress.conversation, write.record_id)
-        if wanted:
-            progress, _ = await progress_of(self._scopes, progress.conversation)
         return progress
 
     async def _write(self, progress: Progress, to: ScopeMemory, write: Write) -> Progress:
@@ -261,14 +261,6 @@ def _agreed(
     if answer == "kept" and isinstance(write, Remember):
         return remembered(write, asked.seq, here, facts, time())
     return []
-
-
-def _check_same(facts: ScopeMemory, write: StillTrue, answer: str) -> None:
-    """Raise `NotConfirmed` if the fact has other words now, or is gone and was to be confirmed."""
-    present = present_fact(facts, write.record_id)
-    has_changed = present is not None and present.id != write.record_id
-    if has_changed or (present is None and answer == "confirmed"):
-        raise NotConfirmed("unknown")
 
 
 async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
