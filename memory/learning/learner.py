@@ -102,8 +102,13 @@ class ConversationLearner:
             reading = ("ZSCORE", learning, conversation.tag)
             progress, [noted] = await progress_of(self._scopes, conversation, reading, lease=taking)
             done, due_in_s, failures = await self._learn(progress)
-            if noted is not None:
-                finish = [*self._scheduling(conversation, noted, time() + due_in_s), *finish]
+            due = time() + due_in_s
+            if noted is not None and noted > due + _HARDLY_LATER_S:
+                finish = [("ZADD", learning, "LT", due, conversation.tag), *finish]
+            elif noted is not None and noted < due:  # moved only if it is still the stored time
+                later = {"next": due} if isfinite(due) else {}
+                request = {"member": conversation.tag, "score": repr(noted), **later}
+                finish = [scripts["take_due"].command([learning], request), *finish]
             if progress.facts is not progress.here and progress.facts.newest:
                 # A turn renews only the expiry of the conversation.
                 finish = [*self._scopes.renewal(progress.facts), *finish]
@@ -148,22 +153,6 @@ class ConversationLearner:
             await asyncio.sleep(_RENEW_S)
             with suppress(StoreError):
                 await self._store.scripts["lease"](lease, {"token": token, "ttl_ms": _LEASE_MS})
-
-    def _scheduling(
-        self, conversation: Scope, noted: float, due: float
-    ) -> list[Command | ScriptCall]:
-        """Return the commands that change the due time of a conversation from `noted` to `due`.
-
-        A later time, or none (infinity), is stored only if the stored one is still `noted`. There
-        are no commands if `noted` is hardly later than `due`.
-        """
-        key, later = self._store.keys.learning, {"next": due} if isfinite(due) else {}
-        if due <= noted <= due + _HARDLY_LATER_S:
-            return []
-        if due <= noted:
-            return [("ZADD", key, "LT", due, conversation.tag)]
-        request = {"member": conversation.tag, "score": repr(noted), **later}
-        return [self._store.scripts["take_due"].command([key], request)]
 
     async def _learn(
         self, progress: Progress
