@@ -103,7 +103,10 @@ class _Converter:
             converted = {"type": kind}
         else:
             raise position.refusal("takes anything")
-        description = _description(schema)
+        description = schema.get("description", "")
+        limits = ", ".join(f"{name}: {schema[name]}" for name in _LIMITS if name in schema)
+        if limits:  # strict servers do not accept them as keywords
+            description = f"{description} ({limits})".strip()
         return {**converted, "description": description} if description else converted
 
     def _resolved(self, schema: Schema, position: _Position) -> tuple[Schema, _Position]:
@@ -126,13 +129,6 @@ class _Converter:
                 for name, inner in schema["properties"].items()
             }
         )
-
-
-def _description(schema: Schema) -> str:
-    """Return the description of a value with its limits, which strict servers do not accept."""
-    limits = ", ".join(f"{name}: {schema[name]}" for name in _LIMITS if name in schema)
-    described = schema.get("description", "")
-    return f"{described} ({limits})".strip() if limits else described
 
 
 def _nullable(schema: Schema) -> Schema:
