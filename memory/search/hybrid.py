@@ -56,10 +56,10 @@ class HybridIndex:
         self._lexical = LexicalIndex(self._sessions, weights)
         self._dense = DenseIndex()
         self._prior = GrowingArray(np.float32)
+        self._tells_time = GrowingArray(np.bool_)
         self._times = Times(weights)
 
     def __len__(self) -> int:
-        """Count records."""
         return len(self._prior)
 
     @property
@@ -90,7 +90,8 @@ class HybridIndex:
         self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
         self._lexical.extend(said, np.where(by_person, 1.0, weights.assistant_words), days)
         self._sessions.extend(sessions, asks, by_person)
-        self._times.extend(said.tell_times, days)
+        self._times.extend(days)
+        self._tells_time.extend(said.tell_times)
         penalty = weights.assistant_penalty * ~by_person + weights.question_penalty * asks
         self._prior.extend(-penalty)
 
@@ -137,14 +138,9 @@ class HybridIndex:
         """
         if not len(self) or k < 1:
             return []
-        found = self._lexical.scores(question)
+        found, named = self._lexical.scores(question), named_days(question)
         then = self._times.said_then(question, asked_on, self._lexical)
-        lexical = self._lexical_share(found)
-        scores = lexical + self._prior.view
-        if asks_for_summary(question):
-            scores += np.float32(self._weights.summary_bonus) * ~self._sessions.by_person
-        named = named_days(question)
-        self._times.add_to(scores, question, named, then)
+        lexical, scores = self._without_vectors(question, found, named, then)
         near = None
         if vector is not None and self.vectors:
             with suppress(ValueError):
@@ -231,14 +227,30 @@ class HybridIndex:
             evidence >= self._weights.floor or near.closeness >= self._weights.sufficient_closeness
         )
 
-    def _lexical_share(self, found: LexicalScores) -> Floats:
-        """Return what the words add to each score, `(records,)`."""
+    def _without_vectors(
+        self, question: str, found: LexicalScores, named: Sequence[NamedDays], then: Floats | None
+    ) -> tuple[Floats, Floats]:
+        """Return what the words add to each score, and the scores without vectors, `(records,)`.
+
+        `named` are the days that the question names, `then` is what `Times.said_then` found.
+        """
+        weights = self._weights
         best = max(float(found.boosted.max(initial=0.0)), 1e-6)
-        share = self._sessions.best(found.own)
-        share *= np.float32(self._weights.session)
-        share += found.boosted
-        share *= np.float32(self._weights.lexical / best)
-        return share
+        lexical = self._sessions.best(found.own)
+        lexical *= np.float32(weights.session)
+        lexical += found.boosted
+        lexical *= np.float32(weights.lexical / best)
+
+        scores = lexical + self._prior.view
+        if asks_for_summary(question):
+            scores += np.float32(weights.summary_bonus) * ~self._sessions.by_person
+        if asks_when(question):
+            scores += np.float32(weights.time_bonus) * self._tells_time.view
+        if then is not None:
+            scores += np.float32(weights.relative_date_bonus) * then
+        if meant := [each for each in named if each.year or then is None]:
+            scores += np.float32(weights.date_bonus) * self._times.near(meant)
+        return lexical, scores
 
     def _dense_share(self, near: DenseScores) -> Floats:
         """Return what the vectors add to scores, neighbors included, `(near.rows,)`."""
@@ -266,17 +278,15 @@ def _best(
 
 
 class Times:
-    """When each record was said, and whether it tells a time or a number, by position."""
+    """On what day each record was said, by position."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
         self._days = GrowingArray(np.int32)
-        self._tells_time = GrowingArray(np.bool_)
 
-    def extend(self, tell_times: Flags, days: Sequence[date | None]) -> None:
+    def extend(self, days: Sequence[date | None]) -> None:
         """Add records; one without a date is of no day."""
         self._days.extend([day.toordinal() if day else 0 for day in days])
-        self._tells_time.extend(tell_times)
 
     def said_then(self, question: str, today: date | None, lexical: LexicalIndex) -> Floats | None:
         """Return how near each record is to days that the question names by their distance.
@@ -294,20 +304,6 @@ class Times:
             periods.append((day + first, day + last))
         near = self._nearest(periods)
         return near if near.max(initial=0) == 1 else None
-
-    def add_to(
-        self, scores: Floats, question: str, named: Sequence[NamedDays], then: Floats | None
-    ) -> None:
-        """Add to the scores of all records what they have of the times that the question asks for.
-
-        `named` are the days that it names, `then` is what `said_then` found.
-        """
-        if asks_when(question):
-            scores += np.float32(self._weights.time_bonus) * self._tells_time.view
-        if then is not None:
-            scores += np.float32(self._weights.relative_date_bonus) * then
-        if meant := [each for each in named if each.year or then is None]:
-            scores += np.float32(self._weights.date_bonus) * self.near(meant)
 
     def near(self, named: Sequence[NamedDays]) -> Floats:
         """Return the nearness of each record to the nearest of these days, `(records,)`.

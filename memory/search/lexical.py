@@ -206,7 +206,6 @@ class LexicalIndex:
         self._languages = RecordLanguages()
 
     def __len__(self) -> int:
-        """Count records."""
         return len(self._shares)
 
     def extend(

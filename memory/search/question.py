@@ -67,18 +67,17 @@ def as_question(query: str) -> str:
     return query if is_question(query) else f"{query}?"
 
 
-def _finds(phrases: re.Pattern[str]) -> Callable[[str], bool]:
+def _finds(*lists: str) -> Callable[[str], bool]:
+    phrases = re.compile(_any_of(*lists))
     return lambda question: phrases.search(" ".join(words_of(question))) is not None
 
 
-_ALL, _FIRST = re.compile(_any_of("asks_all", "asks_summary")), re.compile(_any_of("asks_first"))
-_SUMMARY, _WHEN = re.compile(_any_of("asks_summary")), re.compile(_any_of("asks_when"))
-asks_for_all = _finds(_ALL)
+asks_for_all = _finds("asks_all", "asks_summary")
 """Whether a question asks for a list, a summary or an order rather than one thing."""
-asks_for_first = _finds(_FIRST)
+asks_for_first = _finds("asks_first")
 """Whether a question asks for the first thing that a person has said."""
-asks_for_summary = _finds(_SUMMARY)
-asks_when = _finds(_WHEN)
+asks_for_summary = _finds("asks_summary")
+asks_when = _finds("asks_when")
 """Whether a question asks for a time or a number."""
 
 
@@ -223,11 +222,11 @@ _PHRASE = re.compile(rf"\b(?:{'|'.join(sorted(_PHRASES))})\b")
 def relative_periods(question: str, today: date) -> list[Period]:
     """Return the past days that a question of `today` names by their distance ("last May")."""
     readings = list(_readings(question))
-    read = (
-        (_period(words, meanings, at, today) for at, meaning in enumerate(meanings) if meaning)
-        for words, meanings in readings
-    )
-    found = next(filter(None, ([*filter(None, each)] for each in read)), [])
+    found: list[Period] = []
+    for words, meanings in readings:
+        told = (_period(words, meanings, at, today) for at, each in enumerate(meanings) if each)
+        if found := [each for each in told if each]:
+            break
     is_last = any("last" in each for _, meanings in readings for each in meanings)
     years = (today.year, today.year - 1)
     for named in named_days(question) if is_last else ():
