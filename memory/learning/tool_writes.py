@@ -210,11 +210,9 @@ class ToolWriter:
             progress = await self._remember(progress, turn)
         asked = progress.here.all(WaitingWrite)
         if old := [each.name for each in asked if each.expires_at <= progress.now]:
-            progress = await self._write(progress, progress.here, Write(removed=old))
+            new = Write(removed=old)
+            progress = await progress_after(self._scopes, progress, {progress.here: new})
         return progress
-
-    async def _write(self, progress: Progress, to: ScopeMemory, write: Write) -> Progress:
-        return await progress_after(self._scopes, progress, {to: write})
 
     async def _remember(self, progress: Progress, turn: str) -> Progress:
         # The facts were read first. An erasure that removes a waiting write also refuses this one.
@@ -241,15 +239,17 @@ class ToolWriter:
             fields.append(State(state))
         done = Write(fields=fields, removed=[requested.name])
         if facts is here:
-            return await self._write(progress, here, replace(done, entries=entries))
+            done = replace(done, entries=entries)
+            return await progress_after(self._scopes, progress, {here: done})
         general, topic = split_by_place(entries)
         written = Written(here.scope.tag, turn)
         if facts.get(Written, written.tag) != written:
             new = Write(general, [written], learned_from=here)
-            progress = await self._write(progress, facts, new)
+            progress = await progress_after(self._scopes, progress, {facts: new})
             if _writes_of(here, turn) != requested:
                 raise NotWritten("answered")  # a person was faster than the learner
-        return await self._write(progress, here, replace(done, entries=topic))
+        done = replace(done, entries=topic)
+        return await progress_after(self._scopes, progress, {here: done})
 
 
 def _agreed(
