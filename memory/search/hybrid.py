@@ -90,7 +90,7 @@ class HybridIndex:
         self.ids.extend(range(len(self), len(self) + len(records)) if ids is None else ids)
         self._lexical.extend(said, np.where(by_person, 1.0, weights.assistant_words), days)
         self._sessions.extend(sessions, asks, by_person)
-        self._times.extend(days)
+        self._times.days.extend([day.toordinal() if day else 0 for day in days])
         self._tells_time.extend(said.tell_times)
         penalty = weights.assistant_penalty * ~by_person + weights.question_penalty * asks
         self._prior.extend(-penalty)
@@ -282,11 +282,7 @@ class Times:
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
-        self._days = GrowingArray(np.int32)
-
-    def extend(self, days: Sequence[date | None]) -> None:
-        """Add records; one without a date is of no day."""
-        self._days.extend([day.toordinal() if day else 0 for day in days])
+        self.days = GrowingArray(np.int32)  # as ordinals, 0 for a record without a date
 
     def said_then(self, question: str, today: date | None, lexical: LexicalIndex) -> Floats | None:
         """Return how near each record is to days that the question names by their distance.
@@ -300,7 +296,7 @@ class Times:
         periods = relative_periods(question, today)
         anchor, (first, last) = anchored(question) or ("", (0, 0))
         if anchor and (found := lexical.scores(anchor)).known:
-            day = int(self._days.view[int(found.own.argmax())])
+            day = int(self.days.view[int(found.own.argmax())])
             periods.append((day + first, day + last))
         near = self._nearest(periods)
         return near if near.max(initial=0) == 1 else None
@@ -310,15 +306,15 @@ class Times:
 
         It is 1 for a record of one of them.
         """
-        dated = self._days.view[self._days.view > 0] if named else self._days.view[:0]
+        dated = self.days.view[self.days.view > 0] if named else self.days.view[:0]
         if not len(dated):
-            return np.zeros(len(self._days), np.float32)
+            return np.zeros(len(self.days), np.float32)
         years = [date.fromordinal(int(day)).year for day in (dated.min(), dated.max())]
         return self._nearest([period for each in named for period in each.periods(*years)])
 
     def _nearest(self, periods: Sequence[Period]) -> Floats:
         """Return the nearness of each record to the nearest of these periods, `(records,)`."""
-        days, near = self._days.view, np.zeros(len(self._days), np.float32)
+        days, near = self.days.view, np.zeros(len(self.days), np.float32)
         for first, last in periods:  # it falls to 0 in the days after a period
             fading = 1 - (days - last) / np.float32(self._weights.date_fade_days)
             np.maximum(near, np.where(days < first, 0, np.clip(fading, 0, 1)), out=near)
