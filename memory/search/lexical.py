@@ -216,8 +216,9 @@ class LexicalIndex:
         `said` is what `vocabulary` read of them.
         """
         spoken = self._languages.extend(self.vocabulary.guesses(said))
+        # The words of a date are in the languages of its record; many records share them.
         kinds = [*zip(days, spoken, said.have_ideographs.tolist(), strict=True)]
-        words: dict[tuple[date | None, int, bool], tuple[str, ...]] = {}  # many share a date
+        words: dict[tuple[date | None, int, bool], tuple[str, ...]] = {}
         for day, languages, has_ideograph in dict.fromkeys(kinds):
             codes = frozenset(self._languages.sets[languages].values())
             codes |= {"zh"} if has_ideograph else set()
@@ -226,15 +227,17 @@ class LexicalIndex:
         dated = np.array([len(each) for each in dates])
         numbers = np.append(said.numbers, self.vocabulary.numbers(chain.from_iterable(dates)))
         texts = np.append(said.texts, np.repeat(np.arange(len(dates)), dated))
+
         texts, terms = self._terms_of(texts, spoken, numbers)
         size = len(self.postings.numbers)
         both, counts = np.unique(texts * size + terms, return_counts=True)
         texts, terms = np.divmod(both, max(1, size))
+        self.postings.extend(texts + len(self), terms, counts)
+
         k1 = self._weights.saturation
         paragraphs = (said.lengths + dated) / self._weights.paragraph_words
         self._stretch.extend(k1 * np.maximum(1.0, paragraphs))
         self._shares.extend(weights)
-        self.postings.extend(texts + (len(self) - len(dates)), terms, counts)
         if len(self.vocabulary) > _MAX_WORDS:
             self.vocabulary = Vocabulary()
 
@@ -246,11 +249,11 @@ class LexicalIndex:
         runs, of_words = np.empty_like(numbers), np.array(spoken)[texts]
         for languages in sorted(set(spoken)):
             at = np.flatnonzero(of_words == languages)
+            words = numbers[at]
             run_of = held.runs.setdefault(languages, GrowingArray(np.int64))
             run_of.extend(np.zeros(len(held) - len(run_of)))
             # Without counts, it would import `numpy.ma`.
-            is_new = run_of.view[numbers[at]] == 0
-            new, _ = np.unique(numbers[at][is_new], return_counts=True)
+            new, _ = np.unique(words[run_of.view[words] == 0], return_counts=True)
             terms, bounds = list[int](), list[int]()
             for number in new.tolist():
                 found = terms_of((held.words[number],), self._languages.sets[languages])
@@ -259,7 +262,7 @@ class LexicalIndex:
             run_of.view[new] = np.arange(len(new)) + len(held.bounds) - 1
             held.terms.extend(terms)
             held.bounds.extend(bounds)
-            runs[at] = run_of.view[numbers[at]]
+            runs[at] = run_of.view[words]
 
         bounds_of = held.bounds.view
         starts, counts = bounds_of[runs], bounds_of[runs + 1] - bounds_of[runs]
