@@ -116,9 +116,12 @@ class Vocabulary(dict[str, int]):
         """
         numbers, texts, count = said.numbers, said.texts, len(said.lengths)
         claims = texts * len(_CLAIMS) + self._claims.view[numbers]
-        votes = _counted(claims, count, len(_CLAIMS)).astype(np.float32) @ _VOTES
+        claimed = np.bincount(claims, minlength=count * len(_CLAIMS))
+        votes = claimed.reshape(count, len(_CLAIMS)).astype(np.float32) @ _VOTES
         written = texts * len(SCRIPTS) + self._scripts.view[numbers]
-        is_there = _counted(written, count, len(SCRIPTS)) > 0
+        counts = np.bincount(written, minlength=count * len(SCRIPTS))
+        is_there = counts.reshape(count, len(SCRIPTS)) > 0
+
         guesses = np.full((count, len(SCRIPTS)), ABSENT)
         for at in np.flatnonzero(is_there.any(0)):
             columns = [CODES.index(code) for code in LANGUAGES_OF_SCRIPT.get(SCRIPTS[at], ())]
@@ -132,11 +135,6 @@ class Vocabulary(dict[str, int]):
                 voted[said.are_ukrainian] = CODES.index("uk")
             guesses[:, at] = np.where(is_there[:, at], voted, ABSENT)
         return [*map(tuple, guesses.tolist())]
-
-
-def _counted(pairs: Numbers, rows: int, columns: int) -> Numbers:
-    """Count pairs, which are `row * columns + column`; return `(rows, columns)`."""
-    return np.bincount(pairs, minlength=rows * columns).reshape(rows, columns)
 
 
 class RecordLanguages:
