@@ -88,12 +88,10 @@ class BatchLearner:
             batches = {
                 each: batch_of(progress, each, waiting[each], max_exchanges) for each in asked
             }
-            others = [each for each in self._behaviors if each not in asked]
+            instructions, content = request_of(batches, self._behaviors, self._tokens)
             calls += 1
             try:
-                answer = await model.fill(
-                    instructions(asked, others), batch_input(batches, self._tokens), self._shape
-                )
+                answer = await model.fill(instructions, content, self._shape)
             except InputRefused:
                 longest = max(len({m.exchange for m in b.messages}) for b in batches.values())
                 max_exchanges = longest // 2
@@ -288,15 +286,19 @@ _TASK = (
 _MAX_MESSAGE_TOKENS = 600
 
 
-def instructions(asked: Sequence[LearningBehavior], others: Sequence[LearningBehavior]) -> str:
-    """Return the task of each behavior; the parts of the others must stay null."""
-    tasks = "\n\n".join(f"## {each.name}\n{each.task}" for each in asked)
-    names = ", ".join(each.name for each in others)
-    return f"{_TASK}\n\n{tasks}" + (f"\n\nLeave these parts null: {names}." if names else "")
+def request_of(
+    batches: Mapping[LearningBehavior, Batch],
+    behaviors: Sequence[LearningBehavior],
+    tokens: TokenCounter,
+) -> tuple[str, str]:
+    """Return the instructions and the input of a model call for some of the behaviors.
 
-
-def batch_input(batches: Mapping[LearningBehavior, Batch], tokens: TokenCounter) -> str:
-    """Return what the behaviors know and the messages of all batches, each message once."""
+    The instructions have their tasks; the parts of the others must stay null. The input has what
+    they know and the messages of all batches, each message once.
+    """
+    tasks = "\n\n".join(f"## {each.name}\n{each.task}" for each in batches)
+    names = ", ".join(each.name for each in behaviors if each not in batches)
+    leave = f"\n\nLeave these parts null: {names}." if names else ""
     messages: dict[int, Message] = {}
     digests: dict[int, str] = {}
     known = []
@@ -309,7 +311,8 @@ def batch_input(batches: Mapping[LearningBehavior, Batch], tokens: TokenCounter)
         if batch.refusal:
             known[-1] += f"\nYour last answer for this part was not kept: {batch.refusal}"
     lines = (_line(messages[seq], digests.get(seq, ""), tokens) for seq in sorted(messages))
-    return "\n\n".join((*known, "## What was said\n" + "\n".join(lines)))
+    content = "\n\n".join((*known, "## What was said\n" + "\n".join(lines)))
+    return f"{_TASK}\n\n{tasks}{leave}", content
 
 
 def _line(message: Message, digest: str, tokens: TokenCounter) -> str:

@@ -13,7 +13,7 @@ from memory.behaviors.behavior_store import BehaviorState
 from memory.behaviors.context import Asker
 from memory.behaviors.learning_behavior import Unlearned
 from memory.learning import progress
-from memory.learning.batch_learner import batch_input
+from memory.learning.batch_learner import request_of
 from memory.learning.learner import LearningConfig
 from memory.learning.progress import LearnerBusy
 from memory.memory import Memory
@@ -475,7 +475,7 @@ def test_a_forwarded_line_names_its_author_and_its_day(tokens: TokenCounter) -> 
     )
     comment = replace(said(1, "Look"), unseen="photo")
     messages = (comment, forwarded, answered(3, "Nice"))
-    text = batch_input({Notes(): batch(*messages)}, tokens)
+    _, text = request_of({Notes(): batch(*messages)}, (), tokens)
     first, second, _ = map(orjson.loads, text.splitlines()[-3:])
     assert (first["said"], first["attached_but_not_seen"]) == ("Look", "photo")
     assert not {"untrusted", "forwarded_from"} & first.keys()
