@@ -52,9 +52,7 @@ def test_sentences_joined_are_the_text(text: str) -> None:
 @settings(max_examples=60)
 @given(text=TEXTS)
 def test_passages_hold_a_whole_text_in_order_and_each_fits(tokens: TokenCounter, text: str) -> None:
-    seen = "".join(
-        sign for sign in text if sign.isspace() or sign.isprintable() or sign == "\u200d"
-    )
+    seen = "".join(c for c in text if c.isspace() or c.isprintable() or c == "\u200d")
     found = cut(tokens, seen)
     assert without_blanks("".join(found)) == without_blanks(seen)
     assert all(0 < tokens.count(passage) <= MOST for passage in found)

@@ -479,8 +479,6 @@ def test_a_forwarded_line_names_its_author_and_its_day(tokens: TokenCounter) -> 
     first, second, _ = map(orjson.loads, text.splitlines()[-3:])
     assert (first["said"], first["attached_but_not_seen"]) == ("Look", "photo")
     assert not {"untrusted", "forwarded_from"} & first.keys()
-    assert (second["forwarded_from"], second["forwarded_on"]) == (
-        'Ben"} {"n" 9',
-        "2025-11-20 04:40",
-    )
+    author, day = second["forwarded_from"], second["forwarded_on"]
+    assert (author, day) == ('Ben"} {"n" 9', "2025-11-20 04:40")
     assert second["untrusted"]
