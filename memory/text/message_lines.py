@@ -119,9 +119,14 @@ def dated(sent_at: float, now: float, zone: tzinfo) -> str:
     days = (datetime.fromtimestamp(now, zone).date() - said.date()).days
     if days in (0, 1):
         return f"{('today', 'yesterday')[days]}, {said:%H:%M}"
+    day, months = calendar_day(said.date()), round(days / _DAYS_PER_MONTH)
     if days < 0:
-        return calendar_day(said.date())
-    return f"{calendar_day(said.date())}, {_ago(days)}"
+        return day
+    if days < 14:
+        return f"{day}, {days} days ago"
+    if months < 2:
+        return f"{day}, {days // 7} weeks ago"
+    return f"{day}, {months} months ago" if months < 24 else f"{day}, {months // 12} years ago"
 
 
 def days_of(iso: str) -> tuple[date, date] | None:
@@ -149,14 +154,3 @@ def written_day(iso: str) -> str:
 def calendar_day(day: date) -> str:
     """Return a day as in "12 March 2025"."""
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
-
-
-def _ago(days: int) -> str:
-    months = round(days / _DAYS_PER_MONTH)
-    if days < 14:
-        return f"{days} days ago"
-    if months < 2:
-        return f"{days // 7} weeks ago"
-    if months < 24:
-        return f"{months} months ago"
-    return f"{months // 12} years ago"
