@@ -65,9 +65,8 @@ class Progress:
 
     def state(self, behavior: LearningBehavior) -> BehaviorState:
         """Return the state of an operator's behavior, an empty one at first."""
-        return self.target(behavior).get(BehaviorState, behavior.name) or BehaviorState(
-            behavior.name, ""
-        )
+        name = behavior.name
+        return self.target(behavior).get(BehaviorState, name) or BehaviorState(name, "")
 
     def after(self, behavior: LearningBehavior, learned: Learned, learned_up_to: int) -> Write:
         """Return what to write after a behavior has learned up to this sequence."""
@@ -79,10 +78,8 @@ class Progress:
         if learned.state is not None and behavior.name == STATE_LEARNER:
             fields += (State(learned.state), StateUntrusted(learned.is_untrusted))
         elif learned.state is not None:
-            is_untrusted = learned.is_untrusted
             last = learned_up_to if target is self.here else 0
-            state = BehaviorState(behavior.name, learned.state, last, is_untrusted)
-            fields.append(state)
+            fields.append(BehaviorState(behavior.name, learned.state, last, learned.is_untrusted))
         return Write(learned.entries, fields, learned_from=source)
 
     def after_failure(self, behavior: LearningBehavior, feedback: str = "") -> Write:

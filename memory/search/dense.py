@@ -143,9 +143,9 @@ class DenseIndex:
     def scores(self, question: Floats, favor: Floats, allowed: Flags | None = None) -> DenseScores:
         """Score the records for the unit vector of a question; at least one has a vector.
 
-        If there are many, only those are scored that are allowed and may be among the best.
-        `favor`: `(records,)`, what a record scores without its vector, in deviations. Raise
-        `ValueError` if the width of the question is not that of the records.
+        If there are many, only those are scored that may be among the best. `favor`: `(records,)`,
+        what a record scores without its vector, in deviations; nothing favors one that is not
+        allowed. Raise `ValueError` if the width of the question is not that of the records.
         """
         self._check(question)
         self._recentre()
