@@ -176,7 +176,9 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
     return found
 
 
-_stemmer = functools.cache(Stemmer)
+@functools.cache
+def _stemmer(algorithm: str) -> Stemmer:
+    return Stemmer(algorithm, 0)  # without a cache of its own
 
 
 def stem(word: str, language: str) -> str:
@@ -190,7 +192,7 @@ def _stem(word: str, language: str) -> str:
     if known is None or not known.stemmer:
         return word[:_PREFIX] if word[:1].isalpha() else word
     spelled = word.translate(_TO_ARABIC) if language == "ar" else word
-    stemmed = str(_stemmer(known.stemmer, 0).stemWord(spelled))  # 0: without a cache of its own
+    stemmed = str(_stemmer(known.stemmer).stemWord(spelled))
     if stemmed.isascii() or script_of(stemmed) not in {"latin", "greek"}:
         return stemmed  # in other scripts the marks are letters
     return "".join(c for c in unicodedata.normalize("NFD", stemmed) if not unicodedata.combining(c))
