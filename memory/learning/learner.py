@@ -105,7 +105,8 @@ class ConversationLearner:
             due = time() + due_in_s
             if noted is not None and noted > due + _HARDLY_LATER_S:
                 finish = [("ZADD", learning, "LT", due, conversation.tag), *finish]
-            elif noted is not None and noted < due:  # moved only if it is still the stored time
+            elif noted is not None and noted < due:
+                # A later time, or none, is stored only if the stored one is still `noted`.
                 later = {"next": due} if isfinite(due) else {}
                 request = {"member": conversation.tag, "score": repr(noted), **later}
                 finish = [scripts["take_due"].command([learning], request), *finish]
