@@ -299,6 +299,7 @@ def request_of(
     tasks = "\n\n".join(f"## {each.name}\n{each.task}" for each in batches)
     names = ", ".join(each.name for each in behaviors if each not in batches)
     leave = f"\n\nLeave these parts null: {names}." if names else ""
+
     messages: dict[int, Message] = {}
     digests: dict[int, str] = {}
     known = []
