@@ -85,6 +85,7 @@ class Memory:
         self.exporter = Exporter(self.scopes)
         self.histories = HistoryParts(self.scopes, tokens, self.scopes.questions, options.tail)
         self._vectors = VectorLearner(self.scopes, embedder) if embedder else None
+        self.asked_for: set[Scope] = set()  # `learn` does not wait for a pause in these
         self.enable_learning(LearningConfig())
 
     def enable_learning(self, config: LearningConfig) -> None:
@@ -102,4 +103,6 @@ class Memory:
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
         """
         noted = self.turns.learning_due.pop(conversation, None)
-        return await self._learner.run_round(conversation, noted)
+        is_asked_for = conversation in self.asked_for
+        self.asked_for.discard(conversation)
+        return await self._learner.run_round(conversation, noted, is_asked_for=is_asked_for)

@@ -25,6 +25,7 @@ class Unlearned:
     quiet_s: float  # seconds since the newest of them
     first_session: int  # how many belong to a first session that has ended; 0 while it goes on
     is_shared: bool = False  # another behavior learns now, so joining costs no further model call
+    is_asked_for: bool = False  # somebody looks at what was learned
 
     @property
     def exchanges(self) -> int:
@@ -115,7 +116,8 @@ class LearningBehavior(AIContextBehavior):
     def is_due(self, unlearned: Unlearned) -> bool:
         """Return whether to learn now."""
         return (
-            unlearned.exchanges >= self.cadence.every_turns
+            unlearned.is_asked_for
+            or unlearned.exchanges >= self.cadence.every_turns
             or unlearned.quiet_s >= self.cadence.after_s
             or unlearned.tokens >= self.cadence.max_tokens
         )

@@ -123,7 +123,9 @@ class BatchLearner:
             if newer := answered[watermark]:
                 quiet_s = max(0.0, progress.now - newer[-1].sent_at)
                 ended = first_session(newer, progress.session, progress.now)
-                waiting[behavior] = Unlearned(newer, quiet_s, ended)
+                waiting[behavior] = Unlearned(
+                    newer, quiet_s, ended, is_asked_for=progress.is_asked_for
+                )
         return waiting
 
     def within(self, progress: Progress) -> list[LearningBehavior]:

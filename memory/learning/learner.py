@@ -82,16 +82,19 @@ class ConversationLearner:
         self._writer = writer
         self._batches = BatchLearner(parts.scopes, parts.tokens, self._behaviors)
 
-    async def run_round(self, conversation: Scope, noted: float | None = None) -> LearningRound:
+    async def run_round(
+        self, conversation: Scope, noted: float | None = None, *, is_asked_for: bool = False
+    ) -> LearningRound:
         """Learn what is due; raise `LearnerBusy` if another process does.
 
         `noted`: the due time that this process has just stored with a turn. Nothing is done and
-        nothing is sent if all can wait until then. If a model fails, first do all that does not
+        nothing is sent if all can wait until then. `is_asked_for`: somebody looks at what was
+        learned, so all that was said is due. If a model fails, first do all that does not
         need it, then raise `InternalModelUnavailable` or `EmbeddingsUnavailable`. What was written
         stays. A stored due time moves to the next attempt. A failure of this conversation alone
         doubles the wait.
         """
-        if noted is not None and await self._can_wait(conversation, noted):
+        if noted is not None and not is_asked_for and await self._can_wait(conversation, noted):
             return LearningRound()
         scripts, token, learning = self._store.scripts, token_hex(16), self._store.keys.learning
         lease = [self._store.keys.learner(conversation)]
@@ -101,6 +104,7 @@ class ConversationLearner:
         try:
             reading = ("ZSCORE", learning, conversation.tag)
             progress, [noted] = await progress_of(self._scopes, conversation, reading, lease=taking)
+            progress = replace(progress, is_asked_for=is_asked_for)
             done, due_in_s, failures = await self._learn(progress)
             due = time() + due_in_s
             if noted is not None and noted > due + _HARDLY_LATER_S:

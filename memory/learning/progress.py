@@ -43,6 +43,7 @@ class Progress:
     said: Sequence[Message]
     embedded: int  # messages up to this one have vectors, ...
     fingerprint: str  # ... all with this fingerprint
+    is_asked_for: bool = False  # somebody looks at what was learned: do not wait for a pause
 
     def said_after(self, seq: int) -> Sequence[Message] | None:
         """Return all messages after this sequence; None if the store must be asked for them."""
