@@ -143,7 +143,7 @@ class ConversationLearner:
             session=said.session,
             now=time(),
             said=said.messages[-MAX_SAID:],
-            embedded=said.vectors.newest,
+            embedded=said.newest_vector,
             fingerprint=said.fingerprint,
         )
         if not (self._model and self._behaviors):

@@ -53,7 +53,7 @@ class VectorLearner:
         """Return whether new messages should be embedded now, before the conversation pauses."""
         if said.fingerprint not in ("", fingerprint_of(self.embedder, RECIPE)):
             return True
-        new = (each for each in said.messages[-_TOGETHER:] if each.seq > said.vectors.newest)
+        new = (each for each in said.messages[-_TOGETHER:] if each.seq > said.newest_vector)
         return sum(1 for _ in new) == _TOGETHER
 
     async def learn_messages(self, progress: Progress) -> int:
@@ -84,7 +84,7 @@ class VectorLearner:
     async def learn_records(self, scope: ScopeMemory) -> int:
         """Embed the records of a scope in the same way; return how many. Raise the same errors."""
         fingerprint, before = fingerprint_of(self.embedder, scope_memory.RECIPE), scope.fingerprint
-        last = scope.vectors.newest if before == fingerprint else 0
+        last = scope.newest_vector if before == fingerprint else 0
         stream = _Stream("records", scope, fingerprint, before, last)
         new = (each for each in scope.records if each.id > stream.last)
         return await self._embed(stream, ((each.id, each.embedded_text) for each in new))

@@ -78,9 +78,9 @@ class ScopeMemory(EmbeddedStream):
     def cursor(self) -> Cursor:
         """The newest entries read so far; a read returns only newer ones."""
         said = self.messages
-        records = (self.newest, self.vectors.newest)
+        records = (self.newest, self.newest_vector)
         revision = self.revision if self.is_whole else 0
-        return Cursor(said.newest, said.vectors.newest, *records, self.version, revision)
+        return Cursor(said.newest, said.newest_vector, *records, self.version, revision)
 
     @property
     def nbytes(self) -> int:
@@ -222,7 +222,7 @@ class ScopeMemory(EmbeddedStream):
             self.add(replace(stored, length=length, vectors_length=vectors_length))
         return self.revision >= revision and self.is_whole
 
-    def _take(self, entry_id: int, columns: Columns) -> int:
+    def _take(self, entry_id: int, columns: Columns) -> None:
         content = columns[b"j"]
         match entry := read(entry_id, columns[b"k"].decode(), content):
             case Record():
@@ -235,7 +235,9 @@ class ScopeMemory(EmbeddedStream):
                     self._keep(entry.amended(fact))
             case Hidden(seq, hidden):
                 self.hidden.add(seq) if hidden else self.hidden.discard(seq)
-        return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
+        self.newest = entry_id
+        self.count += 1
+        self._text_bytes += sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
     def _keep(self, record: Record) -> None:
         self._records[record.id] = record
@@ -249,7 +251,7 @@ class ScopeMemory(EmbeddedStream):
             index = self._by_kind.setdefault(each, index_class()())
             index.extend([r.indexed(zone) for r in records], [r.id for r in records])
         self._unindexed.clear()
-        for record_ids, vectors in self.vectors.taken():
+        for record_ids, vectors in self.taken_vectors():
             for index in self._by_kind.values():  # which sets the vectors of its own records
                 index.put_stored(record_ids, vectors)
         return self._by_kind.get(kind)

@@ -205,7 +205,7 @@ class Scopes:
                 if not is_long and messages.nbytes > _LONG_BYTES:
                     is_long = True
                     await turn.enter_async_context(self.reading_long)
-                newest = {keys.log: messages.newest, keys.vectors: messages.vectors.newest}
+                newest = {keys.log: messages.newest, keys.vectors: messages.newest_vector}
                 pages = [
                     ("XRANGE", key, b"(%d-0" % seq, "+", "COUNT", _PAGE_OF_MESSAGES)
                     for key, seq in newest.items()
@@ -219,10 +219,10 @@ class Scopes:
                     length=messages.count + len(log),
                     fingerprint=(after[2] or b"").decode(),
                     vectors=[(seq_of(entry), fields[b"v"]) for entry, fields in vectors],
-                    vectors_length=messages.vectors.count + len(vectors),
+                    vectors_length=messages.vectors_count + len(vectors),
                 )
                 widths = {len(row) for _, row in page.vectors}
-                if len(versions) > 1 or len(widths) > 1 or not messages.vectors.fits(page.vectors):
+                if len(versions) > 1 or len(widths) > 1 or not messages.joins(page):
                     versions.clear()  # an erasure or another model came between: read all again
                     continue
                 messages.add(page)

@@ -32,71 +32,33 @@ def fingerprint_of(embedder: Embedder, recipe: str) -> str:
     return f"{embedder.fingerprint} | {recipe}"
 
 
-class PackedRows:
-    """Packed vectors that wait to be indexed: with ascending ids, all of one length."""
-
-    def __init__(self) -> None:
-        self.newest = self.count = 0  # the last id, the number of rows so far
-        self._row_bytes = 0
-        self._waiting: list[tuple[int, bytes]] = []
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the rows that wait."""
-        return len(self._waiting) * self._row_bytes
-
-    def fits(self, rows: Sequence[tuple[int, bytes]]) -> bool:
-        """Return whether rows are as long as earlier ones; if not, the model has changed."""
-        return not rows or self._row_bytes in (0, len(rows[0][1]))
-
-    def extend(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Append rows that fit, except those that are here already."""
-        newer = [(number, row) for number, row in rows if number > self.newest]
-        if newer:
-            self._waiting.extend(newer)
-            self.count += len(newer)
-            self.newest, row = newer[-1]
-            self._row_bytes = len(row)
-
-    def wait_again(self, taken: Sequence[tuple[int, bytes]], first: int) -> None:
-        """Let rows wait again that were taken; remove those that have an id before `first`."""
-        self._waiting = [each for each in (*taken, *self._waiting) if each[0] >= first]
-
-    def taken(self) -> Iterator[tuple[Sequence[int], Sequence[bytes]]]:
-        """Yield the ids and the rows that wait, some at a time, and remove them."""
-        waiting, self._waiting = self._waiting, []
-        for start in range(0, len(waiting), _ROWS_AT_ONCE):
-            numbers, rows = zip(*waiting[start : start + _ROWS_AT_ONCE], strict=True)
-            yield numbers, rows
-
-
 class EmbeddedStream:
-    """A stream of entries and the stream of their vectors."""
+    """A stream of entries and the stream of their packed vectors."""
 
     def __init__(self) -> None:
         self.fingerprint = ""
         self.length = self.vectors_length = UNKNOWN  # of what is stored
         self.newest = self.count = 0  # the id of the newest entry, and how many were read
-        self.vectors = PackedRows()
+        self.newest_vector = self.vectors_count = 0
+        self._waiting: list[tuple[int, bytes]] = []  # vectors to index, by their ids, ascending
+        self._vector_bytes = 0  # of each of them
         self._text_bytes = 0
 
     @property
     def is_whole(self) -> bool:
         """Whether all stored entries and vectors are here."""
-        return self.count == self.length and self.vectors.count == self.vectors_length
+        return self.count == self.length and self.vectors_count == self.vectors_length
 
     @property
     def nbytes(self) -> int:
         """Roughly the bytes in memory, without indexes."""
-        return self._text_bytes + self.vectors.nbytes
+        return self._text_bytes + len(self._waiting) * self._vector_bytes
 
     def joins(self, delta: StreamDelta) -> bool:
         """Return whether what was read has vectors of the same model as the entries here."""
-        is_same = self.fingerprint == delta.fingerprint or not self.vectors.count
-        return is_same and self.vectors.fits(delta.vectors)
+        if delta.vectors and self._vector_bytes not in (0, len(delta.vectors[0][1])):
+            return False
+        return self.fingerprint == delta.fingerprint or not self.vectors_count
 
     def add(self, delta: StreamDelta) -> None:
         """Add entries for which `joins` is true, except those that are here already."""
@@ -105,10 +67,13 @@ class EmbeddedStream:
             self.length, self.vectors_length = delta.length, delta.vectors_length
         for entry_id, columns in delta.entries:
             if entry_id > self.newest:
-                self._text_bytes += self._take(entry_id, columns)
-                self.newest = entry_id
-                self.count += 1
-        self.vectors.extend(delta.vectors)
+                self._take(entry_id, columns)
+        vectors = [each for each in delta.vectors if each[0] > self.newest_vector]
+        if vectors:
+            self._waiting.extend(vectors)
+            self.vectors_count += len(vectors)
+            self.newest_vector, newest = vectors[-1]
+            self._vector_bytes = len(newest)
 
     def add_stored_vectors(
         self, fingerprint: str, after: int, rows: Sequence[tuple[int, bytes]]
@@ -116,7 +81,7 @@ class EmbeddedStream:
         """Add vectors that this process has stored after `after`, if nothing is missing here."""
         delta = StreamDelta(length=UNKNOWN, fingerprint=fingerprint, vectors=rows)
         has_entries = self.newest >= rows[-1][0]
-        if has_entries and self.vectors.newest == after and self.joins(delta):
+        if has_entries and self.newest_vector == after and self.joins(delta):
             self.vectors_length += len(rows)
             self.add(delta)
 
@@ -129,8 +94,15 @@ class EmbeddedStream:
             return None
         return await questions.vector(text)
 
-    def _take(self, entry_id: int, columns: Columns) -> int:
-        """Keep one stored entry; return roughly how many bytes it takes."""
+    def taken_vectors(self) -> Iterator[tuple[Sequence[int], Sequence[bytes]]]:
+        """Yield the ids and the vectors that wait, some at a time, and remove them."""
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), _ROWS_AT_ONCE):
+            ids, vectors = zip(*waiting[start : start + _ROWS_AT_ONCE], strict=True)
+            yield ids, vectors
+
+    def _take(self, entry_id: int, columns: Columns) -> None:
+        """Keep one stored entry, and count it and its bytes."""
         raise NotImplementedError
 
 
@@ -172,7 +144,7 @@ class MessageStream(EmbeddedStream):
     @property
     def is_embedded(self) -> bool:
         """Whether all messages have vectors, except a tenth of them or the ten newest."""
-        missing = self.count - len(self.refused) - self.vectors.count
+        missing = self.count - len(self.refused) - self.vectors_count
         return missing <= max(_FRESH, len(self.messages) // 10)
 
     @property
@@ -181,15 +153,18 @@ class MessageStream(EmbeddedStream):
         index = self._index
         done = len(index) if index and self.nbytes <= self.max_bytes else 0
         new = self.messages[done:]
-        return len(new) + sum(len(each.text) for each in new) // _USUAL_CHARS + len(self.vectors)
+        return len(new) + sum(len(each.text) for each in new) // _USUAL_CHARS + len(self._waiting)
 
     def append(self, messages: Sequence[Message]) -> None:
         """Append messages in the order of their sequences, except those that are here already."""
         for message in messages:
             if message.seq > self.newest:
-                self._text_bytes += self._keep(message)
+                self.messages.append(message)
+                if message.is_refused:
+                    self.refused.append(message.seq)
                 self.newest = message.seq
                 self.count += 1
+                self._text_bytes += _bytes_of(message)
 
     def indexed(self, zone: tzinfo) -> "HybridIndex":
         """Index new messages by the days of `zone`, in about 0.05 ms each; return the index."""
@@ -208,7 +183,7 @@ class MessageStream(EmbeddedStream):
             index.extend(records, [message.seq for message in said[: len(records)]])
             self.shorten()
             index = self._index = self._index or index_class()()
-        for seqs, vectors in self.vectors.taken():
+        for seqs, vectors in self.taken_vectors():
             index.put_stored(seqs, vectors)
         return index
 
@@ -224,7 +199,7 @@ class MessageStream(EmbeddedStream):
             room -= _bytes_of(said[first])
         log.info("long conversation", searched=len(said) - first, stored=self.count)
         taken = index.stored_from(first) if index else []
-        self.vectors.wait_again(taken, said[first].seq)
+        self._waiting = [each for each in (*taken, *self._waiting) if each[0] >= said[first].seq]
         self._index, self._sessions = None, 0
         self.messages = said[first:]
         self.refused = [seq for seq in self.refused if seq >= said[first].seq]
@@ -235,14 +210,8 @@ class MessageStream(EmbeddedStream):
         at = bisect_left(self.messages, seq, key=lambda message: message.seq)
         return at if at < len(self.messages) and self.messages[at].seq == seq else None
 
-    def _take(self, entry_id: int, columns: Columns) -> int:
-        return self._keep(message_of(entry_id, columns))
-
-    def _keep(self, message: Message) -> int:
-        self.messages.append(message)
-        if message.is_refused:
-            self.refused.append(message.seq)
-        return _bytes_of(message)
+    def _take(self, entry_id: int, columns: Columns) -> None:
+        self.append([message_of(entry_id, columns)])
 
 
 def _bytes_of(message: Message) -> int:

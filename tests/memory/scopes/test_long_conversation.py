@@ -13,6 +13,7 @@ import numpy as np
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
+from memory.scopes.log import UNKNOWN, StreamDelta
 from memory.scopes.stream import MessageStream
 from memory.search.arrays import quantised
 from memory.store.keys import Scope
@@ -59,7 +60,8 @@ def test_a_conversation_that_grows_too_long_keeps_its_newest_messages_and_their_
     for seq, vector in vectors.items():
         vectors[seq] = vector / np.linalg.norm(vector)
         stream.append([said(seq, f"number {seq} " + "of a boat " * 300)])
-        stream.vectors.extend([(seq, np.float32(1).tobytes() + quantised(vectors[seq]).tobytes())])
+        packed = np.float32(1).tobytes() + quantised(vectors[seq]).tobytes()
+        stream.add(StreamDelta(length=UNKNOWN, vectors=[(seq, packed)]))
         if seq % 100 == 0:
             index = stream.indexed(UTC)
             assert index.vectors == len(stream.messages)
@@ -133,15 +135,14 @@ def test_a_warm_message_takes_at_most_1600_bytes_beside_the_vocabulary() -> None
     stream = MessageStream()
     stream.append([Message(1, 1, "user", texts[0], 1.7e9)])
     stream.indexed(UTC)
+    rows = [(seq, random.randbytes(4 + DIMENSIONS)) for seq in range(1, MESSAGES + 2)]
     tracemalloc.start()
     try:
         for seq, text in enumerate(texts[1:], 2):
             # As when a message is read: nothing of it is shared with another one.
             said = Message(seq, seq // 2, "user", "".join(list(text)), 1.7e9 + seq, 2**40 + seq)
             stream.append([said])
-        stream.vectors.extend(
-            [(seq, random.randbytes(4 + DIMENSIONS)) for seq in range(1, MESSAGES + 2)]
-        )
+        stream.add(StreamDelta(length=UNKNOWN, vectors=rows))
         index = stream.indexed(UTC)
         index.search(texts[0], None, 8)
         gc.collect()  # what is waiting for it may be a tenth of the whole

@@ -27,7 +27,7 @@ def _fact(text: str) -> Fact:
 
 def _held(scope_memory: ScopeMemory) -> tuple[object, ...]:
     """Return all that a process has of a scope, with the number of its vectors."""
-    fields, vectors = dict(scope_memory.fields), scope_memory.vectors.count
+    fields, vectors = dict(scope_memory.fields), scope_memory.vectors_count
     return scope_memory.version, fields, scope_memory.records, vectors, scope_memory.is_whole
 
 
