@@ -95,7 +95,8 @@ M = TypeVar("M", bound=_FromMessage)
 
 def erased_with_message(field: M, erased: Erased) -> M | None:
     """Erase the field with its message `seq`: the rule for fields that come from one message."""
-    return None if erased.takes_message(field.seq) else field
+    is_erased = field.seq in erased.seqs or 0 < field.seq < erased.oldest
+    return None if erased.is_here and is_erased else field
 
 
 def name_of(kind: type[Field], key: str = "") -> str:

@@ -13,7 +13,7 @@ from time import time
 
 from memory.message import Message
 from memory.scopes.fact_lists import is_of_kind, known_facts, with_facts
-from memory.scopes.log import UNKNOWN, Cursor, Delta, generation_of, stored_fields
+from memory.scopes.log import UNKNOWN, Cursor, Delta, stored_fields
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
@@ -262,7 +262,8 @@ class ChatHistory:
             for i, message in enumerate(messages)
         ]
         if first_seq == 1:
-            self._here.generation = generation_of(numbered[0])
+            # In ms, from the time as it is stored.
+            self._here.generation = round(1000 * float(f"{numbered[0].sent_at:.3f}"))
         is_next = first_seq == self._stream.newest + 1
         self._stream.append(numbered)
         if is_next:

@@ -35,7 +35,7 @@ def _read_role(stored: bytes) -> tuple[Role, bool, bool]:
 
 
 _USUAL_FIELDS: Final = 8
-"""Fields that every message has; one with more has some of `_rare`."""
+"""Fields that every message has; few have more."""
 
 
 def stored_fields(message: Message) -> dict[str, str]:
@@ -43,8 +43,11 @@ def stored_fields(message: Message) -> dict[str, str]:
 
     Few messages are forwarded, or describe a photo. The others do not have these fields.
     """
+    role: str = _REFUSED if message.is_refused and message.role == "user" else message.role
+    if not message.is_first_party:
+        role = _UNTRUSTED if role == "user" else f"{role} {_UNTRUSTED}"
     return {
-        "role": _role_of(message),
+        "role": role,
         "text": message.text,
         "sent_at": f"{message.sent_at:.3f}",
         "sender_id": str(message.sender_id),
@@ -63,11 +66,6 @@ def stored_fields(message: Message) -> dict[str, str]:
     }
 
 
-def generation_of(first: Message) -> int:
-    """Return the generation of a conversation that begins with this message (Unix ms)."""
-    return round(1000 * float(f"{first.sent_at:.3f}"))  # as it is stored
-
-
 def seq_of(entry_id: bytes) -> int:
     """Return the sequence in the id of a stream entry."""
     return int(entry_id.partition(b"-")[0])
@@ -81,6 +79,19 @@ def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
 def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
     """Read the entry of the log with this sequence."""
     role, is_first_party, is_refused = _read_role(fields[b"r"])
+    rare: dict[str, Any] = {}
+    if len(fields) > _USUAL_FIELDS:
+        rare = {
+            "forwarded_from": fields.get(b"f", b"").decode(),
+            "forwarded_at": float(fields.get(b"d", 0)),
+            "unseen": fields.get(b"u", b"").decode(),
+            "lengths": _numbers(fields.get(b"l", b"")),
+            "replied_to": int(fields.get(b"p", 0)),
+            "used": fields.get(b"w", b"").decode(),
+            "photo": fields.get(b"h", b"").decode(),
+            "edited_at": _numbers(fields.get(b"e", b"")),
+            "album": fields.get(b"a", b"").decode(),
+        }
     return Message(
         seq,
         _shared(fields[b"x"]),
@@ -93,34 +104,12 @@ def message_of(seq: int, fields: Mapping[bytes, bytes]) -> Message:
         int(fields[b"k"]),
         is_first_party,
         is_refused,
-        **(_rare(fields) if len(fields) > _USUAL_FIELDS else {}),
+        **rare,
     )
-
-
-def _rare(fields: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """Return what few messages have."""
-    return {
-        "forwarded_from": fields.get(b"f", b"").decode(),
-        "forwarded_at": float(fields.get(b"d", 0)),
-        "unseen": fields.get(b"u", b"").decode(),
-        "lengths": _numbers(fields.get(b"l", b"")),
-        "replied_to": int(fields.get(b"p", 0)),
-        "used": fields.get(b"w", b"").decode(),
-        "photo": fields.get(b"h", b"").decode(),
-        "edited_at": _numbers(fields.get(b"e", b"")),
-        "album": fields.get(b"a", b"").decode(),
-    }
 
 
 def _numbers(stored: bytes) -> tuple[int, ...]:
     return tuple(map(int, stored.split(b","))) if stored else ()
-
-
-def _role_of(message: Message) -> str:
-    role = _REFUSED if message.is_refused and message.role == "user" else message.role
-    if message.is_first_party:
-        return role
-    return _UNTRUSTED if role == "user" else f"{role} {_UNTRUSTED}"
 
 
 def paired(flat: Sequence[bytes]) -> dict[bytes, bytes]:

@@ -100,14 +100,12 @@ class BlockWindowMessageSelector:
         dropped = len(messages) - len(fitting)
         if not dropped or self.block <= _EXCHANGE:
             return fitting
+        blocks = [(message.seq - 1) // self.block for message in messages]
         for before, start in pairwise(starts):
-            if start >= dropped and self._number(messages[before]) != self._number(messages[start]):
+            if start >= dropped and blocks[before] != blocks[start]:
                 whole_blocks = tuple(messages[start:])
                 return whole_blocks if 2 * len(whole_blocks) >= len(fitting) else fitting
         return fitting
-
-    def _number(self, message: Message) -> int:
-        return (message.seq - 1) // self.block
 
 
 def _exchange_starts(messages: Sequence[Message]) -> list[int]:

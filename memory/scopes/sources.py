@@ -53,10 +53,6 @@ class Erased:
     fields: Collection[str] = ()  # names of the fields of the scope that go
     is_here: bool = True  # false for a scope that is not the conversation's own
 
-    def takes_message(self, seq: int) -> bool:
-        """Return whether this message of the scope's own conversation is erased."""
-        return self.is_here and (seq in self.seqs or 0 < seq < self.oldest)
-
     def takes_any_of(self, first: int, last: int) -> bool:
         """Return whether any message from `first` to `last` is erased."""
         if not self.is_here:

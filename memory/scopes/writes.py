@@ -89,21 +89,6 @@ class Keep:
 ToolWrite = Remember | ForgetRecord | StillTrue | SetDomain | Keep
 
 
-def to_json(writes: Sequence[ToolWrite]) -> str:
-    """Return the stored form, "" if there are no writes."""
-    return orjson.dumps(list(map(_written, writes))).decode() if writes else ""
-
-
-def from_json(stored: str) -> tuple[ToolWrite, ...]:
-    """Read the stored form; raise `ValueError` if it is not JSON."""
-    return tuple(_read(*each) for each in orjson.loads(stored)) if stored else ()
-
-
-def _read(kind: str, *values: object) -> ToolWrite:
-    typed: list[Any] = [tuple(each) if isinstance(each, list) else each for each in values]
-    return _KINDS[kind](*typed)
-
-
 _KINDS: dict[str, type[ToolWrite]] = {
     "remember": Remember,
     "forget": ForgetRecord,
@@ -114,8 +99,22 @@ _KINDS: dict[str, type[ToolWrite]] = {
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def _written(write: ToolWrite) -> list[object]:
-    stored = [each for each in fields(write) if each.metadata.get("is_stored", True)]
-    while stored and getattr(write, stored[-1].name) == stored[-1].default:
-        stored.pop()  # what an earlier version does not know is stored only if it says something
-    return [_NAMES[type(write)], *(getattr(write, each.name) for each in stored)]
+def to_json(writes: Sequence[ToolWrite]) -> str:
+    """Return the stored form, "" if there are no writes."""
+    rows = []
+    for write in writes:
+        stored = [each for each in fields(write) if each.metadata.get("is_stored", True)]
+        # What an earlier version does not know is stored only if it says something.
+        while stored and getattr(write, stored[-1].name) == stored[-1].default:
+            stored.pop()
+        rows.append([_NAMES[type(write)], *(getattr(write, each.name) for each in stored)])
+    return orjson.dumps(rows).decode() if rows else ""
+
+
+def from_json(stored: str) -> tuple[ToolWrite, ...]:
+    """Read the stored form; raise `ValueError` if it is not JSON."""
+    writes: list[ToolWrite] = []
+    for kind, *values in orjson.loads(stored) if stored else ():
+        typed: list[Any] = [tuple(each) if isinstance(each, list) else each for each in values]
+        writes.append(_KINDS[kind](*typed))
+    return tuple(writes)
