@@ -10,6 +10,7 @@ from time import monotonic
 from memory.learning.progress import Progress, messages_after
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
+from memory.scopes.entries import Record
 from memory.scopes.log import StreamDelta, packed
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -86,7 +87,7 @@ class VectorLearner:
         fingerprint, before = fingerprint_of(self.embedder, scope_memory.RECIPE), scope.fingerprint
         last = scope.newest_vector if before == fingerprint else 0
         stream = _Stream("records", scope, fingerprint, before, last)
-        new = (each for each in scope.records if each.id > stream.last)
+        new = (each for each in scope.of_kind(Record) if each.id > stream.last)
         return await self._embed(stream, ((each.id, each.embedded_text) for each in new))
 
     async def _embed(self, stream: _Stream, entries: Iterable[tuple[int, str]]) -> int:

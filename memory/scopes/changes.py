@@ -8,14 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, replace
 from hashlib import sha1
 from operator import add
-from time import time
-
-import orjson
 
 from memory.message import Message
 from memory.scopes.entries import Fact, Record, ScopeEntry, written
 from memory.scopes.fields import Field, read_field
-from memory.scopes.log import StreamDelta
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
 from memory.store.commands import Arg
@@ -106,20 +102,6 @@ def request_of(scope_memory: ScopeMemory, write: Write, contents: list[Arg]) -> 
     return request
 
 
-def take_over(scope_memory: ScopeMemory, write: Write, answer: bytes) -> bool:
-    """Add what was written; return whether this is all that is stored. Raise `NotWritten`."""
-    read = orjson.loads(answer)
-    if read["outcome"] != "written":
-        raise NotWritten(read["outcome"])
-    scope_memory.renewed_at = time()
-    entries = []
-    for entry_id, entry in enumerate(write.entries, start=read["first"]):
-        kind, content = written(entry)
-        entries.append((entry_id, {b"k": kind.encode(), b"j": content}))
-    stored = StreamDelta(entries, fingerprint=scope_memory.fingerprint)
-    return scope_memory.take_over(read["revision"], stored, new_values(write))
-
-
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Counts of what was erased. `left` counts messages that came after the confirmation."""
@@ -170,7 +152,7 @@ def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[in
     entries: list[int] = []
     instead: dict[int, Record] = {}
     lost: set[int] = set()
-    for record in scope_memory.records:
+    for record in scope_memory.of_kind(Record):
         left = record.without(erased)
         if left is None:
             lost.add(record.id)

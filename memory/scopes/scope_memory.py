@@ -109,19 +109,14 @@ class ScopeMemory(EmbeddedStream):
         return self.generation + int(self.version[0] or 0)
 
     @property
-    def records(self) -> list[Record]:
-        """All records, oldest first."""
-        return list(self._records.values())
-
-    @property
     def facts(self) -> list[Fact]:
         """All facts, oldest first, including ended ones."""
-        return [record for record in self._records.values() if isinstance(record, Fact)]
+        return self.of_kind(Fact)
 
     @property
     def synopses(self) -> list[Synopsis]:
         """All synopses, oldest first."""
-        return [record for record in self._records.values() if isinstance(record, Synopsis)]
+        return self.of_kind(Synopsis)
 
     def of_kind(self, kind: type[R]) -> list[R]:
         """Return all records of a kind, in the order in which they were stored."""
@@ -169,9 +164,17 @@ class ScopeMemory(EmbeddedStream):
 
         Ended facts are not found. `vector`: that of `text`, `(dim,)`, or None. Days are of `zone`.
         """
-        index = self._indexed(kind, zone)
-        if index is None or not text.strip():
+        for each in dict.fromkeys(map(type, self._unindexed)):
+            new = [record for record in self._unindexed if type(record) is each]
+            index = self._by_kind.setdefault(each, index_class()())
+            index.extend([r.indexed(zone) for r in new], [r.id for r in new])
+        self._unindexed.clear()
+        for record_ids, vectors in self.taken_vectors():
+            for index in self._by_kind.values():  # which sets the vectors of its own records
+                index.put_stored(record_ids, vectors)
+        if kind not in self._by_kind or not text.strip():
             return []
+        index = self._by_kind[kind]
         records = (self._records[each] for each in index.ids)
         is_found = (not isinstance(each, Fact) or each.is_current for each in records)
         allowed = index.flags(bytearray(is_found))
@@ -243,15 +246,3 @@ class ScopeMemory(EmbeddedStream):
         self._records[record.id] = record
         if isinstance(record, Fact) and record.replaced_by:
             self._replaced.setdefault(record.replaced_by, set()).add(record.id)
-
-    def _indexed(self, kind: type[Record], zone: tzinfo) -> "HybridIndex | None":
-        """Index new records, and return the index of a kind; None if it has no records."""
-        for each in dict.fromkeys(map(type, self._unindexed)):
-            records = [record for record in self._unindexed if type(record) is each]
-            index = self._by_kind.setdefault(each, index_class()())
-            index.extend([r.indexed(zone) for r in records], [r.id for r in records])
-        self._unindexed.clear()
-        for record_ids, vectors in self.taken_vectors():
-            for index in self._by_kind.values():  # which sets the vectors of its own records
-                index.put_stored(record_ids, vectors)
-        return self._by_kind.get(kind)

@@ -23,9 +23,8 @@ from memory.scopes.changes import (
     new_values,
     numbered,
     request_of,
-    take_over,
 )
-from memory.scopes.entries import Record
+from memory.scopes.entries import Record, written
 from memory.scopes.fields import Field
 from memory.scopes.log import (
     Cursor,
@@ -294,9 +293,19 @@ class Scopes:
             writing = self.store.call("write", scope_memory.scope, request, *contents)
             commands += (self.store.indexing(scope_memory.scope), writing)
         answers = (await self.store.client.pipeline(commands))[1::2]
-        done = zip(writes.items(), answers, strict=True)
-        whole = [take_over(*write, answer) for write, answer in done]
-        return all(whole)
+        is_whole = True
+        for (scope_memory, write), answer in zip(writes.items(), answers, strict=True):
+            read = orjson.loads(answer)
+            if read["outcome"] != "written":
+                raise NotWritten(read["outcome"])
+            scope_memory.renewed_at = time()
+            entries = []
+            for entry_id, entry in enumerate(write.entries, start=read["first"]):
+                kind, content = written(entry)
+                entries.append((entry_id, {b"k": kind.encode(), b"j": content}))
+            stored = StreamDelta(entries, fingerprint=scope_memory.fingerprint)
+            is_whole &= scope_memory.take_over(read["revision"], stored, new_values(write))
+        return is_whole
 
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
         """Erase and change parts of a scope in one step; an open turn starts again.

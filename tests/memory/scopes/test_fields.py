@@ -19,6 +19,7 @@ from memory.scopes.entries import (
     Fact,
     Hidden,
     Pinned,
+    Record,
     ScopeEntry,
     Synopsis,
     read,
@@ -115,7 +116,7 @@ async def test_all_that_rests_on_an_erased_message_or_person_is_erased(memory: M
     assert here.fields.keys() == {field.name for field in NUMBERS_ONLY} | {
         "watermark:running_state"
     }
-    assert here.records == []
+    assert here.of_kind(Record) == []
     assert await memory.client.call("XLEN", memory.keys.scope(GROUP).log) == 0
 
 

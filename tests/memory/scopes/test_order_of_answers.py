@@ -9,7 +9,7 @@ import orjson
 
 from memory.memory import Memory
 from memory.scopes.changes import Revision, Write
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Fact, Record
 from memory.scopes.fields import State, Watermark
 from memory.scopes.log import Delta
 from memory.scopes.scope_memory import ScopeMemory
@@ -27,8 +27,9 @@ def _fact(text: str) -> Fact:
 
 def _held(scope_memory: ScopeMemory) -> tuple[object, ...]:
     """Return all that a process has of a scope, with the number of its vectors."""
-    fields, vectors = dict(scope_memory.fields), scope_memory.vectors_count
-    return scope_memory.version, fields, scope_memory.records, vectors, scope_memory.is_whole
+    fields, is_whole = dict(scope_memory.fields), scope_memory.is_whole
+    records, vectors = scope_memory.of_kind(Record), scope_memory.vectors_count
+    return scope_memory.version, fields, records, vectors, is_whole
 
 
 async def test_an_answer_that_was_overtaken_does_not_bring_old_fields_back(memory: Memory) -> None:
