@@ -127,7 +127,7 @@ class BehaviorStore:
         Text of a hook that shows a state with `is_untrusted` must contain `UNTRUSTED_MARK`.
         """
         if self._is_personal:  # a turn reads the person's scope only if somebody asks for it
-            here = await self._scopes.read(call_context.facts_scope)
+            here = await self._scopes.read(call_context.conversation.facts_scope)
         else:
             here = await self._scopes.current(call_context.conversation)
         return here.get(BehaviorState, self._behavior)

@@ -60,11 +60,6 @@ class CallContext:
         """Return what to search for in a turn with these messages."""
         return self.query or "\n".join(message.text for message in new_messages)
 
-    @property
-    def facts_scope(self) -> Scope:
-        """The scope in which facts are stored."""
-        return self.conversation.facts_scope
-
 
 @dataclass(frozen=True, slots=True)
 class Asker:

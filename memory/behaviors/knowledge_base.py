@@ -7,7 +7,7 @@ whole or not at all.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
@@ -265,7 +265,10 @@ def merged_domain(model: type[KnowledgeBase], state: str, update: str) -> str:
 
 def bounded(state: KnowledgeBase) -> KnowledgeBase:
     """Return a state of at most `MAX_BYTES` as JSON; the longest lists lose their last entries."""
-    lists: dict[str, list[str]] = {name: _entries(getattr(state, name)) for name in _LISTS}
+    lists: dict[str, list[str]] = {}
+    for name in _LISTS:
+        lines = (cut(one_line(entry), _ENTRY_BYTES) for entry in getattr(state, name))
+        lists[name] = list(dict.fromkeys(filter(_is_known, lines)))[:_MAX_ENTRIES]
     names = {name: cut(one_line(getattr(state, name)), _NAME_BYTES) for name in _NAMES}
     names = {name: text if _is_known(text) else UNKNOWN for name, text in names.items()}
     summary = cut(one_line(state.discussion_summary), _SUMMARY_BYTES)
@@ -299,8 +302,3 @@ def _is_known(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().casefold() not in _UNKNOWN_WORDS
     return bool(value)
-
-
-def _entries(entries: Sequence[str]) -> list[str]:
-    lines = (cut(one_line(entry), _ENTRY_BYTES) for entry in entries)
-    return list(dict.fromkeys(line for line in lines if _is_known(line)))[:_MAX_ENTRIES]

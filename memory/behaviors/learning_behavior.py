@@ -28,11 +28,6 @@ class Unlearned:
     is_asked_for: bool = False  # somebody looks at what was learned
 
     @property
-    def exchanges(self) -> int:
-        """How many turns the messages belong to."""
-        return len({message.exchange for message in self.messages})
-
-    @property
     def tokens(self) -> int:
         """Tokens of all messages together."""
         return sum(message.tokens for message in self.messages)
@@ -46,7 +41,7 @@ class Batch:
     messages: Sequence[Message]  # those after its watermark, oldest first, never empty
     digests: Mapping[int, str]  # what the tools of a turn did, by the sequence of its answer
     here: ScopeMemory  # the conversation's
-    facts: ScopeMemory  # that of `CallContext.facts_scope`, in groups the same object as `here`
+    facts: ScopeMemory  # that of `Scope.facts_scope`, in groups the same object as `here`
     now: float
     refusal: str = ""  # why the last answer was rejected, as the model is told
     state: str = ""  # what the behavior returned last as its state; the running state is in `here`
@@ -115,9 +110,10 @@ class LearningBehavior(AIContextBehavior):
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Return whether to learn now."""
+        turns = len({message.exchange for message in unlearned.messages})
         return (
             unlearned.is_asked_for
-            or unlearned.exchanges >= self.cadence.every_turns
+            or turns >= self.cadence.every_turns
             or unlearned.quiet_s >= self.cadence.after_s
             or unlearned.tokens >= self.cadence.max_tokens
         )

@@ -34,7 +34,6 @@ from memory.behaviors.learning_behavior import (
 from memory.message import Message
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import State
-from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.text.untrusted_text import UNTRUSTED_MARK
 
@@ -116,11 +115,21 @@ class RunningState(LearningBehavior):
         """Return what is known, after some days with the matter that is open; "" for nothing."""
         scope_memory = await self._scopes.current(call_context.conversation)
         state = read(self.model, scope_memory.state)
-        text = shown(state)
-        if text:
+        texts = []
+        if text := shown(state):
             call_context.used["x"] = text
+            texts.append(text)
+        # The stored messages tell whether a person comes back: a turn that begins again asks again,
+        # and the next turn does not.
+        matter = next(iter((*state.open_problems, *state.current_goals)), "")
+        said = [each.sent_at for each in scope_memory.messages.messages if each.role == "user"]
+        is_asked = call_context.conversation.is_private and not scope_memory.is_off
+        if matter and said and new_messages and is_asked:
+            away_s = new_messages[0].sent_at - said[-1]
+            if away_s >= AWAY_S:
+                quoted = orjson.dumps(matter).decode()
+                texts.append(f"{BACK} {away_s // 86_400:.0f} days, still open: {quoted}")
         mark = f" {UNTRUSTED_MARK}" if scope_memory.is_state_untrusted else ""
-        texts = filter(None, (text, _back(scope_memory, state, new_messages)))
         # Indented lines belong to the line before them, so a full prompt shows both or none.
         entry = "\n  ".join(f"{text}{mark}" for text in texts)
         return f"{HEADING}\n{entry}" if entry else ""
@@ -132,15 +141,27 @@ class RunningState(LearningBehavior):
     def learn(self, batch: Batch, answer: BaseModel) -> Learned:
         """Return the new state; raise `PartRejected` for one that would wipe what was learned.
 
-        If `domain` cannot be kept, the model is asked once more and told why. If it cannot be kept
-        then either, the rest is learned.
+        Of names only those that the person wrote or has in Telegram are learned; in a group both
+        stay unknown. If `domain` cannot be kept, the model is asked once more and told why. If it
+        cannot be kept then either, the rest is learned.
         """
         if not isinstance(answer, KnowledgeBase):
             raise PartRejected("not a knowledge base")
         old = read(self.model, batch.here.state)
         if not known(answer) and not known(old).keys() <= set(_NAMES):
             raise PartRejected("it knows nothing any more")
-        new = _with_own_names(batch, old, answer)
+        names = dict.fromkeys(_NAMES, UNKNOWN)
+        if batch.conversation.is_private:
+            # A name that only the assistant, a tool or a document mentioned is not the person's.
+            of_person = [
+                f"{message.sender_name} {message.text}"
+                for message in batch.messages
+                if message.role == "user" and message.is_first_party
+            ]
+            own = " ".join(of_person).casefold()
+            doubtful = [name for name in _NAMES if getattr(answer, name).casefold() not in own]
+            names = {name: getattr(old, name) for name in doubtful}
+        new = answer.model_copy(update=names)
         try:
             state = updated(old, new)
         except DomainRefused as error:
@@ -153,36 +174,3 @@ class RunningState(LearningBehavior):
         has_changed = known(state) and as_json != batch.here.state
         is_untrusted = batch.holds_untrusted or batch.here.is_state_untrusted
         return Learned(state=as_json if has_changed else None, is_untrusted=is_untrusted)
-
-
-def _back(here: ScopeMemory, state: KnowledgeBase, new_messages: Sequence[Message]) -> str:
-    """Return what to ask a person who comes back to a private chat; "" for nothing.
-
-    The stored messages tell it, so a turn that begins again asks again, and the next turn does not.
-    """
-    matter = next(iter((*state.open_problems, *state.current_goals)), "")
-    said = [each.sent_at for each in here.messages.messages if each.role == "user"]
-    if not (matter and said and new_messages and here.scope.is_private) or here.is_off:
-        return ""
-    away_s = new_messages[0].sent_at - said[-1]
-    if away_s < AWAY_S:
-        return ""
-    return f"{BACK} {away_s // 86_400:.0f} days, still open: {orjson.dumps(matter).decode()}"
-
-
-def _with_own_names(batch: Batch, old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
-    """Return `new` with only those names that the person wrote or has in Telegram.
-
-    A name that only the assistant, a tool or a document mentioned falls back to the old one. In a
-    group both names stay unknown.
-    """
-    if not batch.conversation.is_private:
-        return new.model_copy(update=dict.fromkeys(_NAMES, UNKNOWN))
-    of_person = [
-        f"{message.sender_name} {message.text}"
-        for message in batch.messages
-        if message.role == "user" and message.is_first_party
-    ]
-    own = " ".join(of_person).casefold()
-    doubtful = [name for name in _NAMES if getattr(new, name).casefold() not in own]
-    return new.model_copy(update={name: getattr(old, name) for name in doubtful})

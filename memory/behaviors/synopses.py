@@ -259,7 +259,12 @@ def alike(first: int, texts: Sequence[str], k: int) -> list[int]:
     word that only two of the texts use. Of two texts the result is empty.
     """
     languages = languages_of(words_of(" ".join(texts)), {})
-    terms = [_content_terms(text, languages) for text in texts]
+    used = [FUNCTION_WORDS.get(code, ()) for code in languages.values()]
+    function_words = frozenset(chain.from_iterable(used))
+    terms = [
+        frozenset(terms_of([w for w in words_of(text) if w not in function_words], languages))
+        for text in texts
+    ]
     uses = Counter(chain.from_iterable(terms))
     max_uses = max(2, len(texts) // _RARE_SHARE)
     rarity = {term: math.log(len(texts) / n) for term, n in uses.items() if 1 < n <= max_uses}
@@ -271,13 +276,6 @@ def alike(first: int, texts: Sequence[str], k: int) -> list[int]:
     enough = math.log(len(texts) / 2) if len(texts) > 2 else math.inf
     near = [at for at, score in shared.items() if score >= enough]
     return sorted(near, key=lambda at: -shared[at])[:k]
-
-
-def _content_terms(text: str, languages: dict[str, str]) -> frozenset[str]:
-    function_words = frozenset(
-        chain.from_iterable(FUNCTION_WORDS.get(code, ()) for code in languages.values())
-    )
-    return frozenset(terms_of([w for w in words_of(text) if w not in function_words], languages))
 
 
 def _without_labels(synopsis: Synopsis) -> str:
@@ -320,36 +318,29 @@ class Narrator:
         """Return what these synopses, sorted by time, hold for a person's words; "" for nothing."""
         ids, said = tuple(each.id for each in synopses), sha256(text.encode()).hexdigest()
         key = (scope_memory.scope, scope_memory.version, ids, said)
-        if key not in self._cached:
-            made_at = [at for each, (_, at) in self._cached.items() if each[:2] == key[:2]]
-            if made_at and now - max(made_at) < self._pause_s:
-                return ""
-            narrative = await self._ask(synopses, text, now)
-            if not narrative:
-                return ""
+        if key in self._cached:
+            self._cached.move_to_end(key)
+            return self._cached[key][0]
+        made_at = [at for each, (_, at) in self._cached.items() if each[:2] == key[:2]]
+        if made_at and now - max(made_at) < self._pause_s:
+            return ""
+        lines = [orjson.dumps({"said": escaped(text[:_MAX_QUESTION_CHARS])}).decode()]
+        for each in synopses:
+            day = dated(each.began_at, now, self._zone)
+            lines.append(orjson.dumps({"on": day, "memory": escaped(each.text)}).decode())
+        try:
+            async with asyncio.timeout(_TIME_LIMIT_S):
+                answer = await self._model.write(_NARRATE, "\n".join(lines), _MAX_TOKENS)
+        except (InternalModelUnavailable, TimeoutError) as error:
+            log.info("no narrative", reason=type(error).__name__)
+            return ""
+        if narrative := answer.strip():
             self._cached[key] = narrative, now
             if len(self._cached) > _MAX_CACHED:
                 self._cached.popitem(last=False)
-        self._cached.move_to_end(key)
-        return self._cached[key][0]
+        return narrative
 
     def forget(self, scope: Scope) -> None:
         """Drop the narratives of a scope."""
         for key in [key for key in self._cached if key[0] == scope]:
             del self._cached[key]
-
-    async def _ask(self, synopses: Sequence[Synopsis], text: str, now: float) -> str:
-        said = orjson.dumps({"said": escaped(text[:_MAX_QUESTION_CHARS])}).decode()
-        memories = (
-            orjson.dumps(
-                {"on": dated(each.began_at, now, self._zone), "memory": escaped(each.text)}
-            ).decode()
-            for each in synopses
-        )
-        content = "\n".join((said, *memories))
-        try:
-            async with asyncio.timeout(_TIME_LIMIT_S):
-                return (await self._model.write(_NARRATE, content, _MAX_TOKENS)).strip()
-        except (InternalModelUnavailable, TimeoutError) as error:
-            log.info("no narrative", reason=type(error).__name__)
-            return ""

@@ -6,7 +6,7 @@ something (see README.md).
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -65,18 +65,15 @@ class Tool(Generic[A]):
     @property
     def definition(self) -> ToolDefinition:
         """Return the definition; the same tool gives the same one, so prompts stay cacheable."""
-        parameters = self.parameters or _schema(self.arguments)
+        parameters = self.parameters
+        if not parameters:
+            schema = self.arguments.model_json_schema()
+            for noise in ("title", "description", "additionalProperties"):
+                schema.pop(noise, None)
+            properties = schema.get("properties", {}).items()
+            described = {name: _described(each) for name, each in properties}
+            parameters = {**schema, "properties": described}
         return ToolDefinition(self.name, self.description, parameters)
-
-
-def _schema(arguments: type[Arguments]) -> dict[str, Any]:
-    schema = arguments.model_json_schema()
-    for noise in ("title", "description", "additionalProperties"):
-        schema.pop(noise, None)
-    schema["properties"] = {
-        name: _described(described) for name, described in schema.get("properties", {}).items()
-    }
-    return schema
 
 
 def _described(described: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,15 +133,22 @@ def is_answer_untrusted(context: AgentContext) -> bool:
 def must_ask(context: AgentContext, write: ToolWrite, facts: Sequence[Fact] = ()) -> bool:
     """Return whether to ask the person before this is written; `facts` are those of the scope.
 
-    In a group the messages of other members are enough to ask. A new fact that the speaker states
-    in the message being answered is written without asking.
+    In a group it is enough that anybody else has ever talked to the assistant there. A new fact
+    that the speaker states in the message being answered is written without asking.
     """
     if holds_untrusted(context):
         return True
-    if isinstance(write, SetDomain) or not _holds_other_members(context, facts):
+    if isinstance(write, SetDomain) or not context.is_group:
+        return False
+    said = context.user_message
+    in_history = (m.sender_id for m in context.chat_history.messages if m.role == "user")
+    in_facts = (source.sender_id for fact in facts for source in fact.sources)
+    others = {*in_history, *in_facts} - {said.sender_id}
+    # What other topics of the group said (`t` codes) may be of anybody.
+    if not others and not any(code.startswith("t") for code in context.call_context.used):
         return False
     if isinstance(write, Remember) and not write.replaces:
-        said = context.user_message  # it may have other endings of the words
+        # The message may have other endings of the words.
         return not _stems(write.text) <= _stems(f"{said.sender_name} {said.text}")
     return True
 
@@ -159,20 +163,6 @@ def held_back(context: AgentContext, write: ToolWrite) -> ToolWrite:
     if isinstance(write, SetDomain):
         write = replace(write, fields=shown(write.fields))
     return replace(write, asks_first=True, sender_id=context.user_message.sender_id)
-
-
-def _holds_other_members(context: AgentContext, facts: Iterable[Fact]) -> bool:
-    """Return whether anybody but the speaker has ever talked to the assistant in this group.
-
-    What other topics of the group said (`t` codes) may be of anybody.
-    """
-    if not context.is_group:
-        return False
-    if any(code.startswith("t") for code in context.call_context.used):
-        return True
-    in_history = (m.sender_id for m in context.chat_history.messages if m.role == "user")
-    in_facts = (source.sender_id for fact in facts for source in fact.sources)
-    return bool({*in_history, *in_facts} - {context.user_message.sender_id})
 
 
 def _stems(text: str) -> set[str]:

@@ -110,7 +110,7 @@ class UserFacts(LearningBehavior):
 
         A question for a list also gets all facts of its kind, by date.
         """
-        scope_memory = await self._scopes.current(call_context.facts_scope)
+        scope_memory = await self._scopes.current(call_context.conversation.facts_scope)
         here = await self._scopes.current(call_context.conversation)
         known = known_facts(scope_memory, here)
         facts = [fact for fact in known if fact.is_current]
@@ -131,7 +131,8 @@ class UserFacts(LearningBehavior):
         if call_context.writes is not None:  # what the person may be asked with the answer
             asker, now = call_context.speaker.id, call_context.now
             call_context.writes.extend(due_cards(here, scope_memory, asker, now))
-            if here.scope.is_private and not is_on_its_way(here):
+            asks_already = any(isinstance(write, StillTrue) for write in here.waiting_writes)
+            if here.scope.is_private and not asks_already:
                 call_context.writes.extend(to_confirm(scope_memory, asker, now))
         fitting.sort(key=lambda line: (lines[line] < 0, abs(lines[line])))
         always_ids = {fact.id for fact in facts if fact.is_pinned}
@@ -170,7 +171,11 @@ class UserFacts(LearningBehavior):
         known = reversed(known_facts(batch.facts, batch.here))
         newest = (fact for fact in known if fact.is_current)
         nearest_first = {fact.id: fact for fact in (*(hit.record for hit in hits), *newest)}
-        lines = map(_as_json, nearest_first.values())
+        lines = []
+        for fact in nearest_first.values():
+            since = datetime.fromtimestamp(fact.said_at, UTC).strftime("%Y-%m-%d")
+            told = {"id": fact.id, "since": since, "fact": fact.text}
+            lines.append(orjson.dumps(told).decode())
         return "\n".join(self._fitting(lines, _MAX_INPUT_TOKENS)) or "(no facts are known yet)"
 
     def learn(self, batch: Batch, answer: BaseModel) -> Learned:
@@ -198,21 +203,11 @@ class UserFacts(LearningBehavior):
         return taken
 
 
-def _as_json(fact: Fact) -> str:
-    day = datetime.fromtimestamp(fact.said_at, UTC).strftime("%Y-%m-%d")
-    return orjson.dumps({"id": fact.id, "since": day, "fact": fact.text}).decode()
-
-
 _DAY_S = 86_400
 _OLD_S = 180 * _DAY_S
 _AGAIN_S = 30 * _DAY_S
 """After this time a question that nobody answered may be asked once more."""
 _NONCE_BYTES = 12
-
-
-def is_on_its_way(here: ScopeMemory) -> bool:
-    """Return whether such a question was sent in this conversation and is not stored yet."""
-    return any(isinstance(write, StillTrue) for write in here.waiting_writes)
 
 
 def to_confirm(facts: ScopeMemory, sender_id: int, now: float) -> list[StillTrue]:

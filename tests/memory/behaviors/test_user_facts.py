@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from memory.behaviors.context import AgentContext, CallContext
+from memory.behaviors.context import AgentContext
 from memory.behaviors.learning_behavior import Batch
 from memory.behaviors.statements import Statement, Statements
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
@@ -538,7 +538,3 @@ def test_stored_tool_writes_are_read_back_unchanged() -> None:
     assert to_json([ForgetRecord(2)]) == '[["forget",2]]'  # as an earlier version reads it
     assert to_json(()) == ""
     assert from_json("") == ()
-
-
-def test_facts_of_a_group_belong_to_the_groups_scope() -> None:
-    assert CallContext(GROUP, ANNA, NOW).facts_scope == GROUP

@@ -6,7 +6,7 @@ from time import time
 import pytest
 
 from memory.behaviors.context import Asker
-from memory.behaviors.user_facts import UserFacts, is_on_its_way, question_for, to_confirm
+from memory.behaviors.user_facts import UserFacts, question_for, to_confirm
 from memory.erasure.questions import NotConfirmed
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
@@ -91,9 +91,9 @@ async def asked_now(memory: Memory, nonce: str = "nonce") -> StillTrue:
     [question] = to_confirm(await memory.scopes.read(ANNS), ANN, time())
     question = replace(question, nonce=nonce)
     await talk(memory, "Where is my bus?", closing=Closing(writes=to_json([question])))
-    assert is_on_its_way(await memory.scopes.read(HERE))
+    assert (await memory.scopes.read(HERE)).waiting_writes == [question]
     await memory.learn(HERE)
-    assert not is_on_its_way(await memory.scopes.read(HERE))
+    assert (await memory.scopes.read(HERE)).waiting_writes == []
     return question
 
 
