@@ -130,7 +130,8 @@ class ConversationLearner:
 
     async def _can_wait(self, conversation: Scope, noted: float) -> bool:
         """Return whether nothing is due before `noted`, by what this process holds."""
-        here, facts = self._scopes.held(conversation), self._scopes.held(conversation.facts_scope)
+        held = self._scopes.held
+        here, facts = held.get(conversation), held.get(conversation.facts_scope)
         if not (here and facts and here.is_whole and facts.is_whole and here.messages.is_whole):
             return False
         said = here.messages

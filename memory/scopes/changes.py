@@ -53,12 +53,6 @@ class Revision:
     rewritten: Message | None = None
     entry: tuple[bytes, bytes] | None = None  # a waiting entry of the mailbox, and its new form
 
-    @property
-    def taken(self) -> tuple[Collection[int], Collection[int], Collection[str]]:
-        """What goes: sequences of messages, ids of records, names of fields."""
-        rewritten = [self.rewritten.seq] if self.rewritten else []
-        return [*self.messages, *rewritten], self.records, self.removed
-
 
 def new_values(change: Write | Revision) -> dict[str, str]:
     """Return the new values of all changed fields by name, "" for removed ones."""

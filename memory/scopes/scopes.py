@@ -77,7 +77,8 @@ class Scopes:
         self.conversation_bytes = conversation_bytes
         self.reading_long = asyncio.Lock()
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[Scope, ScopeMemory] = OrderedDict()
+        # The cache, the least recently used first. Others only look: to look is not to use.
+        self.held: OrderedDict[Scope, ScopeMemory] = OrderedDict()
         # Called with a scope in which a process has erased something: other caches drop its words.
         self.on_erased: list[Callable[[Scope], None]] = []
         # One event for each kind of note (`Store.note`), set when such a note arrives.
@@ -86,14 +87,9 @@ class Scopes:
         self._sizes: dict[Scope, int] = {}
         self._bytes = 0
 
-    @property
-    def cached(self) -> list[Scope]:
-        """The scopes in the cache, the least recently used first."""
-        return list(self._kept)
-
     def drop(self, scope: Scope) -> None:
         """Remove a scope from the cache, if it is there."""
-        self._kept.pop(scope, None)
+        self.held.pop(scope, None)
         self._bytes -= self._sizes.pop(scope, 0)
 
     async def drop_erased(self) -> None:
@@ -118,13 +114,9 @@ class Scopes:
                     store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
 
-    def held(self, scope: Scope) -> ScopeMemory | None:
-        """Return the cached scope, or None; it does not become the most recently used one."""
-        return self._kept.get(scope)
-
     def cursor(self, scope: Scope) -> Cursor:
         """Return the cursor of the cached scope, an empty one if it is not in the cache."""
-        held = self.held(scope)
+        held = self.held.get(scope)
         return held.cursor if held else Cursor()
 
     def keep(self, scope_memory: ScopeMemory) -> None:
@@ -132,15 +124,15 @@ class Scopes:
         scope_memory.messages.max_bytes = self.conversation_bytes
         scope, nbytes = scope_memory.scope, scope_memory.nbytes
         self.drop(scope)
-        self._kept[scope] = scope_memory
+        self.held[scope] = scope_memory
         self._sizes[scope] = nbytes
         self._bytes += nbytes
-        while self._bytes > self._max_bytes and len(self._kept) > 1:
-            self.drop(next(iter(self._kept)))
+        while self._bytes > self._max_bytes and len(self.held) > 1:
+            self.drop(next(iter(self.held)))
 
     def join(self, scope: Scope, delta: Delta, max_entries: int) -> ScopeMemory:
         """Return a scope with what a turn has loaded; some records may still be missing."""
-        held = self.held(scope) or ScopeMemory(scope)
+        held = self.held.get(scope) or ScopeMemory(scope)
         scope_memory = held.join(delta, max_entries)
         self.keep(scope_memory)
         return scope_memory
@@ -163,7 +155,7 @@ class Scopes:
 
     async def current(self, scope: Scope) -> ScopeMemory:
         """Return the cached scope, as the turn has read it; read it if it is not complete."""
-        held = self.held(scope)
+        held = self.held.get(scope)
         return held if held and held.is_whole else await self.read(scope)
 
     async def read_newest(self, conversation: Scope) -> list[Message]:
@@ -374,7 +366,9 @@ class Scopes:
             mailbox = self.store.keys.scope(scope).mailbox
             if await self.store.client.call("ZSCORE", mailbox, revision.entry[0]) is None:
                 return True  # nothing will be erased: the revision is refused, or a repeat
-        return await self.store.journal.note_parts(scope, after, revision.taken)
+        rewritten = [revision.rewritten.seq] if revision.rewritten else []
+        taken = [*revision.messages, *rewritten], revision.records, revision.removed
+        return await self.store.journal.note_parts(scope, after, taken)
 
 
 def _is_reworded(scope_memory: ScopeMemory, record: Record) -> bool:

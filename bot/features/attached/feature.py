@@ -50,7 +50,7 @@ class WhereAttached(Reach):
 
     def covers(self, conversation: Scope) -> bool:
         """Return whether the behavior is attached to a conversation."""
-        here = self.scopes.held(conversation)
+        here = self.scopes.held.get(conversation)
         return here is not None and here.get(Attached, self.behavior) is not None
 
 

@@ -219,7 +219,7 @@ class OtherTopics(AIContextBehavior):
         if not here.is_private:
             return await self._read_shared(here)
         last_written = ("HGETALL", store.keys.person(here.chat_id))
-        known = [each for each in self._scopes.cached if _is_other_topic(each, here)]
+        known = [each for each in self._scopes.held if _is_other_topic(each, here)]
         known = known[-_MAX_TOPICS:]
         listed, *answers = await store.client.pipeline([last_written, *map(self._reading, known)])
         wanted = _newest_topics(listed, here)

@@ -119,7 +119,7 @@ def test_messages_stay_if_only_the_vectors_of_records_are_of_another_model() -> 
 
 
 def kept(cache: Scopes, scope: Scope, text: str = "hello") -> None:
-    cache.keep((cache.held(scope) or ScopeMemory(scope)).join(loaded(1, 2, text=text), TAIL))
+    cache.keep((cache.held.get(scope) or ScopeMemory(scope)).join(loaded(1, 2, text=text), TAIL))
 
 
 def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes(memory: Memory) -> None:
@@ -129,7 +129,7 @@ def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes(memory
         kept(cache, chat, "x" * 7_000)
     kept(cache, chats[0])
     kept(cache, chats[3], "x" * 7_000)
-    assert [cache.held(chat) is not None for chat in chats] == [True, False, True, True]
+    assert [chat in cache.held for chat in chats] == [True, False, True, True]
 
 
 async def test_what_was_dropped_makes_room_and_one_scope_is_kept_however_large(
@@ -142,13 +142,13 @@ async def test_what_was_dropped_makes_room_and_one_scope_is_kept_however_large(
         cache.drop(HERE)
     for each in (HERE, other):
         kept(cache, each)
-    assert cache.held(HERE)
-    assert cache.held(other)
+    assert HERE in cache.held
+    assert other in cache.held
     cache = Scopes(memory.store, QuestionVectors(None), max_bytes=0)
     for each in (other, HERE):
         kept(cache, each)
-    assert cache.held(HERE)
-    assert cache.held(other) is None
+    assert HERE in cache.held
+    assert other not in cache.held
 
 
 def test_text_is_counted_in_the_bytes_that_it_takes() -> None:
