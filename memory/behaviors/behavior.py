@@ -143,6 +143,8 @@ class AIContextBehaviorManager:
     def __init__(self, behaviors: Sequence[AIContextBehavior], time_limit_s: float) -> None:
         behaviors = self.behaviors = tuple(sorted(behaviors, key=lambda each: not each.leads_with))
         self._time_limit_s = time_limit_s
+        # The headings of the text that stands first in the memory section.
+        self.leading = tuple(each.leads_with for each in behaviors if each.leads_with)
         self.instructions = "\n\n".join(filter(None, (each.instructions for each in behaviors)))
         fixed = [each for each in behaviors if not each.gives_way]
         names = Counter(function.name for each in fixed for function in each.functions)
@@ -154,11 +156,6 @@ class AIContextBehaviorManager:
             for function in each.functions
             if not (each.gives_way and names[function.name])
         )
-
-    @property
-    def leading(self) -> tuple[str, ...]:
-        """The headings of the text that stands first in the memory section."""
-        return tuple(each.leads_with for each in self.behaviors if each.leads_with)
 
     @property
     def is_limited(self) -> bool:

@@ -8,6 +8,7 @@ whole or not at all.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
@@ -77,22 +78,8 @@ def updated_fields(
     merged = {**before, **update}
     given = {name: merged[name] for name in domain.model_fields if merged.get(name) is not None}
     fields = _validated(domain, given)
-    if _excess(fields) <= 0:
+    if _size(fields) <= MAX_DOMAIN_BYTES:
         return fields
-    try:
-        fitting = _validated(domain, _with_cut_texts(domain, fields))
-    except DomainRefused:  # a text that the model does not take with an end cut off
-        fitting = fields
-    if _excess(fitting) <= 0:
-        return fitting
-    longest = max(fields, key=lambda name: _size(fields[name]))
-    raise DomainRefused(
-        f"`domain` would take {_size(fields)} bytes, but at most {MAX_DOMAIN_BYTES} are kept; the "
-        f"longest field is {longest} with {_size(fields[longest])}"
-    )
-
-
-def _with_cut_texts(domain: type[BaseModel], fields: Mapping[str, object]) -> dict[str, object]:
     fitting = dict(fields)
     texts = {
         name: text
@@ -100,17 +87,22 @@ def _with_cut_texts(domain: type[BaseModel], fields: Mapping[str, object]) -> di
         if isinstance(text, str) and domain.model_fields[name].annotation in (str, str | None)
     }
     for name, text in sorted(texts.items(), key=lambda item: -len(item[1].encode())):
-        if (excess := _excess(fitting)) > 0 and len(text.encode()) > _MIN_TEXT_BYTES:
+        excess = _size(fitting) - MAX_DOMAIN_BYTES
+        if excess > 0 and len(text.encode()) > _MIN_TEXT_BYTES:
             fitting[name] = cut(text, max(_MIN_TEXT_BYTES, len(text.encode()) - excess))
-    return fitting
+    with suppress(DomainRefused):  # the model may not take a text with an end cut off
+        fitting = _validated(domain, fitting)
+        if _size(fitting) <= MAX_DOMAIN_BYTES:
+            return fitting
+    longest = max(fields, key=lambda name: _size(fields[name]))
+    raise DomainRefused(
+        f"`domain` would take {_size(fields)} bytes, but at most {MAX_DOMAIN_BYTES} are kept; the "
+        f"longest field is {longest} with {_size(fields[longest])}"
+    )
 
 
 def _size(value: object) -> int:
     return len(orjson.dumps(value))
-
-
-def _excess(fields: Mapping[str, object]) -> int:
-    return _size(fields) - MAX_DOMAIN_BYTES
 
 
 def _validated(domain: type[BaseModel], given: Mapping[str, object]) -> dict[str, object]:

@@ -7,7 +7,7 @@ English.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Self, get_args
 
@@ -124,7 +124,9 @@ def same_facts(text: str, facts: Iterable[Fact]) -> list[Fact]:
 def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry]:
     """Return what to write for at most 8 statements; those that break a rule are left out."""
     own = {m.seq: m for m in batch.messages if m.role == "user" and m.is_first_party}
-    untrusted = _untrusted_text(batch, own)
+    others = [message.text for message in batch.messages if message.seq not in own]
+    untrusted = stems("\n".join((*others, *batch.digests.values())))
+    untrusted -= stems("\n".join(message.text for message in own.values()))
     known = known_facts(batch.facts, batch.here)
     current = {fact.id: fact for fact in known if fact.is_current}
     entries: list[ScopeEntry] = []
@@ -134,7 +136,7 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         if message is None or unfit(text) or _normal(text) in touched:
             continue
         if (stems(text) - stems(message.text)) & untrusted:
-            continue
+            continue  # a fact with a word that only untrusted text has is not the person's own
         touched.add(_normal(text))
         seq, sender = message.seq, message.sender_id
         source = Source(batch.conversation.tag, seq, batch.here.source_epoch, sender)
@@ -184,13 +186,6 @@ def _of_same_person(batch: Batch, message: Message, fact: Fact | None) -> Fact |
     if fact is None or batch.conversation.is_private:
         return fact
     return fact if is_first_party(message.sender_id, senders_of(batch.facts, fact)) else None
-
-
-def _untrusted_text(batch: Batch, own: Mapping[int, Message]) -> set[str]:
-    """Return the stems that only untrusted text has; a fact with one is not the person's own."""
-    others = [message.text for message in batch.messages if message.seq not in own]
-    words = set().union(*map(stems, (*others, *batch.digests.values())))
-    return words.difference(*(stems(message.text) for message in own.values()))
 
 
 def stems(text: str) -> set[str]:

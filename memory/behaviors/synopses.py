@@ -189,7 +189,6 @@ class Synopses(LearningBehavior):
         return Learned([synopsis] if synopsis.text else [])
 
     def _fitting(self, synopses: Iterable[Synopsis]) -> list[Synopsis]:
-        """Return the synopses that fit, in their order."""
         left, taken = _MAX_SHOWN_TOKENS, list[Synopsis]()
         for synopsis in synopses:
             most = _SHORT_TOKENS if taken else _MAX_SYNOPSIS_TOKENS

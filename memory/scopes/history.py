@@ -187,14 +187,11 @@ class ChatHistory:
                     first = index.first_said(allowed) if asks_for_first(text) else []
                     few, (before, _, last) = k // _RELATED_SHARE, text.rpartition("\n")
                     own = index.search(last, None, k, allowed, today) if before else []
-                    related = [
-                        hit
-                        for found in (own, hits)
-                        for best in found[:1]
-                        for hit in index.related(
-                            found, few, allowed, stream.messages[best.row].text
-                        )
-                    ]
+                    related: list[Hit] = []
+                    for found in (own, hits):
+                        if found:
+                            best = stream.messages[found[0].row].text
+                            related += index.related(found, few, allowed, best)
                     hits = [*first, *own, *hits, *related]
                     if query is None and hits and asks_for_all(last):
                         hits += index.statements_of_rare_words(text, k, allowed)
