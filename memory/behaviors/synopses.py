@@ -126,7 +126,16 @@ class Synopses(LearningBehavior):
         here = await self._scopes.current(call_context.conversation)
         if not here.synopses:
             return ""
-        if not (best_first := self._fitting(await found_synopses(self._scopes, here, text))):
+        hits = await self._scopes.search(Synopsis, here, text, _MAX_FOUND)
+        direct = [hit.record for hit in hits if not hit.is_related]
+        related = [hit.record for hit in hits if hit.is_related]
+        if direct and not related:  # the vectors tell nothing, so rare words decide
+            recent = here.synopses[-_MAX_COMPARED:]
+            others = [synopsis for synopsis in recent if synopsis not in direct]
+            texts = [_without_labels(direct[0]), *map(_without_labels, others)]
+            related = [others[at - 1] for at in alike(0, texts, _MAX_RELATED)]
+        best_first = self._fitting([*direct, *related[:_MAX_RELATED]])
+        if not best_first:
             return ""
         synopses = sorted(best_first, key=lambda each: (each.began_at, each.id))
         narrative = ""
@@ -236,19 +245,6 @@ _MAX_RELATED = 2
 _MAX_COMPARED = 200
 _RARE_SHARE = 4
 """A word is rare if at most a quarter of the texts use it (or two of them)."""
-
-
-async def found_synopses(scopes: Scopes, scope_memory: ScopeMemory, text: str) -> list[Synopsis]:
-    """Return up to 4 synopses that fit a text, best first, then up to 2 that are like the first."""
-    hits = await scopes.search(Synopsis, scope_memory, text, _MAX_FOUND)
-    direct = [hit.record for hit in hits if not hit.is_related]
-    related = [hit.record for hit in hits if hit.is_related]
-    if direct and not related:
-        recent = scope_memory.synopses[-_MAX_COMPARED:]
-        others = [synopsis for synopsis in recent if synopsis not in direct]
-        texts = [_without_labels(direct[0]), *map(_without_labels, others)]
-        related = [others[at - 1] for at in alike(0, texts, _MAX_RELATED)]
-    return [*direct, *related[:_MAX_RELATED]]
 
 
 def alike(first: int, texts: Sequence[str], k: int) -> list[int]:
