@@ -6,7 +6,6 @@ A `Write` adds what was learned. A `Revision` erases parts of the scope and all 
 
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, replace
-from hashlib import sha1
 from operator import add
 
 from memory.message import Message
@@ -19,8 +18,6 @@ from memory.store.errors import Outdated
 
 _FIRST_CONTENT = 2
 """A script's first argument is a JSON object; contents follow it."""
-
-_MAX_SENT = 64
 
 
 class NotWritten(Outdated):
@@ -74,26 +71,6 @@ def together(writes: Sequence[Write]) -> Write:
         [name for write in writes for name in write.removed],
         writes[0].learned_from,
     )
-
-
-def request_of(scope_memory: ScopeMemory, write: Write, contents: list[Arg]) -> dict[str, object]:
-    """Return the fields of a write's request; add the entries to a script's arguments."""
-    epoch, erasure = scope_memory.version
-    fields: dict[str, tuple[object, str]] = {}
-    for name, value in new_values(write).items():
-        stored = scope_memory.fields.get(name, "")
-        digest = {"sha1": sha1(stored.encode()).hexdigest()}  # noqa: S324 - all that Redis has
-        fields[name] = digest if len(stored) > _MAX_SENT else stored, value
-    request: dict[str, object] = {
-        "epoch": epoch,
-        "erasure": erasure,
-        "revision": scope_memory.revision,
-        "fields": fields,
-        "entries": [numbered(contents, entry) for entry in write.entries],
-    }
-    if source := write.learned_from:
-        request["learned_from"] = (source.scope.tag, source.source_epoch)
-    return request
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, tzinfo
+from hashlib import sha1
 from inspect import isawaitable
 from time import time
 
@@ -22,7 +23,6 @@ from memory.scopes.changes import (
     Write,
     new_values,
     numbered,
-    request_of,
 )
 from memory.scopes.entries import Record, written
 from memory.scopes.fields import Field
@@ -48,6 +48,8 @@ _PAGE = 1_000
 _PAGE_OF_MESSAGES = 200
 _LONG_BYTES = 2**21
 """A conversation that takes more memory is read alone: others as long wait."""
+_MAX_SENT = 64
+"""Of a longer field only a digest is sent with a write, to see whether it has changed."""
 _NOTHING_ERASED = Revision()
 
 Change = Write | Revision | None
@@ -280,10 +282,25 @@ class Scopes:
         """
         commands: list[Command | ScriptCall] = []
         for scope_memory, write in writes.items():
+            scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
+            fields: dict[str, tuple[object, str]] = {}
+            for name, value in new_values(write).items():
+                before = scope_memory.fields.get(name, "")
+                digest = {"sha1": sha1(before.encode()).hexdigest()}  # noqa: S324 - for Redis
+                fields[name] = digest if len(before) > _MAX_SENT else before, value
             contents: list[Arg] = []
-            request = request_of(scope_memory, write, contents) | {"ttl_s": self.store.ttl_s}
-            writing = self.store.call("write", scope_memory.scope, request, *contents)
-            commands += (self.store.indexing(scope_memory.scope), writing)
+            request: dict[str, object] = {
+                "epoch": epoch,
+                "erasure": erasure,
+                "revision": scope_memory.revision,
+                "fields": fields,
+                "entries": [numbered(contents, entry) for entry in write.entries],
+                "ttl_s": self.store.ttl_s,
+            }
+            if source := write.learned_from:
+                request["learned_from"] = (source.scope.tag, source.source_epoch)
+            writing = self.store.call("write", scope, request, *contents)
+            commands += (self.store.indexing(scope), writing)
         answers = (await self.store.client.pipeline(commands))[1::2]
         is_whole = True
         for (scope_memory, write), answer in zip(writes.items(), answers, strict=True):
