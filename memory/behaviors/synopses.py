@@ -133,7 +133,7 @@ class Synopses(LearningBehavior):
             recent = here.synopses[-_MAX_COMPARED:]
             others = [synopsis for synopsis in recent if synopsis not in direct]
             texts = [_without_labels(direct[0]), *map(_without_labels, others)]
-            related = [others[at - 1] for at in alike(0, texts, _MAX_RELATED)]
+            related = [others[at - 1] for at in alike(texts)]
         best_first = self._fitting([*direct, *related[:_MAX_RELATED]])
         if not best_first:
             return ""
@@ -247,8 +247,8 @@ _RARE_SHARE = 4
 """A word is rare if at most a quarter of the texts use it (or two of them)."""
 
 
-def alike(first: int, texts: Sequence[str], k: int) -> list[int]:
-    """Return the positions of up to `k` texts that are like `texts[first]`, the most alike first.
+def alike(texts: Sequence[str]) -> list[int]:
+    """Return the positions of the texts that are like the first one, the most alike first.
 
     Shared words count by their rarity (idf). A text is alike if it shares at least as much as one
     word that only two of the texts use. Of two texts the result is empty.
@@ -264,13 +264,12 @@ def alike(first: int, texts: Sequence[str], k: int) -> list[int]:
     max_uses = max(2, len(texts) // _RARE_SHARE)
     rarity = {term: math.log(len(texts) / n) for term, n in uses.items() if 1 < n <= max_uses}
     shared = {
-        at: sum(rarity.get(term, 0.0) for term in of_text & terms[first])
-        for at, of_text in enumerate(terms)
-        if at != first
+        at: sum(rarity.get(term, 0.0) for term in of_text & terms[0])
+        for at, of_text in enumerate(terms[1:], start=1)
     }
     enough = math.log(len(texts) / 2) if len(texts) > 2 else math.inf
     near = [at for at, score in shared.items() if score >= enough]
-    return sorted(near, key=lambda at: -shared[at])[:k]
+    return sorted(near, key=lambda at: -shared[at])
 
 
 def _without_labels(synopsis: Synopsis) -> str:

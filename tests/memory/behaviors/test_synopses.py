@@ -175,9 +175,9 @@ def test_texts_are_alike_if_they_share_words_that_few_texts_use() -> None:
         "A party for Mia with twelve guests; prefers simple plans",
         "An error in Python; prefers short explanations",
     ]
-    assert alike(0, texts, 2) == [1]
-    assert alike(2, texts, 2) == []
-    assert alike(0, texts[:2], 2) == []
+    assert alike(texts) == [1]
+    assert alike(texts[::-1]) == []
+    assert alike(texts[:2]) == []
 
 
 async def test_many_long_synopses_stay_within_the_budget(
