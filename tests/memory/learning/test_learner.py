@@ -228,6 +228,16 @@ async def test_learning_is_due_after_enough_quiet_or_never(
     assert is_due or due_in_s is None
 
 
+async def test_what_people_ask_to_see_is_learned_without_waiting_for_a_pause(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.enable_learning(LearningConfig([Notes(every=9)], model))
+    assert (await talk_and_learn(memory, "one")).calls == 0
+    memory.asked_for.add(HERE)
+    assert [(await memory.learn(HERE)).calls for _ in range(2)] == [1, 0]
+    assert (await talk_and_learn(memory, "two")).calls == 0
+
+
 async def test_after_something_was_written_the_conversation_is_looked_at_once_more(
     memory: Memory, model: ScriptedModel
 ) -> None:
