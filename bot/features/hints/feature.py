@@ -51,6 +51,7 @@ class Hinted(Field):
         return cls(tuple(names.split()), int(last_at))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class HintNote:
     """Adds a line to an answer in a private chat, at most one a week, and each only once.
 
@@ -58,17 +59,18 @@ class HintNote:
     no crash repeats it.
     """
 
-    def __init__(self, scopes: Scopes, sentences: Sentences, *, listens: bool) -> None:
-        self._scopes = scopes
-        self._sentences = sentences
-        self._listens = listens
+    scopes: Scopes
+    sentences: Sentences
+    listens: bool  # the bot takes voice messages
 
-    async def below(self, request: Request, context: AgentContext, text: str) -> Below:  # noqa: ARG002 - the port's
+    async def below(self, request: Request, context: AgentContext, _: str) -> Below:
         """Return the hint that fits best, nothing if there is none; raise `StoreError`."""
-        if not _is_plain(request, context):
+        tools_ask = context.writes or context.work.added or context.tool_question
+        is_again = request.replaces or request.last.is_retried
+        if not context.uses_memory or context.is_group or tools_ask or is_again:
             return Below()
         person = Scope.of_person(request.last.chat_id)
-        here = await self._scopes.current(person)
+        here = await self.scopes.current(person)
         given = here.get(Hinted) or Hinted()
         if request.run.heard:
             if "voice" not in given.names:
@@ -79,7 +81,7 @@ class HintNote:
         name = next(self._fitting(context, given.names), "")
         if not name or not await self._mark(person, name, int(context.now)):
             return Below()
-        return Below(lines=self._sentences.say(request.language, f"hints.{name}"))
+        return Below(lines=self.sentences.say(request.language, f"hints.{name}"))
 
     def _fitting(self, context: AgentContext, given: tuple[str, ...]) -> Iterator[str]:
         messages, now = context.chat_history.messages, context.now
@@ -88,7 +90,7 @@ class HintNote:
         if "again" not in given and _asks_again(context.user_message, messages):
             yield "again"
         by_person = sum(message.role == "user" for message in messages) + 1
-        if self._listens and "voice" not in given and by_person >= _FROM_MESSAGE:
+        if self.listens and "voice" not in given and by_person >= _FROM_MESSAGE:
             yield "voice"
 
     async def _mark(self, person: Scope, name: str, at: int) -> bool:
@@ -103,14 +105,8 @@ class HintNote:
                 return None
             return Write(fields=[Hinted((*given.names, name), at or given.last_at)])
 
-        await self._scopes.update(person, decide)
+        await self.scopes.update(person, decide)
         return is_new
-
-
-def _is_plain(request: Request, context: AgentContext) -> bool:
-    tools_ask = context.writes or context.work.added or context.tool_question
-    is_again = request.replaces or request.last.is_retried
-    return context.uses_memory and not (context.is_group or tools_ask or is_again)
 
 
 def _asks_again(message: Message, earlier: Sequence[Message]) -> bool:
@@ -131,5 +127,5 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     # Another feature has this setting. Without it, nothing listens.
     listens = bool(getattr(services.settings, "transcription_model", None))
-    note = HintNote(services.memory.scopes, services.sentences, listens=listens)
+    note = HintNote(services.memory.scopes, services.sentences, listens)
     return Feature(name="hints", notes=[note.below], says_unasked=True)

@@ -13,7 +13,6 @@ from bot.features.reminders.tools import KIND
 from bot.turn.notes import Below, called, patterns_in, says_any
 from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
-from memory.work.item import WorkItem
 from memory.work.items import WorkItems
 
 promises_to_remind = partial(says_any, patterns_in(Path(__file__).with_name("promises.toml")))
@@ -29,41 +28,30 @@ _OF_OURS = frozenset(("remember", "forget_memory", "set_reminder"))
 """Tools that set no reminder, or whose reminders are seen otherwise; others may set one."""
 
 
-class PromiseNote:
-    """Says below an answer that no reminder is set although the answer promises one."""
-
-    def __init__(self, reminders: WorkItems, sentences: Sentences) -> None:
-        self._reminders = reminders
-        self._sentences = sentences
-
-    async def below(self, request: Request, context: AgentContext, text: str) -> Below:
-        """Return the correction of an answer, nothing if a reminder is set or may be."""
-        key = await self._correction(context, text)
-        return Below(correction=self._sentences.say(request.language, key)[0]) if key else Below()
-
-    async def _correction(self, context: AgentContext, text: str) -> str:
-        has_failed = "set_reminder" in called(context, failed=True)
-        changed = (*context.work.added, *context.work.cancelled)
-        may_be_set = any(each.kind == KIND for each in changed) or called(context) - _OF_OURS
-        if may_be_set or not (has_failed or promises_to_remind(text)):
-            return ""
-        if not context.uses_memory:
-            return "off.not_saved"
+async def promise_note(
+    reminders: WorkItems, sentences: Sentences, request: Request, context: AgentContext, text: str
+) -> Below:
+    """Return the correction of an answer, nothing if a reminder is set or may be."""
+    has_failed = "set_reminder" in called(context, failed=True)
+    changed = (*context.work.added, *context.work.cancelled)
+    may_be_set = any(each.kind == KIND for each in changed) or called(context) - _OF_OURS
+    if may_be_set or not (has_failed or promises_to_remind(text)):
+        return Below()
+    key = "off.not_saved"
+    if context.uses_memory:
         message = context.user_message
-        open_ = await self._reminders.list_open(context.conversation, message.sender_id)
-        if any(_is_about(each, f"{message.text}\n{text}") for each in open_):
-            return ""
-        if has_failed:
-            return "claims.reminder_failed"
+        open_ = await reminders.list_open(context.conversation, message.sender_id)
+        said = _stems(f"{message.text}\n{text}")
+        if any(not (stems := _stems(each.text)) or stems & said for each in open_):
+            return Below()
         # "You're welcome, I'll remind you then" is about a reminder that was set earlier.
         calls = (call for step in context.completed_steps for call in step.action.calls)
         has_listed = any(call.name == "list_reminders" for call in calls)
         asks = _ASKS_TO_REMIND.search(message.text.casefold()) and not has_listed
-        return "" if open_ and not asks else "claims.reminder"
-
-
-def _is_about(reminder: WorkItem, text: str) -> bool:
-    return not _stems(reminder.text) or bool(_stems(reminder.text) & _stems(text))
+        if open_ and not asks and not has_failed:
+            return Below()
+        key = "claims.reminder_failed" if has_failed else "claims.reminder"
+    return Below(correction=sentences.say(request.language, key)[0])
 
 
 def _stems(text: str) -> set[str]:

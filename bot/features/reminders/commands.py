@@ -13,15 +13,17 @@ from bot.commands.sentences import Sentences
 from bot.features.reminders.questions import ReminderButtons, moment_of, zone_buttons
 from bot.features.reminders.time_zone import (
     MAX_CHARS,
-    TimeZones,
     find_named_zone,
     find_zone,
+    read_zone,
     shown_zone,
+    store_zone,
 )
 from bot.reply.parts import Part
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.work.items import WorkItems
 
@@ -39,17 +41,17 @@ class ReminderList:
     actions: Mapping[str, str] = {CONFIRMED: "buttons.cancel_reminder"}
 
     def __init__(
-        self, person: int, reminders: WorkItems, zones: TimeZones, sentences: Sentences
+        self, person: int, reminders: WorkItems, scopes: Scopes, sentences: Sentences
     ) -> None:
         self.verb = f"{VERB}:{person}"
         self._person = person
         self._reminders = reminders
-        self._zones = zones
+        self._scopes = scopes
         self._sentences = sentences
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return the reminders, the next one first, and what is known of the time zone."""
-        zone = await self._zones.read_zone(self._person)
+        zone = await read_zone(self._scopes, self._person)
         found = await self._reminders.list_open(conversation, self._person)
         entries = [
             ListEntry(
@@ -85,7 +87,7 @@ class RemindersCommand:
     """Shows the list, or takes a place whose time zone is the person's from now on."""
 
     reminders: WorkItems
-    zones: TimeZones
+    scopes: Scopes
     sentences: Sentences
     ask_for_zone: AskForZone
     answers: ReminderButtons
@@ -122,7 +124,7 @@ class RemindersCommand:
 
     async def _set(self, sender: Sender, conversation: Scope, zone: str) -> tuple[Part, ...]:
         """Store a person's zone; say the time there, and go on with what waited for the zone."""
-        await self.zones.store_zone(sender.id, zone)
+        await store_zone(self.scopes, sender.id, zone)
         now = f"{datetime.now(ZoneInfo(zone)):%H:%M}"
         said = self.sentences.say(
             sender.language, "reminders.zone_set", zone=shown_zone(zone), time=now
@@ -130,5 +132,5 @@ class RemindersCommand:
         return (*said, *await self.answers.go_on(sender.id, conversation, sender.language))
 
     def _list(self, person: int) -> PagedList:
-        source = ReminderList(person, self.reminders, self.zones, self.sentences)
+        source = ReminderList(person, self.reminders, self.scopes, self.sentences)
         return PagedList(source, self.sentences)

@@ -62,23 +62,15 @@ class DueReminders:
         """Return the reminder or the task, or that it was never agreed to in time."""
         if item.is_task and item.is_open:
             return message_of(item, self._reminders.now())
-        to = Destination(item.chat_id, item.topic_id, item.message_id)
-        return Outbox(to, (self._part(item),))
-
-    def _part(self, item: WorkItem) -> Part:
+        say, part = self._sentences.say, Part(f"{SIGN}{item.text}")
         if not item.is_open:
-            key = "reminders.unanswered"
-            return self._sentences.say(item.language, key, text=item.text)[-1]
-        part = Part(f"{SIGN}{item.text}")
-        if item.sends:
-            (below,) = self._sentences.say(item.language, "reminders.repeated")
+            part = say(item.language, "reminders.unanswered", text=item.text)[-1]
+        elif item.sends:
+            [part] = with_line((part,), *say(item.language, "reminders.repeated"))
         elif self._reminders.now() - item.due > _LATE_S:
             moment = self._sentences.local(item.language, item.due, item.zone)
-            (below,) = self._sentences.say(item.language, "reminders.late", **moment)
-        else:
-            return part
-        (whole,) = with_line((part,), below)
-        return whole
+            [part] = with_line((part,), *say(item.language, "reminders.late", **moment))
+        return Outbox(Destination(item.chat_id, item.topic_id, item.message_id), (part,))
 
     async def check(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Say nothing if the task was erased since its turn began."""

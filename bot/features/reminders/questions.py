@@ -13,7 +13,7 @@ from functools import partial, reduce
 from zoneinfo import ZoneInfo
 
 from bot.commands.sentences import Sentences
-from bot.features.reminders.time_zone import TimeZones, find_zone, zone_of_shared
+from bot.features.reminders.time_zone import find_zone, read_zone, store_zone, zone_of_shared
 from bot.features.reminders.tools import KIND, MAX_OPEN, MAX_TASKS, is_one_too_many
 from bot.reply.parts import Button, Part
 from bot.reply.split import with_line
@@ -23,6 +23,7 @@ from bot.turn.request import Request
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import DOCUMENTS_HEADING
 from memory.erasure.questions import NotConfirmed
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.work.item import UnusableTime, WorkItem
 from memory.work.items import WorkItems
@@ -93,9 +94,9 @@ def moment_of(sentences: Sentences, language: str, reminder: WorkItem) -> dict[s
 class ReminderButtons:
     """Asks, and acts on the answers; only the person who is to be reminded may give one."""
 
-    def __init__(self, reminders: WorkItems, zones: TimeZones, sentences: Sentences) -> None:
+    def __init__(self, reminders: WorkItems, scopes: Scopes, sentences: Sentences) -> None:
         self._reminders = reminders
-        self._zones = zones
+        self._scopes = scopes
         self._sentences = sentences
 
     async def below(self, request: Request, context: AgentContext, _: str) -> Below:
@@ -140,7 +141,7 @@ class ReminderButtons:
         if zone:
             if find_zone(zone) != zone:
                 raise NotConfirmed("unknown")
-            await self._zones.store_zone(reminder.person, zone)
+            await store_zone(self._scopes, reminder.person, zone)
         if not reminder.is_open:
             opened = await self._open(conversation, reminder, language)
         if not zone:
@@ -171,7 +172,7 @@ class ReminderButtons:
 
     async def _zoned(self, reminder: WorkItem) -> WorkItem:
         """Return a reminder with the person's zone if it needs one; raise `NotConfirmed`."""
-        zone = reminder.zone or await self._zones.read_zone(reminder.person)
+        zone = reminder.zone or await read_zone(self._scopes, reminder.person)
         if reminder.needs_zone and not zone:
             raise NotConfirmed("unknown")
         return replace(reminder, zone=zone) if reminder.needs_zone else reminder

@@ -100,7 +100,12 @@ def find_zone(said: str) -> str:
     """Return the zone of an IANA name, its city, "UTC+3" or "latitude, longitude"; "" if none."""
     name = said.strip()[:MAX_CHARS]
     if place := _PLACE.fullmatch(name):
-        return _zone_at(float(place[1]), float(place[2]))
+        latitude, longitude = float(place[1]), float(place[2])
+        if abs(latitude) > 90 or abs(longitude) > 180:
+            return ""
+        import tzfpy  # noqa: PLC0415 - its map takes 35 MB, and few people share a location
+
+        return _zones().get(tzfpy.get_tz(longitude, latitude).casefold(), "")
     if offset := _OFFSET.fullmatch(name):
         # The sign in IANA's names is that of POSIX: Etc/GMT-3 is three hours ahead.
         sign = "+" if offset[1] in "-−–" else "-"
@@ -128,31 +133,14 @@ def zone_of_shared(text: str) -> str:
     return find_zone(shared[1]) if shared else ""
 
 
-class TimeZones:
-    """Reads and stores the zones of people."""
-
-    def __init__(self, scopes: Scopes) -> None:
-        self._scopes = scopes
-
-    async def read_zone(self, person: int) -> str:
-        """Return a person's zone, "" if it is not known; raise `StoreError`."""
-        return (await self._scopes.read(Scope.of_person(person))).zone
-
-    async def known_zone(self, person: int) -> str:
-        """Return a person's zone as the turn in their private chat has read it."""
-        return (await self._scopes.current(Scope.of_person(person))).zone
-
-    async def store_zone(self, person: int, zone: str) -> None:
-        """Store a zone that `find_zone` returned; raise `StoreError`."""
-        await self._scopes.set_field(Scope.of_person(person), PersonsZone(zone))
+async def read_zone(scopes: Scopes, person: int) -> str:
+    """Return a person's zone, "" if it is not known; raise `StoreError`."""
+    return (await scopes.read(Scope.of_person(person))).zone
 
 
-def _zone_at(latitude: float, longitude: float) -> str:
-    if abs(latitude) > 90 or abs(longitude) > 180:
-        return ""
-    import tzfpy  # noqa: PLC0415 - its map takes 35 MB, and few people share a location
-
-    return _zones().get(tzfpy.get_tz(longitude, latitude).casefold(), "")
+async def store_zone(scopes: Scopes, person: int, zone: str) -> None:
+    """Store a zone that `find_zone` returned; raise `StoreError`."""
+    await scopes.set_field(Scope.of_person(person), PersonsZone(zone))
 
 
 @cache

@@ -14,13 +14,15 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from bot.features.reminders.own_words import is_named, is_own_wish
-from bot.features.reminders.time_zone import TimeZones, find_named_zone, zone_of_shared
+from bot.features.reminders.time_zone import find_named_zone, read_zone, store_zone, zone_of_shared
 from bot.turn.notes import QUESTION_ALONE
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext, CallContext
 from memory.behaviors.tool import Arguments, Tool, ToolError, must_ask
 from memory.message import Message
+from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember
+from memory.store.keys import Scope
 from memory.text.untrusted_text import UNTRUSTED_MARK, shown
 from memory.work.item import MAX_AHEAD_S, UnusableTime, WorkItem
 from memory.work.items import WorkItems
@@ -72,9 +74,9 @@ class ReminderTools(AIContextBehavior):
         f"now: do it. If it has nothing to tell them, answer only: {QUESTION_ALONE}"
     )
 
-    def __init__(self, reminders: WorkItems, zones: TimeZones, default_zone: tzinfo) -> None:
+    def __init__(self, reminders: WorkItems, scopes: Scopes, default_zone: tzinfo) -> None:
         self._reminders = reminders
-        self._zones = zones
+        self._scopes = scopes
         self._default_zone = default_zone
         own: partial[Tool[Any]] = partial(Tool, is_untrusted=False)
         self.functions = (
@@ -112,13 +114,13 @@ class ReminderTools(AIContextBehavior):
         shared = [zone_of_shared(each.text) for each in new_messages if each.is_first_party]
         zone = next(filter(None, shared), "")
         if zone:
-            await self._zones.store_zone(person, zone)
-        zone = zone or await self._zones.known_zone(person)
+            await store_zone(self._scopes, person, zone)
+        zone = zone or (await self._scopes.current(Scope.of_person(person))).zone
         return f"Their local time is {self._shown(call_context.now, zone)}." if zone else ""
 
     async def _set(self, arguments: SetReminderArguments, context: AgentContext) -> str:
         person = _person(context)
-        known = await self._zones.read_zone(person)
+        known = await read_zone(self._scopes, person)
         open_now = await self._reminders.open_of(person)
         said = arguments.time_zone
         zone = await find_named_zone(said) if said else known
@@ -153,7 +155,7 @@ class ReminderTools(AIContextBehavior):
                 f"answer only: {QUESTION_ALONE}"
             )
         if zone and not known:
-            await self._zones.store_zone(person, zone)
+            await store_zone(self._scopes, person, zone)
         waiting = await self._reminders.list_open(context.conversation, person, is_open=False)
         # One that waited for the zone is set below the answer, with all others that did.
         if not any(each.needs_zone and each.is_like(reminder) for each in waiting):

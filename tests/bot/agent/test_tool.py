@@ -11,7 +11,6 @@ from bot.features.links.feature import read_page_tool
 from bot.features.links.page_fetch import PageFetcher
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.pictures.describing import SEND_PHOTO_AGAIN
-from bot.features.reminders.time_zone import TimeZones
 from bot.features.reminders.tools import ReminderTools
 from bot.playground.offline_model import OfflineServer
 from memory.behaviors.context import AgentContext
@@ -64,6 +63,6 @@ def test_every_server_accepts_our_tools(memory: Memory) -> None:
         read_page_tool(PageFetcher()),
         search_web_tool(SearchService("http://search.example", None)),
     )
-    for ours in (*own, *ReminderTools(memory.work, TimeZones(memory.scopes), UTC).functions):
+    for ours in (*own, *ReminderTools(memory.work, memory.scopes, UTC).functions):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""
         assert len(ours.description) <= 1024

@@ -46,7 +46,7 @@ class Talk:
         request = Request((last,), message, (message,), run=run)
         call = CallContext(HERE, Person(), self.now)
         context = AgentContext(call, history, message, is_group=last.is_group)
-        note = HintNote(self.memory.scopes, Sentences(Catalogue()), listens=self.listens)
+        note = HintNote(self.memory.scopes, Sentences(Catalogue()), self.listens)
         below = await note.below(request, context, "All right.")
         await history.append_user_message(text, self.now, sender_id=ANN)
         await history.append_assistant_message("All right.", self.now)
@@ -60,12 +60,8 @@ NAMES = ("voice", "again", "absence")
 
 async def test_the_third_message_brings_the_voice_hint_once(memory: Memory) -> None:
     talk = Talk(memory)
-    assert [await talk.hint(text) for text in ("One", "Two", "Three", "Four")] == [
-        "",
-        "",
-        "voice",
-        "",
-    ]
+    hints = [await talk.hint(text) for text in ("One", "Two", "Three", "Four")]
+    assert hints == ["", "", "voice", ""]
     talk.now += 30 * DAY
     assert [await talk.hint("Five"), await talk.hint("Six")] == ["absence", ""]
 

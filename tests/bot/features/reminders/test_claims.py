@@ -1,25 +1,20 @@
 """An answer that promises to remind is noticed, and corrected if no reminder is set."""
 
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bot.commands.sentences import Sentences
 from bot.features.claims.feature import claims_to_have_saved
-from bot.features.reminders.claims import PromiseNote, promises_to_remind
-from bot.language.catalogue import Catalogue
+from bot.features.reminders.claims import promise_note, promises_to_remind
 from memory.behaviors.context import AgentContext, CallContext, Person
 from memory.behaviors.steps import CompletedStep
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.work.item import WorkChanges, WorkItem
-from memory.work.items import WorkItems
-from tests.bot.features.claims.test_claims import HERE, NO_CLAIMS, step
+from tests.bot.features.claims.test_claims import HERE, KEYS, NO_CLAIMS, REQUEST, step
 from tests.memory.work.test_items import store as store_items
-
-SENTENCES = Sentences(Catalogue())
 
 PROMISES = Path(__file__).with_name("promises.txt").read_text("utf-8").splitlines()
 NO_PROMISES = Path(__file__).with_name("no_promises.txt").read_text("utf-8").splitlines()
@@ -40,49 +35,44 @@ TOMORROW = WorkItem(7, "Call Ines about the boat", at="2031-01-01T09:00", due=9e
 PROMISE = "All right, I'll remind you tomorrow."
 
 
-@dataclass
-class Promising:
-    """An agent that promises to remind a person."""
-
-    history: ChatHistory
-    reminders: WorkItems
-
-    async def correction(
-        self,
-        *steps: CompletedStep,
-        asks: str = "Remind me tomorrow to water the plants",
-        says: str = PROMISE,
-        changes: WorkChanges | None = None,
-    ) -> str:
-        message = Message(0, 0, "user", asks, 0, sender_id=7)
-        context = AgentContext(CallContext(HERE, Person(), 0), self.history, message)
-        context.completed_steps += steps
-        context.work = changes or WorkChanges()
-        note = PromiseNote(self.reminders, SENTENCES)
-        return await note._correction(context, says)
+async def corrected(
+    memory: Memory,
+    *steps: CompletedStep,
+    asks: str = "Remind me tomorrow to water the plants",
+    says: str = PROMISE,
+    changes: WorkChanges | None = None,
+) -> str:
+    """Return what corrects an agent that promises to remind a person."""
+    history = await ChatHistory.read(memory.histories, HERE)
+    message = Message(0, 0, "user", asks, 0, sender_id=7)
+    context = AgentContext(CallContext(HERE, Person(), 0), history, message)
+    context.completed_steps += steps
+    context.work = changes or WorkChanges()
+    below = await promise_note(memory.work, KEYS, REQUEST, context, says)
+    return below.correction.text if below.correction else ""
 
 
 async def test_a_promise_is_corrected_unless_a_reminder_is_set_or_a_fitting_one_is_open(
     memory: Memory,
 ) -> None:
-    agent = Promising(await ChatHistory.read(memory.histories, HERE), memory.work)
+    correction = partial(corrected, memory)
     failed = step("set_reminder", failed=True)
-    assert await agent.correction() == "claims.reminder"
-    assert await agent.correction(step("list_reminders", reads=True)) == "claims.reminder"
-    assert await agent.correction(step("remember")) == "claims.reminder"
-    assert await agent.correction(says="Hello.") == ""
-    assert await agent.correction(failed) == "claims.reminder_failed"
-    assert await agent.correction(failed, says="When?") == "claims.reminder_failed"
-    assert await agent.correction(failed, step("calendar__add")) == ""
-    assert await agent.correction(step("calendar__add")) == ""
+    assert await correction() == "claims.reminder"
+    assert await correction(step("list_reminders", reads=True)) == "claims.reminder"
+    assert await correction(step("remember")) == "claims.reminder"
+    assert await correction(says="Hello.") == ""
+    assert await correction(failed) == "claims.reminder_failed"
+    assert await correction(failed, says="When?") == "claims.reminder_failed"
+    assert await correction(failed, step("calendar__add")) == ""
+    assert await correction(step("calendar__add")) == ""
     for changes in (WorkChanges(added=[TOMORROW]), WorkChanges(cancelled=[TOMORROW])):
-        assert await agent.correction(failed, step("set_reminder"), changes=changes) == ""
+        assert await correction(failed, step("set_reminder"), changes=changes) == ""
 
     await store_items(memory, TOMORROW)
-    assert await agent.correction() == "claims.reminder"
-    assert await agent.correction(failed) == "claims.reminder_failed"
-    assert await agent.correction(asks="Thanks!") == ""
-    assert await agent.correction(asks="What have you planned?") == ""
-    assert await agent.correction(step("list_reminders", reads=True)) == ""
-    assert await agent.correction(asks="Remind me to call Ines") == ""
-    assert await agent.correction(failed, asks="Remind me to call Ines") == ""
+    assert await correction() == "claims.reminder"
+    assert await correction(failed) == "claims.reminder_failed"
+    assert await correction(asks="Thanks!") == ""
+    assert await correction(asks="What have you planned?") == ""
+    assert await correction(step("list_reminders", reads=True)) == ""
+    assert await correction(asks="Remind me to call Ines") == ""
+    assert await correction(failed, asks="Remind me to call Ines") == ""

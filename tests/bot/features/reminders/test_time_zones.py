@@ -11,7 +11,7 @@ import pytest
 from bot.commands.bot_command import Answer, BotCommand
 from bot.features.reminders import time_zone
 from bot.features.reminders.feature import feature
-from bot.features.reminders.time_zone import TimeZones
+from bot.features.reminders.time_zone import read_zone, store_zone
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.jobs import Job
 from memory.erasure.questions import NotConfirmed
@@ -73,7 +73,7 @@ class Rig:
         return await self.command.handler(asked, HERE)
 
     async def zone(self) -> str:
-        return await TimeZones(self.memory.scopes).read_zone(ANN)
+        return await read_zone(self.memory.scopes, ANN)
 
 
 def rig_of(memory: Memory, settings: Settings | None = None) -> Rig:
@@ -165,7 +165,7 @@ async def test_an_export_has_the_reminders_and_the_zone(memory: Memory) -> None:
     await store_items(
         memory, replace(reminder("Tea"), rule="0 9 * * *"), reminder("not yet", due=0)
     )
-    await TimeZones(memory.scopes).store_zone(ANN, "Asia/Tehran")
+    await store_zone(memory.scopes, ANN, "Asia/Tehran")
     memory.exporter.parts += feature(services_of(memory)).exports
     export = orjson.loads((await memory.exporter.export(HERE)).content)
     tea = {"due": "2100-01-01T00:00:00+00:00", "cron": "0 9 * * *", "time_zone": "UTC"}
@@ -175,7 +175,6 @@ async def test_an_export_has_the_reminders_and_the_zone(memory: Memory) -> None:
 
 async def test_forgetting_a_person_takes_their_zone(memory: Memory) -> None:
     await store_items(memory, reminder())
-    zones = TimeZones(memory.scopes)
-    await zones.store_zone(ANN, "Asia/Tehran")
+    await store_zone(memory.scopes, ANN, "Asia/Tehran")
     await carry_out(memory, Job("job", "forget", ANN, 3, time.time(), b""))
-    assert await zones.read_zone(ANN) == ""
+    assert await read_zone(memory.scopes, ANN) == ""
