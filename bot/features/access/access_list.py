@@ -111,17 +111,13 @@ class AccessList:
         outcome: AskOutcome = answer.decode()
         return outcome
 
-    async def decide(self, id_: int, by: int, *, lets_in: bool) -> Decision:
-        """Let in or refuse somebody who asks. The first decision counts."""
-        return await self._decide(id_, by, "admit" if lets_in else "refuse")
-
-    async def remove(self, id_: int, by: int) -> Decision:
-        """Remove somebody who is in; they count as refused from now on."""
-        return await self._decide(id_, by, "remove")
-
-    async def _decide(
+    async def decide(
         self, id_: int, by: int, decision: Literal["admit", "refuse", "remove"]
     ) -> Decision:
+        """Decide about somebody who asks, or remove somebody who is in; the first decision counts.
+
+        Who is removed counts as refused from now on.
+        """
         parts = ("asking", "untold", "admitted", "refused", "version")
         request = {
             "id": str(id_),

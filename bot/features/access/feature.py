@@ -16,14 +16,7 @@ from bot.commands.bot_command import ANYTHING, Answer, BotCommand
 from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, ListEntry, PagedList
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
-from bot.features.access.access_list import (
-    INVITATION,
-    MAX_DAYS,
-    MAX_OPEN,
-    MAX_USES,
-    AccessList,
-    Admitted,
-)
+from bot.features.access.access_list import INVITATION, MAX_DAYS, MAX_OPEN, MAX_USES, AccessList
 from bot.features.access.strangers import Strangers
 from bot.reply.parts import Part
 from bot.reply.split import with_line
@@ -78,13 +71,15 @@ class PeopleList:
         """Turn the page or act on an entry."""
         return await self._list(pressed.sender.id).press(pressed, conversation, rest)
 
-    async def let_in(self, pressed: ButtonPress, _: Scope, rest: str) -> tuple[Part, ...]:
-        """Let in the person or group that a notice names."""
-        return await self._decided(pressed, rest, lets_in=True)
-
-    async def refuse(self, pressed: ButtonPress, _: Scope, rest: str) -> tuple[Part, ...]:
-        """Refuse the person or group that a notice names."""
-        return await self._decided(pressed, rest, lets_in=False)
+    async def press_on_notice(
+        self, pressed: ButtonPress, _: Scope, rest: str, *, lets_in: bool
+    ) -> tuple[Part, ...]:
+        """Let in or refuse the person or group that a notice names."""
+        if not _ID.fullmatch(rest):
+            raise NotConfirmed("unknown")
+        language, by = pressed.sender.language, pressed.sender.id
+        key, who = await self._decide(int(rest), by, lets_in=lets_in)
+        return self._sentences.say(language, key, id=rest, by=who)
 
     async def content(self, language: str, _: Scope) -> ListContent:
         """Return the requests, then those who were let in, then those named in the settings."""
@@ -104,23 +99,27 @@ class PeopleList:
         people = [each.id for each in admitted if each.id > 0] + sorted(named)
         sums = await self._memory.usage.totals(people, time())
         tokens = dict(zip(people, sums, strict=True))
-        entries += [self._admitted(language, each, tokens.get(each.id, 0)) for each in admitted]
+        for each in admitted:
+            key = f"people.by_{each.way}" if each.id > 0 else "people.group"
+            when = self._sentences.moment(language, each.at)
+            values = {**_who(each.id, each.name), "when": when, "by": each.by}
+            values |= {"tokens": tokens[each.id]} if each.id > 0 else {}
+            entries.append(ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE))
         who = await self._names(language, sorted(named))
         for id_ in (*sorted(named), *sorted(settings.allowed_group_ids)):
             key = "people.named" if id_ > 0 else "people.named_group"
             setting = "ADMIN_USER_IDS" if id_ in settings.admin_user_ids else "ALLOWED_USER_IDS"
-            values: dict[str, object] = {"who": who.get(id_), "setting": setting}
-            values = {**values, "tokens": tokens.get(id_, 0)} if id_ > 0 else {"id": id_}
+            values = {"id": id_}
+            if id_ > 0:
+                values = {"who": who[id_], "setting": setting, "tokens": tokens[id_]}
             entries.append(ListEntry(str(id_), key, values, without=_LET_IN + _REFUSE + ASK))
         is_open = settings.access == "open" and not settings.allowed_user_ids
-        above = (text(language, "people.open"),) if is_open else ()
-        if not entries and not above:
-            above = (text(language, "people.none"),)
+        first = "people.open" if is_open else "" if entries else "people.none"
         below = (text(language, "people.settings"),) if named or settings.allowed_group_ids else ()
         return ListContent(
             "people.operators" if is_open and not admitted else "people.listed",
             entries,
-            above=above,
+            above=(text(language, first),) if first else (),
             below=below,
             ask="people.remove_ask",
             confirm="buttons.remove",
@@ -136,37 +135,27 @@ class PeopleList:
         """Let in, refuse or remove."""
         del conversation
         id_ = int(code)
-        if action == CONFIRMED:
-            await self._remove(id_)
-        elif action in (_LET_IN, _REFUSE):
+        if action in (_LET_IN, _REFUSE):
             await self._decide(id_, self._by, lets_in=action == _LET_IN)
-        else:
+            return ListChange()
+        if action != CONFIRMED:
             raise NotConfirmed("unknown")
-        return ListChange()
-
-    def _list(self, by: int) -> PagedList:
-        source = PeopleList(self._memory, self._strangers, self._sentences, by)
-        return PagedList(source, self._sentences)
-
-    async def _remove(self, id_: int) -> None:
-        removed = await self._strangers.access.remove(id_, self._by)
+        removed = await self._strangers.access.decide(id_, self._by, "remove")
         # Also if it was removed before: the process that removed it may have died here.
         await self._memory.mailbox.drop_sender(id_)
         await self._strangers.admission.drop_removed(self._memory.mailbox)
         if removed.is_new:
             log.warning("person removed", user=id_, by=self._by)
             self._strangers.say_goodbye(id_, "en")
+        return ListChange()
 
-    async def _decided(self, pressed: ButtonPress, rest: str, *, lets_in: bool) -> tuple[Part, ...]:
-        if not _ID.fullmatch(rest):
-            raise NotConfirmed("unknown")
-        language, by = pressed.sender.language, pressed.sender.id
-        key, who = await self._decide(int(rest), by, lets_in=lets_in)
-        return self._sentences.say(language, key, id=rest, by=who)
+    def _list(self, by: int) -> PagedList:
+        source = PeopleList(self._memory, self._strangers, self._sentences, by)
+        return PagedList(source, self._sentences)
 
     async def _decide(self, id_: int, by: int, *, lets_in: bool) -> tuple[str, int]:
         """Let in or refuse somebody who asks; return the sentence about it, and who decided."""
-        decision = await self._strangers.access.decide(id_, by, lets_in=lets_in)
+        decision = await self._strangers.access.decide(id_, by, "admit" if lets_in else "refuse")
         if not decision.by:
             return "access.nobody", 0
         if decision.is_new:
@@ -186,18 +175,6 @@ class PeopleList:
             name = self._sentences.text(language, "people.you") if id_ == self._by else name
             found[id_] = f"{name} ({id_})" if name else str(id_)
         return found
-
-    def _admitted(self, language: str, each: Admitted, tokens: int) -> ListEntry:
-        values = {
-            **_who(each.id, each.name),
-            "when": self._sentences.moment(language, each.at),
-            "by": each.by,
-            "tokens": tokens,
-        }
-        key = f"people.by_{each.way}" if each.id > 0 else "people.group"
-        if each.id < 0:
-            del values["tokens"]
-        return ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE)
 
 
 def _who(id_: int, name: str) -> dict[str, object]:
@@ -291,7 +268,11 @@ def feature(services: Services) -> Feature:
                 "people",
                 people.show,
                 "operators",
-                {"let_in": people.let_in, "refuse": people.refuse, people.verb: people.press},
+                {
+                    "let_in": partial(people.press_on_notice, lets_in=True),
+                    "refuse": partial(people.press_on_notice, lets_in=False),
+                    people.verb: people.press,
+                },
             ),
             BotCommand(
                 "invite",

@@ -13,7 +13,7 @@ import structlog
 from bot.commands.general import LET_IN
 from bot.commands.notices import OperatorNotices
 from bot.commands.sentences import Sentences
-from bot.features.access.access_list import INVITATION, AccessList, Asking
+from bot.features.access.access_list import INVITATION, AccessList
 from bot.reply.parts import Button, with_buttons
 from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.chat import Chat, Destination
@@ -73,9 +73,19 @@ class Strangers:
         log.info("stranger", user=message.sender.id, chat=message.chat_id)
         if message.is_group:
             return await self._meet_group(stranger)
+        sender, mode, about = message.sender, self.admission.settings.access, ""
+        key = _GIVES_NUMBER if mode == "open" else "access.invited_only"
         if message.command == "start" and message.text.startswith(INVITATION):
-            return await self._invited(message)
-        await self._say_once(message, await self._answer(message))
+            code, about = message.text.removeprefix(INVITATION), ":link"
+            if mode != "open":
+                if await self.access.use_invitation(code, sender.id, sender.name):
+                    log.info("person let in", user=sender.id, way="link")
+                    return replace(message, text=LET_IN)
+                key = "access.bad_link"
+        elif mode == "ask":
+            outcome = await self.access.ask_in(sender.id, sender.name, sender.language)
+            key = f"access.{'asked' if outcome == 'waiting' else outcome}"
+        await self._say_once(message, key, about)
         return None
 
     async def follow(self, moved: ChatMigration) -> None:
@@ -117,8 +127,11 @@ class Strangers:
                         await self._notices.say("access.more_want_in", {"count": count})
                     return
                 await self._telling.hold()
-                if await self._tell_of(asking):
-                    await self.access.mark_told(asking.id)
+                id_ = asking.id
+                key = "access.wants_in" if id_ > 0 else "access.group_wants_in"
+                buttons = {"buttons.let_in": f"let_in:{id_}", "buttons.refuse": f"refuse:{id_}"}
+                if await self._notices.say(key, {"name": asking.name, "id": id_}, buttons):
+                    await self.access.mark_told(id_)
         finally:
             await self._telling.release()
 
@@ -150,24 +163,6 @@ class Strangers:
         leaves_at = asyncio.get_running_loop().time() + _LEAVE_AFTER_S
         self._plan(_Saying(group, language, "access.group_refused", leaves_at))
         return None
-
-    async def _invited(self, message: IncomingMessage) -> IncomingMessage | None:
-        sender, mode = message.sender, self.admission.settings.access
-        code = message.text.removeprefix(INVITATION)
-        if mode != "open" and await self.access.use_invitation(code, sender.id, sender.name):
-            log.info("person let in", user=sender.id, way="link")
-            return replace(message, text=LET_IN)
-        key = _GIVES_NUMBER if mode == "open" else "access.bad_link"
-        await self._say_once(message, key, ":link")
-        return None
-
-    async def _answer(self, message: IncomingMessage) -> str:
-        mode = self.admission.settings.access
-        if mode != "ask":
-            return _GIVES_NUMBER if mode == "open" else "access.invited_only"
-        sender = message.sender
-        outcome = await self.access.ask_in(sender.id, sender.name, sender.language)
-        return f"access.{'asked' if outcome == 'waiting' else outcome}"
 
     async def _say_once(self, message: IncomingMessage, key: str, about: str = "") -> None:
         if await self.access.may_tell(f"{message.chat_id}{about}", _DAY_S):
@@ -204,8 +199,3 @@ class Strangers:
             said = with_buttons(said, Button(label, copies=str(saying.chat_id)))
         for part in said:
             await self._chat.send(Destination(saying.chat_id), part)
-
-    async def _tell_of(self, asking: Asking) -> bool:
-        key = "access.wants_in" if asking.id > 0 else "access.group_wants_in"
-        buttons = {"buttons.let_in": f"let_in:{asking.id}", "buttons.refuse": f"refuse:{asking.id}"}
-        return await self._notices.say(key, {"name": asking.name, "id": asking.id}, buttons)

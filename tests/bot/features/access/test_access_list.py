@@ -39,14 +39,14 @@ async def test_asking_again_makes_no_second_request_and_the_first_decision_count
     assert (asking.id, asking.name, asking.language) == (ANNA, "Anna", "de")
     await access.mark_told(ANNA)
     assert await access.list_asking(untold=True) == []
-    first = await access.decide(ANNA, ADMIN, lets_in=True)
+    first = await access.decide(ANNA, ADMIN, "admit")
     assert (first.is_new, first.is_in, first.language) == (True, True, "de")
-    second = await access.decide(ANNA, OTHER_ADMIN, lets_in=False)
+    second = await access.decide(ANNA, OTHER_ADMIN, "refuse")
     assert (second.is_new, second.is_in, second.by) == (False, True, ADMIN)
     assert ANNA in access.members.admitted
     [admitted] = await access.list_admitted()
     assert (admitted.name, admitted.way, admitted.by) == ("Anna", "asked", ADMIN)
-    assert not (await access.decide(BEN, ADMIN, lets_in=True)).by
+    assert not (await access.decide(BEN, ADMIN, "admit")).by
     assert BEN not in access.members.admitted
 
 
@@ -55,7 +55,7 @@ async def test_open_requests_are_bounded_and_the_refused_may_not_ask_again(memor
     for number in range(MAX_ASKING):
         await access.ask_in(number + 1, "somebody", "en")
     assert await access.ask_in(ANNA, "Anna", "en") == "full"
-    await access.decide(1, ADMIN, lets_in=False)
+    await access.decide(1, ADMIN, "refuse")
     assert await access.ask_in(ANNA, "Anna", "en") == "asked"
     assert await access.ask_in(1, "somebody", "en") == "refused"
     old = f"1|{'en'}"
@@ -100,8 +100,8 @@ async def test_a_removed_person_comes_in_only_by_a_link_made_later(memory: Memor
     links, access = access_of(memory), access_of(memory)
     old = await links.make_invitation(uses=5, days=1, by=ADMIN)
     assert await links.use_invitation(old, ANNA, "Anna")
-    assert (await access.remove(ANNA, ADMIN)).is_new
-    assert not (await access.remove(ANNA, ADMIN)).is_new
+    assert (await access.decide(ANNA, ADMIN, "remove")).is_new
+    assert not (await access.decide(ANNA, ADMIN, "remove")).is_new
     assert not await links.use_invitation(old, ANNA, "Anna")
     assert await links.use_invitation(old, BEN, "Ben")
     while (await links.list_invitations())[0].made_at * 1000 <= await refused_at(memory):
@@ -124,7 +124,7 @@ async def test_another_process_learns_of_a_change_with_its_next_reading(memory: 
     round_trips = memory.client.round_trips
     await other.refresh()
     assert memory.client.round_trips == round_trips + 1
-    await access_of(memory).remove(ANNA, ADMIN)
+    await access_of(memory).decide(ANNA, ADMIN, "remove")
     await other.refresh()
     assert (set(other.admitted), other.removed, set(other.refused)) == (set(), {ANNA}, {ANNA})
 
@@ -155,7 +155,7 @@ async def test_what_a_removed_person_has_waiting_is_dropped_and_their_turn_ends(
             club, Entry(number, sender, is_alone=False, body=b"{}", is_grouped=False)
         )
     turn = await take(memory, club) if is_open else None
-    await access_of(memory).remove(ANNA, ADMIN)
+    await access_of(memory).decide(ANNA, ADMIN, "remove")
     await Admission(Settings(access="ask"), links.members).drop_removed(memory.mailbox)
     if turn:
         with pytest.raises(LeaseLost):

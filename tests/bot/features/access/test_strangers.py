@@ -64,7 +64,7 @@ async def test_a_stranger_may_see_and_erase_what_is_stored_of_them_in_each_mode(
 async def test_whether_somebody_is_in_takes_no_round_trip(memory: Memory) -> None:
     strangers, _ = strangers_on(memory, access="ask")
     await strangers.access.ask_in(1000, "Anna", "en")
-    await strangers.access.decide(1000, ADMIN, lets_in=True)
+    await strangers.access.decide(1000, ADMIN, "admit")
     round_trips = memory.client.round_trips
     assert await strangers.admission.admits(message_of(1000).message)
     assert memory.client.round_trips == round_trips
@@ -96,7 +96,7 @@ async def test_a_refused_person_is_not_served_in_a_group_that_is_in(memory: Memo
     await strangers.access.admit_group(GROUP, "Club", ADMIN)
     assert await strangers.meet(message_of(1000, GROUP))
     await strangers.access.ask_in(1000, "Anna", "en")
-    await strangers.access.decide(1000, ADMIN, lets_in=False)
+    await strangers.access.decide(1000, ADMIN, "refuse")
     assert await strangers.meet(message_of(1000, GROUP)) is None
     assert await strangers.meet(message_of(1001, GROUP))
     assert (chat.sent, chat.left) == ([], [])
