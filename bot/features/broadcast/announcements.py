@@ -4,7 +4,7 @@ One announcement is sent at a time, by one worker with a lease; the README says 
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,9 +13,8 @@ import orjson
 
 from bot.commands.notices import Mute
 from memory.erasure.jobs import Job
-from memory.store.client import RedisClient
 from memory.store.errors import LeaseLost
-from memory.store.keys import Keys, Scope
+from memory.store.keys import Scope
 from memory.store.store import NamedLease, Scripts, Store
 
 NAME = "announcement"
@@ -38,63 +37,6 @@ _BAN_PAUSE_S = 3
 """How long all chats wait after a 429 of one chat; a second chat's 429 is about the whole bot."""
 
 _COUNTED: tuple[Outcome, ...] = ("sent", "muted", "gone", "refused", "unknown")
-
-
-class Audience:
-    """Finds the private chats that an announcement goes to."""
-
-    def __init__(self, store: Store) -> None:
-        self._client = store.client
-        self._keys = store.keys
-
-    async def is_muted(self, person: int) -> bool:
-        """Return whether a person wants no announcements, in one round trip."""
-        return await self._not_muted([person]) == []
-
-    async def count(self, is_meant: Callable[[int], bool], besides: int) -> int:
-        """Return to how many chats an announcement goes, without the operator's own chat."""
-        chats = {chat async for page in self.pages() for chat in page if is_meant(chat)}
-        return len(chats - {besides})
-
-    async def pages(self) -> AsyncIterator[dict[int, int]]:
-        """Yield the chats that an announcement goes to, with the time of their last activity.
-
-        Chats of private conversations that were active within `ACTIVE_DAYS`, without those that are
-        muted or gone. A chat with topics may come twice. Times are in Unix seconds.
-        """
-        since = int(time.time()) - ACTIVE_S
-        for index in self._keys.conversations:
-            start = 0
-            while found := await self._client.call(
-                *("ZREVRANGEBYSCORE", index, "+inf", since, "WITHSCORES", "LIMIT", start, _PAGE)
-            ):
-                start += len(found)
-                active: dict[int, int] = {}
-                for tag, at in found:
-                    scope = Scope(tag.decode())
-                    if scope.is_private:
-                        active[scope.chat_id] = max(int(at), active.get(scope.chat_id, 0))
-                if active:
-                    yield await self._reachable(active)
-
-    async def _reachable(self, active: dict[int, int]) -> dict[int, int]:
-        gone = await self._client.call("ZMSCORE", self._keys.of_feature(NAME, "gone"), *active)
-        # If both happened in one second, the chat counts as reachable: Telegram says if it is not.
-        here = [
-            chat for (chat, at), left in zip(active.items(), gone, strict=True) if at >= (left or 0)
-        ]
-        return {chat: active[chat] for chat in await self._not_muted(here)}
-
-    async def _not_muted(self, people: Iterable[int]) -> list[int]:
-        people = list(people)
-        stored = await self._client.pipeline(
-            [
-                ("HGET", self._keys.scope(Scope.of_person(person)).learned, Mute.PREFIX)
-                for person in people
-            ]
-        )
-        muted = (value is not None and Mute.read("", value.decode()).is_muted for value in stored)
-        return [person for person, is_muted in zip(people, muted, strict=True) if not is_muted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +86,9 @@ class AnnouncementProgress:
 
 
 class Announcements:
-    """Starts and stops announcements, and gives them to workers; `audience` gets them."""
+    """Starts and stops announcements, gives them to workers, and finds the chats that get them."""
 
     def __init__(self, store: Store) -> None:
-        self.audience = Audience(store)
         self.client = store.client
         self.scripts = Scripts(store.client, Path(__file__).parent / "lua")
         self._store = store
@@ -171,9 +112,8 @@ class Announcements:
 
     async def stop(self, id_: str, why: str = "stopped") -> None:
         """Send the announcement of this id to no further chat."""
-        job = self.key("job")
-        if await self.client.call("HGET", job, "id") == id_.encode():
-            await self.client.call("HSET", job, "stop", f"{id_}|{why}")
+        if await self.knows(id_):
+            await self.client.call("HSET", self.key("job"), "stop", f"{id_}|{why}")
 
     async def is_open(self) -> bool:
         """Return whether an announcement is being sent, or has not been reported yet."""
@@ -188,6 +128,54 @@ class Announcements:
         lease = self._store.lease(self.key("lease"), int(lease_s * 1000))
         return AnnouncementRun(self, lease) if await lease.hold() else None
 
+    async def is_muted(self, person: int) -> bool:
+        """Return whether a person wants no announcements, in one round trip."""
+        return await self._not_muted([person]) == []
+
+    async def count(self, is_meant: Callable[[int], bool], besides: int) -> int:
+        """Return to how many chats an announcement goes, without the operator's own chat."""
+        chats = {chat async for page in self.pages() for chat in page if is_meant(chat)}
+        return len(chats - {besides})
+
+    async def pages(self) -> AsyncIterator[dict[int, int]]:
+        """Yield the chats that an announcement goes to, with the time of their last activity.
+
+        Chats of private conversations that were active within `ACTIVE_DAYS`, without those that are
+        muted or gone. A chat with topics may come twice. Times are in Unix seconds.
+        """
+        since = int(time.time()) - ACTIVE_S
+        for index in self._store.keys.conversations:
+            start = 0
+            while found := await self.client.call(
+                *("ZREVRANGEBYSCORE", index, "+inf", since, "WITHSCORES", "LIMIT", start, _PAGE)
+            ):
+                start += len(found)
+                active: dict[int, int] = {}
+                for tag, at in found:
+                    scope = Scope(tag.decode())
+                    if scope.is_private:
+                        active[scope.chat_id] = max(int(at), active.get(scope.chat_id, 0))
+                if active:
+                    yield await self._reachable(active)
+
+    async def _reachable(self, active: dict[int, int]) -> dict[int, int]:
+        gone = await self.client.call("ZMSCORE", self.key("gone"), *active)
+        # If both happened in one second, the chat counts as reachable: Telegram says if it is not.
+        here = [
+            chat for (chat, at), left in zip(active.items(), gone, strict=True) if at >= (left or 0)
+        ]
+        return {chat: active[chat] for chat in await self._not_muted(here)}
+
+    async def _not_muted(self, people: Sequence[int]) -> list[int]:
+        stored = await self.client.pipeline(
+            [
+                ("HGET", self._store.keys.scope(Scope.of_person(person)).learned, Mute.PREFIX)
+                for person in people
+            ]
+        )
+        muted = (value is not None and Mute.read("", value.decode()).is_muted for value in stored)
+        return [person for person, is_muted in zip(people, muted, strict=True) if not is_muted]
+
     async def forget(self, job: Job) -> None:
         """Remove who is erased from the chats that are left and from those that are gone."""
         keys = (self.key(part) for part in ("left", "gone"))
@@ -200,10 +188,7 @@ class AnnouncementRun:
     """What one worker does with an announcement; every step raises `LeaseLost` or `StoreError`."""
 
     def __init__(self, announcements: Announcements, lease: NamedLease) -> None:
-        self._client = announcements.client
-        self._key = announcements.key
-        self._scripts = announcements.scripts
-        self._audience = announcements.audience
+        self._announcements = announcements
         self._lease = lease
 
     async def renew(self) -> None:
@@ -217,7 +202,7 @@ class AnnouncementRun:
 
     async def read(self) -> AnnouncementProgress:
         """Return the announcement and its progress."""
-        stored = await self._client.call("HGETALL", self._key("job"))
+        stored = await self._announcements.client.call("HGETALL", self._announcements.key("job"))
         if b"about" not in stored:
             raise LeaseLost("announcement")
         id_ = stored[b"id"].decode()
@@ -232,37 +217,21 @@ class AnnouncementRun:
 
     async def collect(self, is_meant: Callable[[int], bool]) -> None:
         """Store the chats that the announcement goes to, unless this was done before."""
-        async for page in self._audience.pages():
-            await self._fill({chat: at for chat, at in page.items() if is_meant(chat)})
+        async for page in self._announcements.pages():
+            meant = {str(chat): at for chat, at in page.items() if is_meant(chat)}
+            pairs = [part for chat, at in meant.items() for part in (at, chat)]
+            await self._step("fill_announcement", {"chats": pairs, "is_last": False})
             await self.renew()
-        await self._fill({}, is_last=True)
+        await self._step("fill_announcement", {"chats": (), "is_last": True})
 
     async def next_chat(
-        self, chat: int, outcome: Outcome, pause: Pause | None = None
+        self, chat: int, outcome: Outcome, pause: Pause | None = None, *, stops: bool = False
     ) -> int | None:
-        """Store how the sending to `chat` ended, and return the next chat.
+        """Store how the sending to `chat` ended, and return the next chat; if `stops`, take none.
 
         Return 0 if no chat is left or the announcement was stopped, None if it has to wait. `chat`
         is 0 at first, and `pause` belongs to "later". A repeat returns the same chat.
         """
-        given = await self._record(chat, outcome, pause)
-        return int(given) if given else None
-
-    async def open_chat(self, chat: int) -> bool:
-        """Mark that the request to this chat begins now; false if the chat is to get none."""
-        return await self._step("open_announcement", {"chat": str(chat)}) == b"ok"
-
-    async def leave(self, chat: int, outcome: Outcome) -> None:
-        """Store how the sending to `chat` ended, and take no further one."""
-        await self._record(chat, outcome, stops=True)
-
-    async def close(self, wait_s: float = 0) -> None:
-        """End the announcement; with `wait_s` it is only looked at again after that time."""
-        await self._step("close_announcement", {"wait_ms": int(wait_s * 1000)})
-
-    async def _record(
-        self, chat: int, outcome: Outcome, pause: Pause | None = None, *, stops: bool = False
-    ) -> bytes:
         pause = pause or Pause(0)
         request = {
             "chat": str(chat),
@@ -272,24 +241,22 @@ class AnnouncementRun:
             "wait_ms": int(pause.wait_s * 1000),
             "pause_ms": _BAN_PAUSE_S * 1000,
         }
-        return await self._step("next_announcement", request)
+        given = await self._step("next_announcement", request)
+        return int(given) if given else None
 
-    async def _fill(self, chats: Mapping[int, int], *, is_last: bool = False) -> None:
-        members = [part for chat, at in chats.items() for part in (at, str(chat))]
-        await self._step("fill_announcement", {"chats": members, "is_last": is_last})
+    async def open_chat(self, chat: int) -> bool:
+        """Mark that the request to this chat begins now; false if the chat is to get none."""
+        return await self._step("open_announcement", {"chat": str(chat)}) == b"ok"
+
+    async def close(self, wait_s: float = 0) -> None:
+        """End the announcement; with `wait_s` it is only looked at again after that time."""
+        await self._step("close_announcement", {"wait_ms": int(wait_s * 1000)})
 
     async def _step(self, script: str, request: Mapping[str, object]) -> bytes:
-        keys = [self._key(part) for part in ("job", "left", "lease", "gone")]
+        keys = [*map(self._announcements.key, ("job", "left", "lease", "gone"))]
         lease = {"token": self._lease.token, "ttl_ms": self._lease.ttl_ms, "kept_s": _KEPT_S}
-        answer: bytes = await self._scripts[script](keys, {**lease, "gone_s": ACTIVE_S, **request})
+        request = {**lease, "gone_s": ACTIVE_S, **request}
+        answer: bytes = await self._announcements.scripts[script](keys, request)
         if answer == b"lost":
             raise LeaseLost("announcement")
         return answer
-
-
-async def count_left(client: RedisClient, keys: Keys) -> int | None:
-    """Return how many chats the open announcement still goes to, None if there is none."""
-    is_open, left = await client.pipeline(
-        [("HEXISTS", keys.of_feature(NAME, "job"), "due"), ("ZCARD", keys.of_feature(NAME, "left"))]
-    )
-    return int(left) if is_open else None

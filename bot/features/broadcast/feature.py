@@ -1,6 +1,7 @@
 """`/broadcast`: an operator sends a message to all private chats."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from bot.commands.bot_command import Answer, BotCommand, ShownOnTop
@@ -23,17 +24,16 @@ from memory.store.keys import Scope
 
 _SEND, _DONT_SEND = "broadcast", "dont_broadcast"
 
-IsMember = Callable[[int], bool]
-"""Returns whether a person may use the bot now, as far as this process knows."""
-
 
 def feature(services: Services) -> Feature:
     """Return the feature."""
     memory, sentences, admission = services.memory, services.sentences, services.admission
     announcements = Announcements(memory.store)
     status = BroadcastStatus(services.chat, sentences)
-    serves = admission.serves_person
-    broadcast = BroadcastCommand(announcements, memory.questions, status, sentences, serves)
+    broadcast = BroadcastCommand(
+        announcements, memory.questions, status, sentences, admission.serves_person
+    )
+    asking = {_SEND: broadcast.send, _DONT_SEND: broadcast.refuse, STOP: broadcast.stop}
     permits = HalfRate(services.chat, services.settings.sends_per_second)
     announcing = Announcing(announcements, services.chat, permits, admission, sentences)
     news = memory.scopes.noted[NEWS]
@@ -48,7 +48,7 @@ def feature(services: Services) -> Feature:
 
     return Feature(
         name="broadcast",
-        commands=(broadcast.command,),
+        commands=[BotCommand("broadcast", broadcast.answer, "operators", asking)],
         buttons={MUTE: mute},
         says_unasked=bool(services.settings.admin_user_ids),
         tasks=(partial(announcing.run, news),) if services.works else (),
@@ -57,70 +57,57 @@ def feature(services: Services) -> Feature:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class BroadcastCommand:
-    """Asks first; a worker sends the message when the question is confirmed.
+    """Asks first; a worker sends the message when the question is confirmed."""
 
-    `is_member` says who may use the bot: nobody else gets announcements.
-    """
-
-    def __init__(
-        self,
-        announcements: Announcements,
-        questions: Questions,
-        status: BroadcastStatus,
-        sentences: Sentences,
-        is_member: IsMember,
-    ) -> None:
-        self._announcements = announcements
-        self._audience = announcements.audience
-        self._questions = questions
-        self._status = status
-        self._sentences = sentences
-        self._is_member = is_member
-        buttons = {_SEND: self.send, _DONT_SEND: self.refuse, STOP: self.stop}
-        self.command = BotCommand("broadcast", self.answer, "operators", buttons)
+    announcements: Announcements
+    questions: Questions
+    status: BroadcastStatus
+    sentences: Sentences
+    is_member: Callable[[int], bool]  # may a person use the bot now? Nobody else gets it
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say to how many chats the replied message would go, and ask."""
         language = asked.sender.language
         if not asked.replied_to:
             return self._say(language, "usage")
-        if await self._announcements.is_open():
+        if await self.announcements.is_open():
             return self._say(language, "busy")
-        chats = await self._audience.count(self._is_member, besides=asked.chat_id)
+        chats = await self.announcements.count(self.is_member, besides=asked.chat_id)
         if not chats:
             return self._say(language, "nobody", days=ACTIVE_DAYS)
         said = self._say(language, "ask", chats=chats, days=ACTIVE_DAYS)
         question = Question("broadcast", asked.sender.id, str(asked.replied_to))
-        return Answer(self._sentences.ask(language, said.parts, question, _SEND, _DONT_SEND))
+        return Answer(self.sentences.ask(language, said.parts, question, _SEND, _DONT_SEND))
 
     async def send(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Store the announcement for the workers, who show its progress here."""
-        if await self._announcements.knows(nonce):
+        if await self.announcements.knows(nonce):
             return ()
         language = pressed.sender.language
-        about = await self._questions.check(here, nonce, "broadcast", pressed.sender.id)
+        about = await self.questions.check(here, nonce, "broadcast", pressed.sender.id)
         announcement = Announcement(
             nonce, pressed.chat_id, int(about), pressed.message_id, language
         )
-        if await self._announcements.is_open():
+        if await self.announcements.is_open():
             return self._say(language, "busy").parts
         # Shown before it is stored: later it could overwrite what a worker shows.
-        await self._status.show(AnnouncementProgress(announcement, None, {}))
-        if not await self._announcements.start(announcement):
+        await self.status.show(AnnouncementProgress(announcement, None, {}))
+        if not await self.announcements.start(announcement):
             return self._say(language, "busy").parts
-        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        await self.questions.withdraw(here, nonce, pressed.sender.id)
         return ()
 
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Forget the question."""
-        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        await self.questions.withdraw(here, nonce, pressed.sender.id)
         return self._say(pressed.sender.language, "refused").parts
 
     async def stop(self, _: ButtonPress, __: Scope, nonce: str) -> tuple[Part, ...]:
         """Send to no further chat; the worker shows the receipt."""
-        await self._announcements.stop(nonce)
+        await self.announcements.stop(nonce)
         return ()
 
     def _say(self, language: str, key: str, **values: object) -> Answer:
-        return Answer(self._sentences.say(language, f"broadcast.{key}", **values))
+        return Answer(self.sentences.say(language, f"broadcast.{key}", **values))

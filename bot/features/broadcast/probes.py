@@ -1,6 +1,6 @@
 """Checks who may send announcements, and whether one is being sent."""
 
-from bot.features.broadcast.announcements import count_left
+from bot.features.broadcast.announcements import NAME
 from bot.probe import Row, Rows, StoreProbe
 from config.settings import Settings
 from memory.store.client import RedisClient
@@ -13,8 +13,10 @@ async def _announcements(settings: Settings, client: RedisClient, keys: Keys) ->
     if not settings.admin_user_ids:
         yield Row(_WHAT, "ok", "off: ADMIN_USER_IDS is not set")
         return
-    left = await count_left(client, keys)
-    seen = "none is being sent" if left is None else f"one is being sent, chats left: {left}"
+    is_open, left = await client.pipeline(
+        [("HEXISTS", keys.of_feature(NAME, "job"), "due"), ("ZCARD", keys.of_feature(NAME, "left"))]
+    )
+    seen = f"one is being sent, chats left: {left}" if is_open else "none is being sent"
     yield Row(_WHAT, "ok", f"{seen}; admins: {len(settings.admin_user_ids)}")
 
 

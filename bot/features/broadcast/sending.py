@@ -60,10 +60,6 @@ class BroadcastStatus:
         self._chat = chat
         self._sentences = sentences
 
-    def mute_button(self, language: str) -> Button:
-        """Return the button below each copy; its label is in the operator's language."""
-        return Button(self._sentences.text(language, "buttons.mute"), f"{MUTE}:")
-
     async def show(self, progress: AnnouncementProgress) -> None:
         """Show how many chats are done, with a button that stops the rest."""
         about = progress.announcement
@@ -128,10 +124,10 @@ class Announcing:
         sentences: Sentences,
     ) -> None:
         self._announcements = announcements
-        self._audience = announcements.audience
         self._chat = chat
         self._permits = permits
         self._admission = admission
+        self._sentences = sentences
         self._status = BroadcastStatus(chat, sentences)
         self._settings = admission.settings
         self._shown_at = 0.0
@@ -172,12 +168,21 @@ class Announcing:
             if time.monotonic() - self._shown_at > _SHOW_EVERY_S:
                 self._shown_at = time.monotonic()
                 await self._status.show(await run.read())
-        if chat == 0:
-            await self._end(run)
+        if chat is None:
+            return
+        progress = await run.read()
+        try:
+            await self._status.report(progress)
+        except TelegramError as error:
+            log.warning("receipt postponed", reason=type(error).__name__)
+            await run.close(error.retry_after_s if isinstance(error, FloodWait) else _TROUBLE_S)
+        else:
+            await run.close()
+            log.info("announcement ended", why=progress.why_ended or "done", **progress.counts)
 
     async def _send(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
         """Send to one chat; if this worker is stopped meanwhile, store what has become of it."""
-        if await self._audience.is_muted(chat):
+        if await self._announcements.is_muted(chat):
             return "muted", None
         try:
             async for wait_s in self._permits.waits(chat):
@@ -196,13 +201,12 @@ class Announcing:
             copying.cancel()
             # If this fails too, the next worker counts a marked chat as unknown.
             with suppress(StoreError, LeaseLost):
-                await run.leave(chat, outcome)
+                await run.next_chat(chat, outcome, stops=True)
             raise
 
     async def _copy(self, run: AnnouncementRun, about: Announcement, chat: int) -> _Sent:
-        message = CopiedMessage(
-            about.chat_id, about.message_id, self._status.mute_button(about.language)
-        )
+        label = self._sentences.text(about.language, "buttons.mute")
+        message = CopiedMessage(about.chat_id, about.message_id, Button(label, f"{MUTE}:"))
         if not await run.open_chat(chat):
             return "later", None  # it was forgotten meanwhile
         try:
@@ -215,17 +219,6 @@ class Announcing:
                 await self._announcements.stop(about.id, "source_gone")
             return outcome, pause
         return "sent", None
-
-    async def _end(self, run: AnnouncementRun) -> None:
-        progress = await run.read()
-        try:
-            await self._status.report(progress)
-        except TelegramError as error:
-            log.warning("receipt postponed", reason=type(error).__name__)
-            await run.close(error.retry_after_s if isinstance(error, FloodWait) else _TROUBLE_S)
-            return
-        await run.close()
-        log.info("announcement ended", why=progress.why_ended or "done", **progress.counts)
 
 
 def _sent(error: TelegramError) -> _Sent:

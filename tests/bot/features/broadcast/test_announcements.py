@@ -11,7 +11,6 @@ from bot.features.broadcast.announcements import (
     Announcement,
     AnnouncementRun,
     Announcements,
-    Audience,
     Outcome,
     Pause,
 )
@@ -35,10 +34,6 @@ TWO = Announcement("two", ADA, 80, 81, "en")
 
 def announcements_of(memory: Memory) -> Announcements:
     return Announcements(memory.store)
-
-
-def audience_of(memory: Memory) -> Audience:
-    return announcements_of(memory).audience
 
 
 def key(memory: Memory, part: str) -> str:
@@ -89,7 +84,7 @@ async def counted_by(run: AnnouncementRun) -> dict[str, int]:
 
 
 async def reached(memory: Memory) -> set[int]:
-    return {chat async for page in audience_of(memory).pages() for chat in page}
+    return {chat async for page in announcements_of(memory).pages() for chat in page}
 
 
 async def test_the_audience_is_active_private_chats_that_want_announcements(memory: Memory) -> None:
@@ -98,20 +93,19 @@ async def test_the_audience_is_active_private_chats_that_want_announcements(memo
     await put(memory, 1, Scope.of_chat(-5), sender=ANNA)
     await put(memory, 2, Scope.of_chat(ANNA, 9), sender=ANNA)
     assert await reached(memory) == {ADA, ANNA, BEN}
-    assert await audience_of(memory).count(lambda chat: chat != BEN, besides=ADA) == 1
+    assert await announcements_of(memory).count(lambda chat: chat != BEN, besides=ADA) == 1
     await set_mute(memory.scopes, ANNA, 10, is_muted=True)
-    assert await audience_of(memory).is_muted(ANNA)
-    assert not await audience_of(memory).is_muted(BEN)
+    assert await announcements_of(memory).is_muted(ANNA)
+    assert not await announcements_of(memory).is_muted(BEN)
     assert await reached(memory) == {ADA, BEN}
 
 
 async def test_a_repeated_update_does_not_mute_again(memory: Memory) -> None:
-    audience = audience_of(memory)
     for update, is_muted, then in ((1, True, True), (2, False, False), (2, True, False)):
         await set_mute(memory.scopes, ANNA, update, is_muted=is_muted)
-        assert await audience.is_muted(ANNA) is then
+        assert await announcements_of(memory).is_muted(ANNA) is then
     await set_mute(memory.scopes, ANNA, 4, is_muted=True)
-    assert await audience.is_muted(ANNA)
+    assert await announcements_of(memory).is_muted(ANNA)
     [exported] = feature(services_of(memory)).exports
     facts = await memory.scopes.read(Scope.of_person(ANNA))
     assert await exported(Scope.of_chat(ANNA), facts) == {"announcements_muted": True}
@@ -199,7 +193,7 @@ async def test_a_chat_that_waits_comes_at_the_end_and_when_its_time_comes(memory
     [score] = await memory.client.call("ZMSCORE", key(memory, "left"), first)
     assert 50_000 < -score - time() * 1000 < 61_000
     await memory.client.call("ZADD", key(memory, "left"), -1, first)
-    await run.leave(first, "later")
+    await run.next_chat(first, "later", stops=True)
     await run.release()
     heir = await take(memory)
     assert await heir.next_chat(0, "unknown") == first
@@ -267,7 +261,7 @@ async def test_who_is_forgotten_is_sent_nothing_more_and_leaves_no_id(memory: Me
     memory.jobs.forgets += feature(services_of(memory)).forgets
     await memory.jobs.start_job(erased)
     await memory.jobs.run_job("job")
-    assert not await audience_of(memory).is_muted(ANNA)
+    assert not await announcements_of(memory).is_muted(ANNA)
     left = [
         await memory.client.call("ZRANGE", key(memory, part), 0, -1) for part in ("left", "gone")
     ]

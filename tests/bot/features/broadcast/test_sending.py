@@ -9,7 +9,7 @@ import pytest
 
 from bot.commands.notices import set_mute
 from bot.commands.sentences import Sentences
-from bot.features.broadcast.announcements import Announcement, Announcements
+from bot.features.broadcast.announcements import Announcement
 from bot.features.broadcast.sending import Announcing, HalfRate
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
@@ -30,6 +30,7 @@ from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.bot.features.broadcast.test_announcements import announcements_of
 from tests.bot.telegram.doubles import send_rates_on
 from tests.bot.telegram.scripted_api import ScriptedApi, refusal
 from tests.lab.simulator.direct import DirectClient
@@ -94,10 +95,6 @@ def worker(memory: Memory, chat: Page) -> Announcing:
     settings = Settings(allowed_user_ids="1,11,12", lease_s=LEASE_S)
     admission = Admission(settings, Members(memory.store))
     return Announcing(announcements_of(memory), chat, HalfRate(chat, 0), admission, SENTENCES)
-
-
-def announcements_of(memory: Memory) -> Announcements:
-    return Announcements(memory.store)
 
 
 async def announce(memory: Memory, id_: str = "one") -> None:
