@@ -6,6 +6,7 @@ Only bots that name one of the namespaces in `DOCUMENT_NAMESPACES` read them.
 import argparse
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from bot.parsing.answers import NotRead
 from bot.runtime.process import memory_options, open_store, redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
-from memory.documents import Library, Origin, PutResult, key_of, passages
+from memory.documents import Library, Origin, key_of, passages
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -120,83 +121,61 @@ async def _ingest(settings: Settings, redis: str, request: IngestRequest) -> int
 async def ingest(memory: Memory, request: IngestRequest) -> int:
     """Store or remove the requested documents, embed new passages; return the exit status."""
     library = Library(memory.store, memory.scopes)
-    counts = _Counts()
+    counts = Counter[str]()
     for name, file in request.files():
         if request.removes:
             found = [await library.remove(scope, key_of(name)) for scope in request.scopes]
             is_removed = any(each is not None for each in found)
-            counts.removed += is_removed
-            counts.absent += not is_removed
+            counts["removed" if is_removed else "absent"] += 1
             _say(name, "removed" if is_removed else "not found")
             continue
         try:
-            put = await _put(memory, library, request, Origin(name, request.link), file)
+            content = await asyncio.to_thread(file.read_bytes)
+            sections = await read_sections(content, format_of(file.name, ""), LIMITS)
+            cut = await asyncio.to_thread(passages, sections, memory.tokens)
+            origin = Origin(name, request.link, len(content))
+            memories = [await memory.scopes.read(scope) for scope in request.scopes]
+            put = [await library.put(each, origin, cut) for each in memories]
         except NotRead as refusal:
-            counts.refused += 1
+            counts["refused"] += 1
             _say(name, f"refused: {REASONS[refusal.reason]}")
         except NotWritten:
-            counts.refused += 1
+            counts["refused"] += 1
             _say(name, "not stored: it was changed at the same time; try again")
         else:
-            passages_of_file = put[0].document.passages
-            counts.files += 1
-            counts.passages += passages_of_file
+            count = put[0].document.passages
+            counts.update(files=1, passages=count)
             is_new = any(each.is_new for each in put)
-            _say(name, _counted(passages_of_file, "passage") if is_new else "unchanged")
+            _say(name, _counted(count, "passage") if is_new else "unchanged")
     try:
         for scope in request.scopes:
             await memory.learn(scope)
     except EmbeddingsUnavailable:
         _say("embeddings", "unavailable now; a running bot will embed the passages later")
-    return counts.report(request)
+    return _report(counts, request)
 
 
-@dataclass(slots=True)
-class _Counts:
-    """How many files were stored, refused, removed or not found."""
-
-    files: int = 0
-    passages: int = 0
-    refused: int = 0
-    removed: int = 0
-    absent: int = 0
-
-    def report(self, request: IngestRequest) -> int:
-        """Print the counts; return 1 if a file was refused or if there was no file, else 0."""
-        if not (self.files or self.refused or self.removed or self.absent):
-            sys.stderr.write(f"no document in {request.path}\n")
-            return 1
-        names = ", ".join(request.namespaces)
-        where = f"namespaces {names}" if len(request.namespaces) > 1 else f"namespace {names}"
-        if request.removes:
-            absent = f", {self.absent} not found" if self.absent else ""
-            _say(where, f"{self.removed} removed{absent}")
-            return 0
-        refused = f", {self.refused} refused" if self.refused else ""
-        what = f"{_counted(self.files, 'file')}, {_counted(self.passages, 'passage')}{refused}"
-        _say(where, what)
-        if self.files:
-            _say("read by", f"bots that run with DOCUMENT_NAMESPACES={request.namespaces[0]}")
-        return int(self.refused > 0)
+def _report(counts: Counter[str], request: IngestRequest) -> int:
+    """Print the counts; return 1 if a file was refused or if there was no file, else 0."""
+    if not counts.total():
+        sys.stderr.write(f"no document in {request.path}\n")
+        return 1
+    names = ", ".join(request.namespaces)
+    where = f"namespaces {names}" if len(request.namespaces) > 1 else f"namespace {names}"
+    if request.removes:
+        absent = f", {counts['absent']} not found" if counts["absent"] else ""
+        _say(where, f"{counts['removed']} removed{absent}")
+        return 0
+    refused = f", {counts['refused']} refused" if counts["refused"] else ""
+    files, cut = _counted(counts["files"], "file"), _counted(counts["passages"], "passage")
+    _say(where, f"{files}, {cut}{refused}")
+    if counts["files"]:
+        _say("read by", f"bots that run with DOCUMENT_NAMESPACES={request.namespaces[0]}")
+    return int(counts["refused"] > 0)
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-async def _put(
-    memory: Memory, library: Library, request: IngestRequest, origin: Origin, file: Path
-) -> list[PutResult]:
-    """Read and cut a document once, and store it in each namespace.
-
-    Raise `NotRead` or `NotWritten`.
-    """
-    content = await asyncio.to_thread(file.read_bytes)
-    sections = await read_sections(content, format_of(file.name, ""), LIMITS)
-    cut = await asyncio.to_thread(passages, sections, memory.tokens)
-    origin = Origin(origin.name, origin.link, len(content))
-    memories = [await memory.scopes.read(scope) for scope in request.scopes]
-    return [await library.put(each, origin, cut) for each in memories]
 
 
 def _say(name: str, what: str) -> None:

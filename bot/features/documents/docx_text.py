@@ -7,7 +7,6 @@ import io
 from collections.abc import Iterator
 
 import docx
-from docx.document import Document
 from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
 
@@ -17,7 +16,14 @@ from bot.parsing.answers import Sections, answer_sections, open_zip
 def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
     open_zip(content, memory_mb)
     document = docx.Document(io.BytesIO(content))
-    headings = _headings(document)
+    # The ids of styles: to look up the style of each paragraph would take most of the time.
+    try:
+        styles = [*document.styles]
+    except OSError:  # some programs write none, and the library would open a file with its own
+        styles = []
+    headings = {
+        style.style_id for style in styles if (style.name or "").startswith(("Heading", "Title"))
+    }
     for block in document.iter_inner_content():
         if isinstance(block, Table):
             for row in block.rows:
@@ -27,20 +33,6 @@ def _add(content: bytes, sections: Sections, memory_mb: int) -> None:
         if block.paragraph_format.element.style in headings and text.strip():
             sections.begin(text)
         sections.add(text)
-
-
-def _headings(document: Document) -> set[str]:
-    """Return the ids of styles; to look up the style of each paragraph would take most of the time.
-
-    Some programs write no styles. The library would then open a file with its own.
-    """
-    try:
-        styles = document.styles
-    except OSError:
-        return set()
-    return {
-        style.style_id for style in styles if (style.name or "").startswith(("Heading", "Title"))
-    }
 
 
 def _once(cells: tuple[_Cell, ...]) -> Iterator[_Cell]:

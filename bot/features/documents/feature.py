@@ -5,7 +5,6 @@ Storing the same file twice changes nothing, so a repeated turn does no harm.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 
@@ -27,16 +26,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.behavior import reaches_of
 from memory.behaviors.context import is_first_party
-from memory.documents import (
-    Library,
-    Origin,
-    PutResult,
-    Section,
-    documents,
-    key_of,
-    passages,
-    room_of,
-)
+from memory.documents import Library, Origin, PutResult, documents, key_of, passages, room_of
 from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
@@ -61,27 +51,21 @@ def feature(services: Services) -> Feature:
         scans = ScanReader(partial(page_text, services.models.chats[0]))
         memory.scopes.on_erased.append(scans.forget)
     upload = UploadStep(services.files, memory, scans, sentences, services.learn)
+    own, replaced, ours = services.own(DocumentSettings), services.replaced, TextRagOptions()
+    options = TextRagOptions(
+        namespaces=reaches_of(own.document_namespaces),
+        by_tool=own.documents == "tool",
+        prompt=replaced.document_prompt or ours.prompt,
+        tool_prompt=replaced.document_tool_prompt or ours.tool_prompt,
+        passage=replaced.document_passage or ours.passage,
+    )
     return Feature(
         name="documents",
         commands=[BotCommand("documents", listed.show, buttons={DocumentList.verb: listed.press})],
         steps=[upload.answer],
         suffixes=SUFFIXES,
-        behaviors=[TextRag(memory.scopes, memory.tokens, _options(services))],
+        behaviors=[TextRag(memory.scopes, memory.tokens, options)],
         ways=["way_file"],
-    )
-
-
-def _options(services: Services) -> TextRagOptions:
-    """Return what the operator chose; what no feature replaces stays ours."""
-    settings, replaced = services.own(DocumentSettings), services.replaced
-    options = TextRagOptions(
-        namespaces=reaches_of(settings.document_namespaces), by_tool=settings.documents == "tool"
-    )
-    return replace(
-        options,
-        prompt=replaced.document_prompt or options.prompt,
-        tool_prompt=replaced.document_tool_prompt or options.tool_prompt,
-        passage=replaced.document_passage or options.passage,
     )
 
 
@@ -185,7 +169,17 @@ class UploadStep:
     async def _store(
         self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
     ) -> tuple[PutResult, ScannedPages | None]:
-        cut, scan = await self._passages(here.scope, file, content)
+        format_, scan = format_of(file.name, file.mime_type), None
+        try:
+            sections = await read_sections(content, format_, Limits())
+        except NotRead as refusal:
+            if refusal.reason != "no_text" or format_ != "pdf" or self._scans is None:
+                raise
+            scan = await self._scans.pages(here.scope, file.file_id, content)
+            sections = list(scan.sections)
+        cut = await asyncio.to_thread(passages, sections, self._tokens)
+        if len(cut) > MAX_PASSAGES:
+            raise NotRead("too_long")
         name = _free_name(here, sent, file.name)
         if len(cut) > room_of(here, but=name):
             raise NotRead("full")
@@ -197,22 +191,6 @@ class UploadStep:
             if put.replaced:
                 note_replaced()
         return put, scan
-
-    async def _passages(
-        self, conversation: Scope, file: SentFile, content: bytes
-    ) -> tuple[list[Section], ScannedPages | None]:
-        format_, scan = format_of(file.name, file.mime_type), None
-        try:
-            sections = await read_sections(content, format_, Limits())
-        except NotRead as refusal:
-            if refusal.reason != "no_text" or format_ != "pdf" or self._scans is None:
-                raise
-            scan = await self._scans.pages(conversation, file.file_id, content)
-            sections = list(scan.sections)
-        cut = await asyncio.to_thread(passages, sections, self._tokens)
-        if len(cut) > MAX_PASSAGES:
-            raise NotRead("too_long")
-        return cut, scan
 
 
 def _free_name(here: ScopeMemory, sent: IncomingMessage, name: str) -> str:

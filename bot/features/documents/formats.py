@@ -60,7 +60,10 @@ async def read_sections(content: bytes, format_: Format, limits: Limits) -> list
     if format_ in ("text", "markdown"):
         found = await asyncio.to_thread(_text, content, format_, limits)
     elif format_ == "pdf":
-        found = await _pdf(content, limits)
+        if b"%PDF-" not in content[:1024]:
+            raise NotRead("damaged")
+        answer = await _parsed("pdf", content, limits)
+        found = [Section(_flowing(text), f"page {n}") for n, text in enumerate(answer["pages"], 1)]
     else:
         if format_ == "csv":
             content = _decoded(content).encode()
@@ -101,22 +104,7 @@ def _decoded(content: bytes) -> str:
     return text
 
 
-async def _pdf(content: bytes, limits: Limits) -> list[Section]:
-    """Return a section for each page, read by `pdf_text` in a process of its own.
-
-    Raise `NotRead`.
-    """
-    if b"%PDF-" not in content[:1024]:
-        raise NotRead("damaged")
-    answer = await _parsed("pdf", content, limits)
-    return [
-        Section(_flowing(text), f"page {number}")
-        for number, text in enumerate(answer["pages"], start=1)
-    ]
-
-
 async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, Any]:
-    """Return the answer of a format's parser, read in its own process; raise `NotRead`."""
     parser = Parser(
         (HERE if format_ == "html" else Path(__file__).parent) / f"{format_}_text.py",
         _MAX_BYTES,

@@ -111,39 +111,26 @@ class ScanReader:
         self._kept = {key: found for key, found in self._kept.items() if key[0] != conversation}
 
     async def _pages(self, content: bytes) -> ScannedPages:
-        count, pictures = await _pictures(content)
+        try:
+            answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS)
+        except NotRead:
+            raise NotRead("no_text") from None
+        # With less detail, as the setting may be for photos, small text is not legible.
+        pictures = [
+            Picture(0, b64decode(each["jpeg"]), "image/jpeg", each["width"], each["height"], "high")
+            for each in answer["pages"]
+        ]
         texts: list[str | None] = []
         if pictures:  # the first page alone tells whether the model sees
-            texts.append(await self._read(pictures[0][1]))
+            texts.append(await self._read(pictures[0]))
         if texts and texts[0] is not None:
-            texts += await asyncio.gather(*(self._read(picture) for _, picture in pictures[1:]))
+            texts += await asyncio.gather(*map(self._read, pictures[1:]))
         read = {
-            number: text.strip()[:_MAX_PAGE_CHARS]
-            for (number, _), text in zip(pictures, texts, strict=False)
+            page["page"]: text.strip()[:_MAX_PAGE_CHARS]
+            for page, text in zip(answer["pages"], texts, strict=False)
             if text and text.strip()
         }
         if not read:
             raise NotRead("no_text")
         sections = (Section(text, f"page {number}") for number, text in read.items())
-        return ScannedPages(tuple(sections), tuple(read), count)
-
-
-async def _pictures(content: bytes) -> tuple[int, list[tuple[int, Picture]]]:
-    """Return how many pages a PDF has, and the first of them that are pictures, by their number.
-
-    They have high detail whatever the setting is for photos: with less, small text is not legible.
-    Raise `NotRead`.
-    """
-    try:
-        answer = await parse(_PARSER, content, _MAX_PAGES, MAX_PIXELS)
-    except NotRead:
-        raise NotRead("no_text") from None
-    return answer["count"], [
-        (
-            page["page"],
-            Picture(
-                0, b64decode(page["jpeg"]), "image/jpeg", page["width"], page["height"], "high"
-            ),
-        )
-        for page in answer["pages"]
-    ]
+        return ScannedPages(tuple(sections), tuple(read), answer["count"])

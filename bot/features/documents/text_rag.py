@@ -90,7 +90,14 @@ class TextRag(AIContextBehavior):
         self._shared = [(Scope.of_namespace(each), at) for each, at in options.namespaces.items()]
         how = "are what `search_documents` finds" if options.by_tool else "stand in <memory>"
         self.instructions = _INSTRUCTIONS.format(how=how) + options.prompt
-        self.functions = (self._search_tool(),) if options.by_tool else ()
+        tool = Tool(
+            "search_documents",
+            options.tool_prompt,
+            SearchDocumentsArguments,
+            self._find,
+            is_reader=True,
+        )
+        self.functions = (tool,) if options.by_tool else ()
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
@@ -106,22 +113,17 @@ class TextRag(AIContextBehavior):
         opening = [] if hits[0] else _opening(memories[0], call_context.now, question)
         return self._shown([*opening, *_nearest(hits)], memories, call_context.used)
 
-    def _search_tool(self) -> Tool[SearchDocumentsArguments]:
-        async def run(arguments: SearchDocumentsArguments, context: AgentContext) -> str:
-            memories = await self._readable(context.conversation)
-            found = _nearest(await self._search(memories, arguments.query))
-            used: dict[str, str] = {}
-            shown = self._shown(found, memories, used)
-            context.call_context.used.update(dict.fromkeys(used, ""))
-            return shown or _nothing_found(memories)
-
-        return Tool(
-            "search_documents",
-            self._options.tool_prompt,
-            SearchDocumentsArguments,
-            run,
-            is_reader=True,
-        )
+    async def _find(self, arguments: SearchDocumentsArguments, context: AgentContext) -> str:
+        memories = await self._readable(context.conversation)
+        found = _nearest(await self._search(memories, arguments.query))
+        used: dict[str, str] = {}
+        shown = self._shown(found, memories, used)
+        context.call_context.used.update(dict.fromkeys(used, ""))
+        known = [each for scope_memory in memories for each in documents(scope_memory).values()]
+        if shown or not known:
+            return shown or "There are no documents."
+        newest = sorted(known, key=lambda document: -document.added_at)[:_MAX_LISTED]
+        return f"Nothing found. Documents, newest first: {', '.join(each.title for each in newest)}"
 
     async def _readable(self, conversation: Scope) -> list[ScopeMemory]:
         reading = [self._scopes.read(each) for each, at in self._shared if at.covers(conversation)]
@@ -200,28 +202,12 @@ def _opening(scope_memory: ScopeMemory, now: float, text: str) -> list[Chunk]:
     if not fresh:
         return []
     newest = max(fresh, key=lambda document: document.added_at)
-    if not is_question(text) and not _may_mean(newest, scope_memory, words_of(text)):
-        return []
+    words = words_of(text)
+    if not is_question(text):
+        said = [each for each in scope_memory.messages.messages if each.role == "user"]
+        title = {word for word in words_of(newest.title) if len(word) > _MIN_TITLE_WORD}
+        is_first = not said or said[-1].sent_at <= newest.added_at
+        if not asked_terms(words, {}) or not (is_first or title & {*words}):
+            return []
     chunks = (chunk for chunk in scope_memory.of_kind(Chunk) if chunk.document == newest.key)
     return list(islice((chunk for chunk in chunks if _is_current(chunk, newest)), _MAX_OPENING))
-
-
-def _may_mean(document: Document, here: ScopeMemory, words: Sequence[str]) -> bool:
-    """Return whether a text that is no question may be about a document.
-
-    It says something, and it names the document or is the first one since.
-    """
-    if not asked_terms(words, {}):
-        return False
-    said = [each for each in here.messages.messages if each.role == "user"]
-    title = {word for word in words_of(document.title) if len(word) > _MIN_TITLE_WORD}
-    is_first = not said or said[-1].sent_at <= document.added_at
-    return is_first or not title.isdisjoint(words)
-
-
-def _nothing_found(memories: Iterable[ScopeMemory]) -> str:
-    known = [each for scope_memory in memories for each in documents(scope_memory).values()]
-    if not known:
-        return "There are no documents."
-    newest = sorted(known, key=lambda document: -document.added_at)[:_MAX_LISTED]
-    return f"Nothing found. Documents, newest first: {', '.join(each.title for each in newest)}"

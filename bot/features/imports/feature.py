@@ -41,7 +41,6 @@ from memory.erasure.questions import NotConfirmed, Question
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
-from memory.scopes.scope_memory import ScopeMemory
 from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.store.tasks import end_tasks
@@ -179,8 +178,14 @@ class Importing:
         verbs = ["import", "dont_import"]
         if is_list and not file.pasted:
             verbs.insert(1, "read_document")
-        counts = self._counts(language, found)
-        keys = _keys(found, is_list=is_list, is_one_day=counts["first"] == counts["last"])
+        names = ("source", "talks", "messages", "facts", "known", "beyond")
+        first, last = (self._sentences.day(language, at) for at in (found.first_at, found.last_at))
+        counts = {name: getattr(found, name) for name in names} | {"first": first, "last": last}
+        keys = ["import.list_preview" if is_list else "import.preview"]
+        dates = "import.one_day" if first == last else "import.dates"
+        keys += [dates] * (bool(found.first_at) and not is_list)
+        keys += ["import.some_known"] * bool(found.known) + ["import.beyond"] * bool(found.beyond)
+        keys.append("import.list_ask" if is_list else "import.ask")
         preview = self._sentences.say(language, *keys, **counts)
         question = Question("import", sent.sender.id, about)
         return self._sentences.ask(language, preview, question, *verbs)
@@ -200,11 +205,11 @@ class Importing:
             day = self._sentences.day(language, sent.sent_at)
             key = "import.list_title" if is_list else "import.title"
             title = unescape(self._sentences.text(language, key, source=found.source, date=day))
+            taken = {each.title for each in documents(here).values()}
+            numbered = (f"{title} ({number})" for number in count(2))
+            free = next(each for each in chain([title], numbered) if each not in taken)
             origin = Origin(
-                _free_title(here, title),
-                nbytes=file.nbytes,
-                sender_id=sender_id,
-                imported_from=found.source,
+                free, nbytes=file.nbytes, sender_id=sender_id, imported_from=found.source
             )
             await self._library.put(here, origin, found.passages)
         keys = ["import.list_done" if is_list else "import.done"]
@@ -233,14 +238,6 @@ class Importing:
         if found.beyond and not found.passages:
             raise NotRead("full")
         return found
-
-    def _counts(self, language: str, found: Selection) -> dict[str, object]:
-        names = ("source", "talks", "messages", "facts", "known", "beyond")
-        days = {"first": found.first_at, "last": found.last_at}
-        return {
-            **{name: getattr(found, name) for name in names},
-            **{name: self._sentences.day(language, at) for name, at in days.items()},
-        }
 
 
 def _may_be_export(file: SentFile, features: Sequence[Feature]) -> bool:
@@ -273,20 +270,6 @@ def _examples(found: Selection) -> list[str]:
     said = (" ".join(line.split()) for line in lines)
     examples = dict.fromkeys(text[:_MAX_EXAMPLE_CHARS] for text in said if text)
     return list(islice(examples, _EXAMPLES))
-
-
-def _keys(found: Selection, *, is_list: bool, is_one_day: bool) -> list[str]:
-    keys = ["import.list_preview" if is_list else "import.preview"]
-    dates = "import.one_day" if is_one_day else "import.dates"
-    keys += [dates] * (bool(found.first_at) and not is_list)
-    keys += ["import.some_known"] * bool(found.known) + ["import.beyond"] * bool(found.beyond)
-    return [*keys, "import.list_ask" if is_list else "import.ask"]
-
-
-def _free_title(here: ScopeMemory, title: str) -> str:
-    taken = {each.title for each in documents(here).values()}
-    numbered = (f"{title} ({number})" for number in count(2))
-    return next(each for each in chain([title], numbered) if each not in taken)
 
 
 class ImportProgress:

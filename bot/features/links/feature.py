@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from bot.feature import Feature, Services
-from bot.features.links.page_fetch import Page, PageFetcher, PageRefused
+from bot.features.links.page_fetch import PageFetcher, PageRefused
 from bot.features.links.search_web import SearchService, search_web_tool
 from bot.features.links.settings import LinksSettings
 from bot.parsing.answers import NotRead
@@ -52,7 +52,14 @@ def read_page_tool(fetcher: PageFetcher) -> Tool[ReadPageArguments]:
             page = await fetcher.fetch(arguments.url)
         except PageRefused as refusal:
             raise ToolError(str(refusal)) from refusal
-        title, text = await _text(page)
+        if "html" in page.mime_type:
+            try:
+                answer = await parse(_PARSER, page.content, _MAX_CHARS)
+            except NotRead:
+                raise ToolError("the page cannot be read") from None
+            title, text = answer["title"], answer["text"]
+        else:
+            title, text = "", page.content.decode("utf-8", "replace")[:_MAX_CHARS]
         if not text.strip():
             raise ToolError("the page has no text")
         return "\n".join(filter(None, (f"Page {page.address}", title, "", text)))
@@ -140,13 +147,3 @@ def _site(url: str) -> str:
         return "an IP address"
     is_by_country = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
     return ".".join(labels[-3 if is_by_country else -2 :])
-
-
-async def _text(page: Page) -> tuple[str, str]:
-    if "html" not in page.mime_type:
-        return "", page.content.decode("utf-8", "replace")[:_MAX_CHARS]
-    try:
-        answer = await parse(_PARSER, page.content, _MAX_CHARS)
-    except NotRead:
-        raise ToolError("the page cannot be read") from None
-    return answer["title"], answer["text"]

@@ -122,7 +122,16 @@ class PageFetcher:
         async with HttpClient(verify=tls, trust_env=False, follow_redirects=False) as client:
             response = await client.send(request, stream=True)
             try:
-                return await _read(url, response)
+                location = response.headers.get("location")
+                if response.is_redirect and location:
+                    return str(url.join(location))
+                if not response.is_success:
+                    raise PageRefused(f"the server answers with status {response.status_code}")
+                declared = response.headers.get("content-type", "")
+                mime_type = declared.partition(";")[0].strip().lower()
+                if not mime_type.startswith("text/") and mime_type not in _TYPES:
+                    raise PageRefused("this is no page of text")
+                return Page(str(url), mime_type, await body_of(response))
             finally:
                 await response.aclose()
 
@@ -140,18 +149,6 @@ def _checked(address: str) -> httpx2.URL:
     return url
 
 
-async def _read(url: httpx2.URL, response: httpx2.Response) -> Page | str:
-    location = response.headers.get("location")
-    if response.is_redirect and location:
-        return str(url.join(location))
-    if not response.is_success:
-        raise PageRefused(f"the server answers with status {response.status_code}")
-    mime_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not mime_type.startswith("text/") and mime_type not in _TYPES:
-        raise PageRefused("this is no page of text")
-    return Page(str(url), mime_type, await body_of(response))
-
-
 async def body_of(response: httpx2.Response) -> bytes:
     """Return the body of a streamed response, unpacked; raise `PageRefused` if it is too big.
 
@@ -160,10 +157,6 @@ async def body_of(response: httpx2.Response) -> bytes:
     content = await read_within(response.aiter_raw(), _MAX_BYTES)
     if content is None:
         raise PageRefused("the page is too big")
-    return _unpacked(content, response)
-
-
-def _unpacked(content: bytes, response: httpx2.Response) -> bytes:
     packing = response.headers.get("content-encoding", "identity").strip().lower()
     if packing == "identity":
         return content

@@ -8,7 +8,7 @@ import asyncio
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,6 @@ import orjson
 import structlog
 from pydantic import ConfigDict
 
-from bot.commands.bot_command import ButtonHandler
 from bot.commands.immediate import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.feature import Feature, Services
@@ -107,31 +106,29 @@ async def usable_tools(server: McpServer, timeout_s: float) -> list[Tool[Any]]:
     wanted = [each for each in listed if server.tools is None or each.name in server.tools]
     if len(wanted) > MAX_PER_SERVER:
         log.warning("MCP server with too many tools", server=server.name, max=MAX_PER_SERVER)
-    tools = list(_tools(OutsideServer(server, limit_s), wanted[:MAX_PER_SERVER]))
-    if unusable := len(wanted[:MAX_PER_SERVER]) - len(tools):
-        log.warning("tools of MCP server with unusable schemas", server=server.name, tools=unusable)
-    return tools
-
-
-def _tools(server: OutsideServer, listed: Sequence[types.Tool]) -> Iterator[Tool[Any]]:
-    for each in listed:
-        name = _valid_name(server.name, each.name)
+    tools: list[Tool[Any]] = []
+    calling = OutsideServer(server, limit_s)
+    for each in wanted[:MAX_PER_SERVER]:
         parameters = _parameters(each.input_schema)
         if parameters is None:
             continue
+        name, asks = _valid_name(server.name, each.name), asks_first(each.annotations)
         given = (each.description or each.title or each.name)[:_MAX_SCHEMA_CHARS]
-        asks = asks_first(each.annotations)
-        yield Tool(
+        tool = Tool(
             name,
             escaped(" ".join(given.split()))[:_MAX_DESCRIPTION_CHARS],
             OutsideArguments,
-            partial(_asked, server, each.name, name)
+            partial(_asked, calling, each.name, name)
             if asks
-            else partial(_called, server, each.name),
+            else partial(_called, calling, each.name),
             # Off the record nothing is stored, so no question could wait either.
             uses_memory=asks,
             parameters=parameters,
         )
+        tools.append(tool)
+    if unusable := len(wanted[:MAX_PER_SERVER]) - len(tools):
+        log.warning("tools of MCP server with unusable schemas", server=server.name, tools=unusable)
+    return tools
 
 
 def _valid_name(server: str, tool: str) -> str:
@@ -226,11 +223,6 @@ class ToolButtons:
     memory: Memory
     sentences: Sentences
 
-    @property
-    def handlers(self) -> Mapping[str, ButtonHandler]:
-        """What the two buttons do, by verb."""
-        return {RUN: self.agree, DONT_RUN: self.refuse}
-
     async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Put the answer into the mailbox like a message; its turn runs the tool."""
         asked, language = await self._checked(pressed, here, nonce), pressed.sender.language
@@ -277,5 +269,6 @@ async def feature(services: Services) -> Feature:
         int(settings.prompt_tokens * _SHARE),
         settings.tool_timeout_s,
     )
-    buttons = ToolButtons(services.memory, services.sentences).handlers
+    answers = ToolButtons(services.memory, services.sentences)
+    buttons = {RUN: answers.agree, DONT_RUN: answers.refuse}
     return Feature(name="mcp", behaviors=[OutsideTools(tools)], buttons=buttons)

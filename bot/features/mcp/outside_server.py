@@ -14,7 +14,7 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import islice
 from typing import Any
 from urllib.parse import unquote
@@ -166,7 +166,14 @@ class OutsideServer:
                     types.CallToolRequest(params=params), types.CallToolResult
                 )
         except Exception as error:  # noqa: BLE001 - as above
-            raise ToolError(self._explained(error)) from None
+            match _innermost(error):
+                case TimeoutError():
+                    why = "did not answer in time; it may have done it or not"
+                case MCPError():
+                    why = "refused the call or sent an answer that cannot be used"
+                case _:
+                    why = "cannot be reached; it may have done it or not"
+            raise ToolError(f"the server {self.name} {why}") from None
         text = "\n".join(filter(None, map(_shown, result.content)))[:_MAX_CHARS]
         if result.is_error:
             raise ToolError(f"the tool says: {text}")
@@ -178,36 +185,24 @@ class OutsideServer:
         connection = _Connection()
         try:
             with anyio.fail_after(self._timeout_s):
-                async with (
-                    self._transport(connection) as transport,
-                    Client(transport, cache=None) as client,
-                ):
-                    yield client
+                async with AsyncExitStack() as stack:
+                    if self._server.command:
+                        env = {key: value.get_secret_value() for key, value in self._server.env}
+                        transport: Any = started(self._server.command, env, MAX_BYTES, connection)
+                    else:
+                        secrets = self._server.headers
+                        http = HttpClient(
+                            headers={key: value.get_secret_value() for key, value in secrets},
+                            timeout=self._timeout_s,
+                            transport=_BoundedTransport(connection),
+                        )
+                        await stack.enter_async_context(http)
+                        transport = streamable_http_client(
+                            self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
+                        )
+                    yield await stack.enter_async_context(Client(transport, cache=None))
         finally:
             connection.end()
-
-    @asynccontextmanager
-    async def _transport(self, connection: _Connection) -> AsyncIterator[Any]:
-        if self._server.command:
-            env = {key: value.get_secret_value() for key, value in self._server.env}
-            yield started(self._server.command, env, MAX_BYTES, connection)
-            return
-        headers = {key: value.get_secret_value() for key, value in self._server.headers}
-        http = HttpClient(
-            headers=headers, timeout=self._timeout_s, transport=_BoundedTransport(connection)
-        )
-        async with http:
-            yield streamable_http_client(
-                self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
-            )
-
-    def _explained(self, error: BaseException) -> str:
-        innermost = _innermost(error)
-        if isinstance(innermost, TimeoutError):
-            return f"the server {self.name} did not answer in time; it may have done it or not"
-        if isinstance(innermost, MCPError):
-            return f"the server {self.name} refused the call or sent an answer that cannot be used"
-        return f"the server {self.name} cannot be reached; it may have done it or not"
 
 
 def _shown(content: types.ContentBlock) -> str:
@@ -227,7 +222,6 @@ def _shown(content: types.ContentBlock) -> str:
 
 
 def _file(content: types.ContentBlock) -> OutgoingFile | None:
-    """Return a part of a result as a file, None if it is none."""
     match content:
         case types.ImageContent():
             name, data = "picture", content.data

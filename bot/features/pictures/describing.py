@@ -18,8 +18,6 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
 from memory.behaviors.tool import Arguments, Tool
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
-from memory.message import Message
-from memory.scopes.history import ChatHistory
 from memory.search.message_search import SearchFilter
 from memory.search.question import as_question
 from memory.store.tasks import end_tasks
@@ -77,18 +75,16 @@ class DescribingAgent:
         self._models = list(dict.fromkeys(models))
         self._was_blind = False
 
-    def run(self, context: AgentContext) -> Awaitable[FinishAction]:
-        """Return the answer; with pictures, set `context.seen`. Raise what the agent raises."""
-        return self._describing(context) if context.pictures else self._run(context)
-
-    async def _describing(self, context: AgentContext) -> FinishAction:
-        """Return the answer to a message with pictures.
+    async def run(self, context: AgentContext) -> FinishAction:
+        """Return the answer; with pictures, set `context.seen`. Raise what the agent raises.
 
         All pictures are described in one call, beside the answer. There is none if the answer
         itself says what the only picture shows. A failed description changes nothing about the
         answer. If the model took no pictures the last time, the description waits for the
         answer, which tells whether this changed.
         """
+        if not context.pictures:
+            return await self._run(context)
         found: dict[int, str] = {}
         may_say_it = len(context.pictures) == 1 and _asks_what(context.user_message.text)
         describing = None
@@ -172,7 +168,12 @@ class SendPhotoAgainArguments(Arguments):
 async def _send(arguments: SendPhotoAgainArguments, context: AgentContext) -> str:
     history = context.chat_history
     if number := _MESSAGE.fullmatch(arguments.query.strip()):
-        found = await _photo_of(history, int(number[1]))
+        await history.fill()
+        seq = int(number[1])
+        there = [each for each in history.messages if each.seq not in history.hidden]
+        exchange = next((each.exchange for each in there if each.seq == seq), 0)
+        photos = [each for each in there if each.photo and each.exchange == exchange]
+        found = next((each for each in photos if each.seq == seq), photos[0] if photos else None)
     else:
         only_photos = SearchFilter(is_meant=attrgetter("photo"))
         hits = await history.search(as_question(arguments.query), 1, search_filter=only_photos)
@@ -181,14 +182,6 @@ async def _send(arguments: SendPhotoAgainArguments, context: AgentContext) -> st
         return "No photo about this was seen here."
     photo = OutgoingFile("photo.jpg", file_id=found.photo, kind="photo")
     return ToolOutput(found.text[:_MAX_SHOWN_CHARS], [photo])
-
-
-async def _photo_of(history: ChatHistory, seq: int) -> Message | None:
-    await history.fill()
-    found = [each for each in history.messages if each.seq not in history.hidden]
-    exchange = next((each.exchange for each in found if each.seq == seq), 0)
-    photos = [each for each in found if each.photo and each.exchange == exchange]
-    return next((each for each in photos if each.seq == seq), photos[0] if photos else None)
 
 
 SEND_PHOTO_AGAIN = Tool(

@@ -228,9 +228,7 @@ async def test_tools_that_the_model_cannot_use_are_left_out(
     assert names(tools) == ["shop__long", "shop__twice"]
     assert len(tools[0].description) == 1_000
     assert tools[0].definition.parameters == {"type": "object", "properties": {}}
-    odd = shop.tools[0].model_copy(update={"input_schema": SCHEMA | {"minimum": math.nan}})
-    usable = feature._tools(OutsideServer(McpServer("a", one.address), 5), [odd, shop.tools[1]])
-    assert names([*usable]) == ["a__twice"]
+    assert feature._parameters(SCHEMA | {"minimum": math.nan}) is None
 
 
 async def test_a_tool_whose_name_models_refuse_gets_another_name_that_stays(
@@ -426,7 +424,8 @@ async def test_a_yes_counts_for_10_minutes(memory: Memory, monkeypatch: pytest.M
     assert part.question
     nonce = await memory.questions.ask(Scope.of_chat(7), "tool", 7, part.question.about)
     pressed = ButtonPress(5, "", 7, 0, False, 8, Sender(7, ""), "")  # noqa: FBT003
-    for press in ToolButtons(memory, SENTENCES).handlers.values():
+    answers = ToolButtons(memory, SENTENCES)
+    for press in (answers.agree, answers.refuse):
         with pytest.raises(NotConfirmed, match="unknown"):
             await press(pressed, Scope.of_chat(7), nonce)
 
