@@ -47,9 +47,11 @@ class OfflineInternalModel:
     ) -> Mapping[str, object]:
         """Return the parts that the instructions ask for; the others are None."""
         asked = set(_ASKED.findall(instructions))
+        lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"id":'))
+        known = {line["id"]: line["fact"] for line in lines if "fact" in line}
         parts: dict[str, object] = {
             "running_state": _state(said_in(content, "running_state")),
-            "facts": {"facts": _facts(said_in(content, "facts"), _known_in(content))},
+            "facts": {"facts": _facts(said_in(content, "facts"), known)},
             "synopses": _synopsis(said_in(content, "synopses")),
         }
         return {name: part if name in asked else None for name, part in parts.items()}
@@ -58,11 +60,6 @@ class OfflineInternalModel:
         """Return the memories of the input with their dates, one a line."""
         lines = (line for line in content.splitlines() if line.startswith('{"on":'))
         return "\n".join("{on}: {memory}".format_map(orjson.loads(line)) for line in lines)
-
-
-def _known_in(content: str) -> dict[int, str]:
-    lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"id":'))
-    return {line["id"]: line["fact"] for line in lines if "fact" in line}
 
 
 def said_in(content: str, part: str) -> list[Said]:

@@ -301,7 +301,9 @@ def _quotes(question: OfflineQuestion, found: str = "") -> str:
     asked = SAID["remember"].sub(" ", question.text)
     memories = question.memories(found)
     times = _period(asked)
-    wanted = meanings(_without_times(asked) if times else asked)
+    words = asked_words_of(asked)
+    untimed = " ".join(word for word in words if not (tells_time(word) or named_days(word)))
+    wanted = meanings(untimed if times else asked)
     if found and times and not wanted.keys() - {NUMBER}:
         said_then = [each for each in remembered(found) if each.is_answer]
         return "\n".join(quoted(said_then[:_MAX_OF_A_TIME], question.language))
@@ -309,11 +311,6 @@ def _quotes(question: OfflineQuestion, found: str = "") -> str:
         return "\n".join(Quotes(asked, memories).lines(question.language))
     answers = [each for each in memories if each.is_answer and asked != question.text]
     return "\n".join(quoted(answers[-1:], question.language))
-
-
-def _without_times(asked: str) -> str:
-    words = asked_words_of(asked)
-    return " ".join(word for word in words if not (tells_time(word) or named_days(word)))
 
 
 def _searches(question: OfflineQuestion) -> Iterator[dict[str, str]]:

@@ -90,7 +90,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         stack.push_async_callback(end_tasks, [stop])
         while not stopping.is_set():
             page.has_key.clear()
-            known = _knowing_the_year(models, page.filler.year)
+            known = partial(_knowing_the_year, models, page.filler.year)
             outside = Outside(known, telegram.open, inspector.observe)
             await App(here, redis, outside=outside).run(page.has_key)
             page.answered_by(with_model)
@@ -124,12 +124,9 @@ async def offline_models(
     yield Models([chat], internal, None, (), sounds)
 
 
-def _knowing_the_year(models: OpenModels, year: Year) -> OpenModels:
-    @asynccontextmanager
-    async def opened(
-        settings: Settings, observers: Sequence[ModelObserver]
-    ) -> AsyncIterator[Models]:
-        async with models(settings, observers) as found:
-            yield replace(found, internal=YearModel(year, found.internal))
-
-    return opened
+@asynccontextmanager
+async def _knowing_the_year(
+    models: OpenModels, year: Year, settings: Settings, observers: Sequence[ModelObserver]
+) -> AsyncIterator[Models]:
+    async with models(settings, observers) as found:
+        yield replace(found, internal=YearModel(year, found.internal))

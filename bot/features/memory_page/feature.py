@@ -4,7 +4,7 @@ Shows one conversation, and in a private chat the person's facts.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -133,17 +133,14 @@ class MemoryList:
         return await self._deletion.delete(conversation, code)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class MemorySettings:
     """Changes the settings; in a group only its administrators may."""
 
-    def __init__(
-        self, memory: Memory, access: Access, sentences: Sentences, features: Sequence[Feature]
-    ) -> None:
-        self._features = features
-        self._switch = memory.switch
-        self._scopes = memory.scopes
-        self._access = access
-        self._sentences = sentences
+    memory: Memory
+    access: Access
+    sentences: Sentences
+    features: Sequence[Feature]
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -157,34 +154,33 @@ class MemorySettings:
 
     @property
     def _of_features(self) -> dict[str, MemoryWords]:
-        switches = (switch for each in self._features for switch in each.switches)
+        switches = (switch for each in self.features for switch in each.switches)
         return {word: switch for switch in switches for word in switch.words}
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Change the setting that the argument names, and say what it is now."""
         language, argument = asked.sender.language, asked.text
-        if refusal := await self._access.refusal(asked, "memory"):
+        if refusal := await self.access.refusal(asked, "memory"):
             return refusal
         key = await self.change(conversation, argument, asked.update_id)
-        return Answer(self._sentences.say(language, key))
+        return Answer(self.sentences.say(language, key))
 
     async def change(self, conversation: Scope, to: str, update_id: int) -> str:
         """Change one of the settings `codes`; return the key of what to say about it."""
         key = f"memory.mode_{to}"
         match to:
             case "off" | "on":
-                switch = self._switch.turn_off if to == "off" else self._switch.turn_on
+                switch = self.memory.switch.turn_off if to == "off" else self.memory.switch.turn_on
                 await switch(conversation)
                 key = f"memory.turned_{to}"
             case "quiet":
-                is_quiet = await self._switch.toggle_quiet(conversation, update_id)
+                is_quiet = await self.memory.switch.toggle_quiet(conversation, update_id)
                 key = "memory.marks_off" if is_quiet else "memory.marks_on"
             case "hide marks" | "show marks":
-                is_quiet = _MARKS[to]
-                await self._switch.set_quiet(conversation, is_quiet=is_quiet)
-                key = "memory.marks_off" if is_quiet else "memory.marks_on"
+                await self.memory.switch.set_quiet(conversation, is_quiet=_MARKS[to])
+                key = "memory.marks_off" if _MARKS[to] else "memory.marks_on"
             case "auto" | "ask" | "explicit":
-                await set_mode(self._scopes, conversation, to)
+                await set_mode(self.memory.scopes, conversation, to)
             case _:
                 key = await self._of_features[to].change(conversation, to)
         log.info("memory switched", to=to)

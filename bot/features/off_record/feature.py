@@ -115,8 +115,11 @@ class OffRecordCommands:
         language = asked.sender.language
         if asked.is_group:
             return Answer(self._sentences.say(language, "off.only_private"))
-        seconds = _seconds(asked.text.strip())
-        if seconds is None:
+        said, seconds = asked.text.strip(), _MAX_S
+        if said:
+            found = _DURATION.fullmatch(said)
+            seconds = int(found[1]) * _UNITS_S[found[2].lower()] if found else 0
+        if not 0 < seconds <= _MAX_S:
             return Answer(self._sentences.say(language, "off.usage"))
         until = time.time() + seconds
         # Telegram's ids are positive, so this one says that nobody sent it. It replies to nothing.
@@ -137,12 +140,3 @@ class OffRecordCommands:
         if messages is None:
             return Answer(() if is_due else self._sentences.say(language, "off.not_off"))
         return Answer(self._sentences.say(language, "off.ended", messages=messages))
-
-
-def _seconds(said: str) -> int | None:
-    """Return how long the session may last: a day if nothing was said, None for a wrong time."""
-    if not said:
-        return _MAX_S
-    found = _DURATION.fullmatch(said)
-    seconds = int(found[1]) * _UNITS_S[found[2].lower()] if found else 0
-    return seconds if 0 < seconds <= _MAX_S else None

@@ -126,7 +126,8 @@ class RecallCommand:
         language = asked.sender.language
         author = "by_you" if message.sender_id == asked.sender.id else "by_other"
         author = "by_me" if message.role == "assistant" else author
-        message_id, part = _best(query, await _as_sent(message))
+        words, sent = {*words_of(query)}, await _as_sent(message)
+        message_id, part = max(sent, key=lambda each: len(words & {*words_of(each[1].text)}))
         passage = relevant_excerpt(part.text, query, _PASSAGE_CHARS)
         passage = passage.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}")
         [title] = self._sentences.say(
@@ -175,11 +176,6 @@ async def _as_sent(message: Message) -> list[tuple[int, Part]]:
         return [(ids[min(at, len(ids) - 1)], part) for at, part in enumerate(parts)]
     texts = texts_of(message) or [message.text]
     return [(id_, Part(text)) for id_, text in zip(ids, texts, strict=False) if text]
-
-
-def _best(query: str, sent: Sequence[tuple[int, Part]]) -> tuple[int, Part]:
-    asked = {*words_of(query)}
-    return max(sent, key=lambda each: len(asked & {*words_of(each[1].text)}))
 
 
 def _has_format(part: Part, passage: str) -> bool:

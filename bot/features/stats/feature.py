@@ -10,7 +10,6 @@ from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
 from memory.scopes.stats import count_all, count_conversation
 from memory.store.keys import Scope
-from memory.store.store import Store
 
 _LISTED = 10
 _COMPARED = 200
@@ -86,9 +85,16 @@ class StatsCommands:
         )
 
     async def _busiest(self, asked: IncomingMessage) -> Answer:
-        """List chats by their messages, each with its name on the page of the inspector."""
         language, text = asked.sender.language, self._sentences.text
-        busiest = await _busiest_conversations(self._memory.store)
+        client, keys = self._memory.client, self._memory.keys
+        replies = await client.pipeline(
+            [("ZREVRANGE", index, 0, _COMPARED - 1, "WITHSCORES") for index in keys.conversations]
+        )
+        found = [(float(at), Scope(tag.decode())) for reply in replies for tag, at in reply]
+        newest = sorted(found, key=lambda each: -each[0])[:_COMPARED]
+        sizes = await client.pipeline([("XLEN", keys.scope(scope).log) for _, scope in newest])
+        compared = [(int(size), *each) for size, each in zip(sizes, newest, strict=True)]
+        busiest = sorted(compared, key=lambda each: each[:2], reverse=True)[:_LISTED]
         lines = [
             text(
                 language,
@@ -104,18 +110,6 @@ class StatsCommands:
 
     def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))
-
-
-async def _busiest_conversations(store: Store) -> list[tuple[int, float, Scope]]:
-    client, keys = store.client, store.keys
-    replies = await client.pipeline(
-        [("ZREVRANGE", index, 0, _COMPARED - 1, "WITHSCORES") for index in keys.conversations]
-    )
-    found = [(float(at), Scope(tag.decode())) for reply in replies for tag, at in reply]
-    newest = sorted(found, key=lambda each: -each[0])[:_COMPARED]
-    sizes = await client.pipeline([("XLEN", keys.scope(scope).log) for _, scope in newest])
-    compared = [(int(size), *each) for size, each in zip(sizes, newest, strict=True)]
-    return sorted(compared, key=lambda each: each[:2], reverse=True)[:_LISTED]
 
 
 def _duration(seconds: float) -> str:

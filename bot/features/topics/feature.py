@@ -148,7 +148,6 @@ async def set_recall_topics(scopes: Scopes, conversation: Scope, *, is_on: bool)
 
 
 async def _list_topic(scopes: Scopes, topic: Scope) -> None:
-    """List a topic of a group in the General topic; raise `StoreError`."""
     await scopes.set_field(Scope.of_chat(topic.chat_id), SharedTopic(topic.topic_id))
 
 
@@ -327,10 +326,8 @@ class TopicTitles:
         A name that Telegram gave is noted only if nothing is noted yet.
         """
         topic = Scope.of_chat(named.chat_id, named.topic_id)
-        if named.is_by_person:
-            await self._note(topic, "person")
-        else:
-            await self._note(topic, "telegram", "NX")
+        by = ("person",) if named.is_by_person else ("telegram", "NX")
+        await self._note(topic, *by)
 
     async def give(self, conversation: Scope) -> bool:
         """Name a conversation's topic if it needs a name and has a synopsis; raise `StoreError`.
@@ -356,7 +353,6 @@ class TopicTitles:
         return True
 
     async def _needs_name(self, topic: Scope) -> bool:
-        """Return whether neither a person nor the bot has named a topic."""
         return bool(await self._client.call("GET", self._key_of(topic)) == b"telegram")
 
     async def _note(self, topic: Scope, named_by: str, *condition: str) -> None:

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from time import time
 
 from bot.commands.bot_command import Answer, BotCommand
-from bot.commands.sentences import Sentences
-from bot.costs import Budget, shown
+from bot.costs import shown
 from bot.feature import Feature, Services
 from bot.reply.parts import Part
 from bot.reply.render import render
@@ -42,14 +41,14 @@ _LARGEST = 10
 
 
 class UsageCommand:
-    """Answers in private only."""
+    """Answers in private only, with costs if prices are set."""
 
     def __init__(self, services: Services) -> None:
         self._memory = services.memory
         self._usage = services.memory.usage
         self._settings = services.settings
-        self._sentences = services.sentences
-        self._report = UsageReport(services.budget, services.sentences)
+        self._budget = services.budget
+        self._sentences, self._text = services.sentences, services.sentences.text
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what is left to a person; show an operator the tokens of the bot, or of one chat."""
@@ -62,25 +61,22 @@ class UsageCommand:
                 return Answer(self._sentences.say(language, "admin.not_admin"))
             return Answer(await self._left(language, sender.id))
         if asked.text:
-            return Answer(render(await self._of_chat(language, int(asked.text), now)))
+            # Of a group with topics, that of its General topic.
+            chat = await self._memory.mailbox.resolve(Scope.of_chat(int(asked.text)))
+            sums = await self._usage.of_conversation(chat, now)
+            return Answer(render(self._period(language, "usage.chat", sums)))
         days = await self._usage.of_person(sender.id, now)
         month = await self._usage.of_bot(now, _LARGEST)
         if not month.sums:
             return Answer(self._sentences.say(language, "usage.nothing"))
         today = days.get(datetime.fromtimestamp(now, UTC).day, {})
         own = (("usage.today", today), ("usage.month", summed(days.values())))
-        texts = [self._report.period(language, title, sums) for title, sums in own]
-        texts += self._report.of_bot(language, month, now)
+        texts = [self._period(language, title, sums) for title, sums in own]
+        texts += self._of_bot(language, month, now)
         return Answer(render("\n\n".join(texts)))
 
-    async def _of_chat(self, language: str, chat_id: int, now: float) -> str:
-        """Return the month of one chat; of a group with topics, that of its General topic."""
-        conversation = await self._memory.mailbox.resolve(Scope.of_chat(chat_id))
-        sums = await self._usage.of_conversation(conversation, now)
-        return self._report.period(language, "usage.chat", sums)
-
     async def _left(self, language: str, person: int) -> tuple[Part, ...]:
-        if await self._report.budget.is_used_up():
+        if await self._budget.is_used_up():
             return self._sentences.say(language, "usage.no_budget")
         limit = self._settings.user_tokens_per_day
         if not limit:
@@ -90,30 +86,20 @@ class UsageCommand:
             language, "usage.left", percent=math.ceil(100 * left), unix=next_day()
         )
 
-
-class UsageReport:
-    """Words usage as Markdown, with costs if prices are set; times are Unix seconds."""
-
-    def __init__(self, budget: Budget, sentences: Sentences) -> None:
-        self.budget = budget
-        self.sentences = sentences
-        self._text = sentences.text
-
-    def of_bot(self, language: str, month: BotUsage, now: float) -> Iterator[str]:
-        """Yield the paragraphs for operators."""
-        yield self.period(language, "usage.bot", month.sums)
+    def _of_bot(self, language: str, month: BotUsage, now: float) -> Iterator[str]:
+        yield self._period(language, "usage.bot", month.sums)
         yield "\n".join([*self._shares(language, month.sums), *self._media(language, month.sums)])
-        if amount := self.budget.amount:
-            spent = self.budget.prices.cost(month.sums)
+        if amount := self._budget.amount:
+            spent = self._budget.prices.cost(month.sums)
             percent = int(100 * spent / amount)
             values = {"spent": shown(spent), "budget": shown(amount), "percent": percent}
             yield self._text(language, "usage.budget", **values)
-        if self.budget.prices and (missing := self.budget.prices.missing(month.sums)):
+        if self._budget.prices and (missing := self._budget.prices.missing(month.sums)):
             yield self._text(language, "usage.no_price", models=", ".join(missing))
         first = datetime.fromtimestamp(now, UTC).replace(day=1).timestamp()
         lines = [self._text(language, "usage.days")]
         for day, sums in month.days.items():
-            name = self.sentences.day(language, first + (day - 1) * DAY_S)
+            name = self._sentences.day(language, first + (day - 1) * DAY_S)
             lines.append(self._line(language, name, sums))
         yield "\n".join(lines)
         lines = [self._text(language, "usage.largest")]
@@ -122,7 +108,7 @@ class UsageReport:
             lines.append(self._text(language, "usage.line", name=name, total=tokens))
         yield "\n".join(lines)
 
-    def period(self, language: str, title: str, sums: BySource) -> str:
+    def _period(self, language: str, title: str, sums: BySource) -> str:
         """Return what was used in a time, by purpose; `title` is a key."""
         answers = _of_kind(sums, "answer")
         text = self._text(
@@ -138,16 +124,16 @@ class UsageReport:
             internal=_of_kind(sums, "internal").total,
             embedding=_of_kind(sums, "embedding").total,
         )
-        if not self.budget.prices:
+        if not self._budget.prices:
             return text
-        cost = shown(self.budget.prices.cost(sums))
+        cost = shown(self._budget.prices.cost(sums))
         return f"{text}\n{self._text(language, 'usage.cost', cost=cost)}"
 
     def _line(self, language: str, name: str, sums: BySource) -> str:
         total = together(sums).total
-        if not self.budget.prices:
+        if not self._budget.prices:
             return self._text(language, "usage.line", name=name, total=total)
-        cost = shown(self.budget.prices.cost(sums))
+        cost = shown(self._budget.prices.cost(sums))
         return self._text(language, "usage.line_with_cost", name=name, total=total, cost=cost)
 
     def _shares(self, language: str, sums: BySource) -> Iterator[str]:

@@ -20,7 +20,6 @@ from bot.feature import Feature, Services
 from bot.features.why.marks import LearnedMarks
 from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, ThumbsDown
-from memory.behaviors.context import CallContext
 from memory.erasure.questions import NotConfirmed
 from memory.store.keys import Scope
 
@@ -35,10 +34,6 @@ def feature(services: Services) -> Feature:
     marks = LearnedMarks(memory, services.chat)
     memory.correcting.fact_leaves.append(marks.leave_fact)
     memory.forgetting.messages_leave.append(marks.leave_messages)
-
-    async def leave_all(call_context: CallContext) -> None:
-        await marks.leave_all(call_context.conversation)
-
     return Feature(
         name=NAME,
         commands=[
@@ -53,7 +48,7 @@ def feature(services: Services) -> Feature:
         ],
         arrivals={ThumbsDown: why.read_thumbs_down},
         learned=[marks.show],
-        erasing=[leave_all],
+        erasing=[marks.leave_all],
     )
 
 
@@ -139,14 +134,12 @@ class WhyCommand:
             await put_press(self._mailbox, conversation, asked)
             return ()
         shown = self._list(int(seq))
-        if not pressed_on.startswith(EDIT):
-            return await PagedList(shown, self._sentences).press(pressed, conversation, pressed_on)
-        code, _, page = pressed_on[len(EDIT) :].partition(".")
-        await shown.check(pressed, conversation, code)
-        await self._edits.ask(pressed, conversation, fact_id(code))
-        return await PagedList(shown, self._sentences).press(
-            pressed, conversation, f"{PAGE}.{page}"
-        )
+        if pressed_on.startswith(EDIT):
+            code, _, page = pressed_on[len(EDIT) :].partition(".")
+            await shown.check(pressed, conversation, code)
+            await self._edits.ask(pressed, conversation, fact_id(code))
+            pressed_on = f"{PAGE}.{page}"
+        return await PagedList(shown, self._sentences).press(pressed, conversation, pressed_on)
 
     async def read_thumbs_down(self, thumbs_down: ThumbsDown) -> IncomingMessage | None:
         """Read a 👎 on one of our newest answers as the command in reply to it, else None.

@@ -14,9 +14,9 @@ import structlog
 
 from bot.telegram.chat import Chat
 from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreachable
+from memory.behaviors.context import CallContext
 from memory.erasure.correcting import present_fact
 from memory.memory import Memory
-from memory.message import Message
 from memory.scopes.changes import facts_behind
 from memory.scopes.entries import Fact
 from memory.scopes.fact_lists import known_facts, place_of, shown
@@ -88,8 +88,9 @@ class LearnedMarks:
         facts = await self._known(conversation)
         await self._react(_marked(facts) & {(conversation, seq) for seq in seqs}, "")
 
-    async def leave_all(self, conversation: Scope) -> None:
+    async def leave_all(self, call_context: CallContext) -> None:
         """Unmark all messages, because the conversation is about to be erased."""
+        conversation = call_context.conversation
         facts = await self._known(conversation)
         await self._react({each for each in _marked(facts) if each[0] == conversation}, "")
 
@@ -102,7 +103,9 @@ class LearnedMarks:
     async def _react(self, marked: Collection[Marked], emoji: str) -> bool:
         """React to the fresh ones of these messages; return false if one has to wait."""
         for conversation, seq in sorted(marked):
-            message = await self._message(conversation, seq)
+            name = self._memory.keys.scope(conversation).log
+            found = await self._memory.client.call("XRANGE", name, seq, seq)
+            message = message_of(*found[0]) if found else None
             is_fresh = message is not None and time.time() - message.sent_at < _MAX_AGE_S
             if message is None or not message.ids_in_chat or not is_fresh:
                 continue
@@ -115,11 +118,6 @@ class LearnedMarks:
             except TelegramError as error:  # the chat allows no such reaction, or it is gone
                 log.info("message not marked", reason=type(error).__name__)
         return True
-
-    async def _message(self, conversation: Scope, seq: int) -> Message | None:
-        name = self._memory.keys.scope(conversation).log
-        found = await self._memory.client.call("XRANGE", name, seq, seq)
-        return message_of(*found[0]) if found else None
 
 
 def _marked(facts: Iterable[Fact]) -> set[Marked]:

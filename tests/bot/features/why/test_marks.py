@@ -7,6 +7,7 @@ from time import time
 
 from bot.features.why.marks import LearnedMarks
 from bot.runtime.background_learner import BackgroundLearner
+from memory.behaviors.context import CallContext, Person
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
@@ -100,7 +101,7 @@ async def test_a_message_is_marked_and_unmarked_however_many_follow_it(memory: M
     await learn(memory, fact("sails", 1))
     await marks.show(HERE)
     assert chat.marked == {101}
-    await marks.leave_all(HERE)
+    await marks.leave_all(CallContext(HERE, Person(), 0))
     assert chat.marked == set()
 
 
