@@ -236,22 +236,18 @@ class Inspector:
         """Show the stored messages of a place in its chat; raise `StoreError`."""
         if self.memory is not None:
             history = await ChatHistory.read(self.memory.histories, place.conversation)
-            for message in history.messages[-_MAX_RESTORED:]:
-                await self._show(place, message)
-
-    async def _show(self, place: PageChat, message: Message) -> None:
-        if message.sent_at >= self._began_at:
-            return
-        if message.role == "user":
-            person = self.scene.person(str(message.sender_id))
-            sender = person or PagePerson(message.sender_id, message.sender_name)
-            text, entities = message.text, find_entities(message.text)
-        else:  # in a thread, because a chat may have hundreds of long answers
-            sender, (text, entities) = BOT, await asyncio.to_thread(parsed, message.text)
-            text, entities = text or message.text, entities[:_MAX_ENTITIES]
-        number = telegram_id_of(message)
-        place.remembered_id = max(place.remembered_id, number)
-        place.put(PageMessage(number, sender, text, int(message.sent_at), entities))
+            stored = history.messages[-_MAX_RESTORED:]
+            for message in (each for each in stored if each.sent_at < self._began_at):
+                if message.role == "user":
+                    person = self.scene.person(str(message.sender_id))
+                    sender = person or PagePerson(message.sender_id, message.sender_name)
+                    text, entities = message.text, find_entities(message.text)
+                else:  # in a thread, because a chat may have hundreds of long answers
+                    sender, (text, entities) = BOT, await asyncio.to_thread(parsed, message.text)
+                    text, entities = text or message.text, entities[:_MAX_ENTITIES]
+                number = telegram_id_of(message)
+                place.remembered_id = max(place.remembered_id, number)
+                place.put(PageMessage(number, sender, text, int(message.sent_at), entities))
 
     async def kept(self, place: PageChat) -> MemoryView | None:
         """Return what is remembered here, as people know it; raise `StoreError`."""

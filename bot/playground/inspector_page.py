@@ -272,24 +272,19 @@ def to_html(text: str, entities: Sequence[Entity]) -> Markup:
         | {entity.offset for entity in shown}
         | {entity.offset + entity.length for entity in shown}
     )
-    pieces = [
-        _wrapped(units[2 * start : 2 * end].decode("utf-16-le"), start, end, shown)
-        for start, end in pairwise(edges)
-    ]
+    pieces = []
+    for start, end in pairwise(edges):
+        html = escape(units[2 * start : 2 * end].decode("utf-16-le"))
+        covering = [e for e in shown if e.offset <= start and end <= e.offset + e.length]
+        for entity in reversed(covering):
+            if entity.type == "text_link":
+                html = Markup('<a href="{}" rel="noreferrer">{}</a>').format(entity.url, html)
+            else:
+                html = Markup("<{0}>{1}</{0}>").format(Markup(_TAGS[entity.type]), html)  # noqa: S704 - our own word
+            if entity.type == "pre":
+                html += Markup('<button type="button" class="copy">Copy</button>')
+        pieces.append(html)
     return Markup("").join(pieces)
-
-
-def _wrapped(piece: str, start: int, end: int, entities: Sequence[Entity]) -> Markup:
-    html = escape(piece)
-    covering = [e for e in entities if e.offset <= start and end <= e.offset + e.length]
-    for entity in reversed(covering):
-        if entity.type == "text_link":
-            html = Markup('<a href="{}" rel="noreferrer">{}</a>').format(entity.url, html)
-        else:
-            html = Markup("<{0}>{1}</{0}>").format(Markup(_TAGS[entity.type]), html)  # noqa: S704 - our own word
-        if entity.type == "pre":
-            html += Markup('<button type="button" class="copy">Copy</button>')
-    return html
 
 
 def _clock(at: float) -> str:

@@ -39,12 +39,7 @@ class Said:
 class OfflineInternalModel:
     """Answers internal calls with sentences from the input."""
 
-    async def fill(
-        self,
-        instructions: str,
-        content: str,
-        shape: AnswerShape,  # noqa: ARG002 - the port's
-    ) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, _: AnswerShape) -> Mapping[str, object]:
         """Return the parts that the instructions ask for; the others are None."""
         asked = set(_ASKED.findall(instructions))
         lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"id":'))
@@ -56,7 +51,7 @@ class OfflineInternalModel:
         }
         return {name: part if name in asked else None for name, part in parts.items()}
 
-    async def write(self, instructions: str, content: str, max_tokens: int) -> str:  # noqa: ARG002 - the port's
+    async def write(self, _: str, content: str, __: int) -> str:
         """Return the memories of the input with their dates, one a line."""
         lines = (line for line in content.splitlines() if line.startswith('{"on":'))
         return "\n".join("{on}: {memory}".format_map(orjson.loads(line)) for line in lines)

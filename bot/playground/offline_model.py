@@ -378,12 +378,7 @@ class OfflineServer:
         return self
 
     async def post_whole(
-        self,
-        path: str,  # noqa: ARG002 - the port's
-        body: dict[str, Any],  # noqa: ARG002
-        max_bytes: int,  # noqa: ARG002
-        silence_s: float | None = None,  # noqa: ARG002
-        file: tuple[str, bytes, str] | None = None,
+        self, *_: Any, file: tuple[str, bytes, str] | None = None, **__: Any
     ) -> bytes:
         """Return the words of a sound as a transcription, "" if none were typed."""
         sound = file[1] if file else b""

@@ -71,11 +71,7 @@ class ChatInstructions(AIContextBehavior):
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
 
-    async def on_model_invoke(
-        self,
-        call_context: CallContext,
-        new_messages: Sequence[Message],  # noqa: ARG002 - a hook's signature
-    ) -> str:
+    async def on_model_invoke(self, call_context: CallContext, _: Sequence[Message]) -> str:
         """Return the instructions below their heading; "" for none."""
         text = instructions_in(await self._scopes.current(call_context.conversation))
         return "\n  ".join((HEADING, *text.splitlines())) if text else ""

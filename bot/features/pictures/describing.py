@@ -5,7 +5,7 @@ Describing is one call for all pictures of a message, without the talk and at lo
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -116,8 +116,12 @@ class DescribingAgent:
         )
         with watching(lambda _: None):  # it is no part of the answer that people see being written
             text = await self._words(messages)
-        for number, words in _numbered(text, len(pictures)):
-            found[pictures[number].message_id] = words
+        first, *rest = _NUMBER.split(text) if len(pictures) > 1 else (text,)
+        if not rest:  # a text without numbers is about the first picture
+            rest = ["1", first]
+        for number, words in zip(map(int, rest[::2]), rest[1::2], strict=True):
+            if 0 < number <= len(pictures) and (line := _line(words, _MAX_CHARS)):
+                found[pictures[number - 1].message_id] = line
 
     async def _words(self, messages: Sequence[PromptMessage]) -> str:
         """Return what a model says; one that cannot see is not asked again."""
@@ -143,16 +147,6 @@ def _asks_what(said: str) -> bool:
     if not any(map(str.isalpha, words)):
         return True
     return len(words) <= _MAX_QUESTION_CHARS and _ASKS_WHAT.search(words) is not None
-
-
-def _numbered(text: str, count: int) -> Iterator[tuple[int, str]]:
-    """Yield the description of each picture; a text without numbers is about the first."""
-    first, *rest = _NUMBER.split(text) if count > 1 else (text,)
-    if not rest:
-        rest = ["1", first]
-    for number, words in zip(map(int, rest[::2]), rest[1::2], strict=True):
-        if 0 < number <= count and (line := _line(words, _MAX_CHARS)):
-            yield number - 1, line
 
 
 def _line(text: str, max_chars: int) -> str:

@@ -88,10 +88,13 @@ class RecallCommand:
         if not await self._allows(payer):
             histories = replace(histories, questions=QuestionVectors(None))
         history = await ChatHistory.read(histories, conversation)
-        asked_before = _asked_before(history.messages)
+        # A question that was answered from memory only repeats what is looked for.
+        messages = history.messages
+        questions = {each.exchange for each in messages if _is_question(each)}
+        repeated = {each.exchange for each in messages if each.rests_on_memory} & questions
         best: dict[int, Message] = {}  # of each exchange
         for found in await history.search(as_question(query), 2 * _MAX_FOUND):
-            if found.hit.exchange not in asked_before:
+            if found.hit.exchange not in repeated:
                 best.setdefault(found.hit.exchange, found.hit)
         hits = list(best.values())[:_MAX_FOUND]
         if not hits:
@@ -126,7 +129,15 @@ class RecallCommand:
         language = asked.sender.language
         author = "by_you" if message.sender_id == asked.sender.id else "by_other"
         author = "by_me" if message.role == "assistant" else author
-        words, sent = {*words_of(query)}, await _as_sent(message)
+        # The Telegram messages of the stored one: the id, 0 if unknown, and the text.
+        ids = message.ids_in_chat or (0,)
+        if message.role == "assistant":
+            parts = await rendered(message.text)
+            sent = [(ids[min(at, len(ids) - 1)], part) for at, part in enumerate(parts)]
+        else:
+            texts = texts_of(message) or [message.text]
+            sent = [(id_, Part(text)) for id_, text in zip(ids, texts, strict=False) if text]
+        words = {*words_of(query)}
         message_id, part = max(sent, key=lambda each: len(words & {*words_of(each[1].text)}))
         passage = relevant_excerpt(part.text, query, _PASSAGE_CHARS)
         passage = passage.removeprefix(f"{LEFT_OUT} ").removesuffix(f" {LEFT_OUT}")
@@ -142,14 +153,8 @@ class RecallCommand:
         return replace(title, quote=Quote(message_id, passage))
 
 
-def _asked_before(messages: Sequence[Message]) -> set[int]:
-    """Return the exchanges in which a question was answered from memory: they only repeat it."""
-    asked = {
-        each.exchange
-        for each in messages
-        if each.role == "user" and each.text.rstrip().endswith(QUESTION_MARKS)
-    }
-    return {each.exchange for each in messages if each.rests_on_memory and each.exchange in asked}
+def _is_question(message: Message) -> bool:
+    return message.role == "user" and message.text.rstrip().endswith(QUESTION_MARKS)
 
 
 def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> Part:
@@ -166,16 +171,6 @@ def _together(chat_id: int, shown: Sequence[Part], hits: Sequence[Message]) -> P
             buttons.append(Button(f"↗ {number}", f"{_VERB}:{hit.seq}"))
     rows = (tuple(buttons),) if buttons else ()
     return Part(text.rstrip(), tuple(links), rows, is_silent=True)
-
-
-async def _as_sent(message: Message) -> list[tuple[int, Part]]:
-    """Return the Telegram messages of a stored message: the id, 0 if unknown, and the text."""
-    ids = message.ids_in_chat or (0,)
-    if message.role == "assistant":
-        parts = await rendered(message.text)
-        return [(ids[min(at, len(ids) - 1)], part) for at, part in enumerate(parts)]
-    texts = texts_of(message) or [message.text]
-    return [(id_, Part(text)) for id_, text in zip(ids, texts, strict=False) if text]
 
 
 def _has_format(part: Part, passage: str) -> bool:

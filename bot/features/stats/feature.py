@@ -49,6 +49,8 @@ class StatsCommands:
             rests = any(each and each.is_open for each in breakers)
             model = "admin.model_rests" if rests else "admin.model_and_second"
         keys = ["admin.stats", model] + ["admin.plan"] * (fill_level.limit > 0)
+        minutes = int((time.time() - self._started_at) // 60)
+        hours, days = minutes // 60, minutes // (24 * 60)
         return self._say(
             asked,
             *keys,
@@ -58,7 +60,7 @@ class StatsCommands:
             active_day=stats.active_last_day,
             waiting=max(0, stats.wake_ups - 1),  # the other one is that of this command
             redis_mb=round(stats.redis_bytes / 2**20, 1),
-            uptime=_duration(time.time() - self._started_at),
+            uptime=f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min",
             **figures(fill_level),
         )
 
@@ -110,8 +112,3 @@ class StatsCommands:
 
     def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))
-
-
-def _duration(seconds: float) -> str:
-    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
-    return f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min"

@@ -221,7 +221,14 @@ class OtherTopics(AIContextBehavior):
         known = [each for each in self._scopes.held if _is_other_topic(each, here)]
         known = known[-_MAX_TOPICS:]
         listed, *answers = await store.client.pipeline([last_written, *map(self._reading, known)])
-        wanted = _newest_topics(listed, here)
+        # The values of `listed` are `<update id>|<Unix ms>`.
+        written = {Scope(tag.decode()): value.rpartition(b"|")[2] for tag, value in listed.items()}
+        at = {
+            scope: int(ms) if ms.isdigit() else 0
+            for scope, ms in written.items()
+            if _is_other_topic(scope, here)
+        }
+        wanted = sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
         unknown = [each for each in wanted if each not in known]
         if unknown:
             answers += await store.client.pipeline([self._reading(each) for each in unknown])
@@ -268,20 +275,6 @@ class OtherTopics(AIContextBehavior):
 
 def _is_other_topic(scope: Scope, here: Scope) -> bool:
     return scope.is_private and scope.chat_id == here.chat_id and scope != here
-
-
-def _newest_topics(stored: dict[bytes, bytes], here: Scope) -> list[Scope]:
-    """Return the other topics, last written first, at most `_MAX_TOPICS`.
-
-    The values of `stored` are `<update id>|<Unix ms>`.
-    """
-    written = {Scope(tag.decode()): value.rpartition(b"|")[2] for tag, value in stored.items()}
-    at = {
-        scope: int(ms) if ms.isdigit() else 0
-        for scope, ms in written.items()
-        if _is_other_topic(scope, here)
-    }
-    return sorted(at, key=lambda scope: -at[scope])[:_MAX_TOPICS]
 
 
 def _with_answer(found: SearchResult, topic: ScopeMemory) -> list[Message]:

@@ -8,6 +8,7 @@ stands below.
 import asyncio
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import structlog
@@ -70,12 +71,11 @@ def feature(services: Services) -> Feature:
         speaker = Speaker(server, settings.speech_model, voice, observers)
         finishes.append(SpokenAnswers(speaker, services.chat).spoken)
     edits = FactEdits(services.memory, services.access, services.chat, services.sentences)
-    misheard = Misheard(edits, services.sentences)
     return Feature(
         name="voice",
-        buttons={_MISHEARD: misheard.ask},
+        buttons={_MISHEARD: partial(ask_what_was_said, edits)},
         steps=[hearing.answer],
-        notes=[misheard.below],
+        notes=[partial(misheard_button, services.sentences)],
         finishes=finishes,
         ways=["way_voice"] if transcriber else [],
     )
@@ -131,34 +131,31 @@ _VOICE = re.compile(r"(\d{1,10})\.(-?\d{1,19})\.(\d{1,10})", re.ASCII)
 """The id of a voice message, its sender and its time, as a button names it."""
 
 
-class Misheard:
-    """The button below an answer by which a person says what they really said."""
+async def misheard_button(
+    sentences: Sentences, request: Request, _: AgentContext, __: str
+) -> Below:
+    """Return the button by which a person says what the last voice message really said."""
+    if not request.run.heard:
+        return Below()
+    heard_id = request.run.heard[-1][0]
+    said = next(each for each in request.updates if each.message_id == heard_id)
+    label = sentences.text(request.language, "buttons.misheard")
+    about = f"{_MISHEARD}:{heard_id}.{said.sender.id}.{said.sent_at}"
+    return Below(buttons=(Button(label, about),))
 
-    def __init__(self, edits: FactEdits, sentences: Sentences) -> None:
-        self._edits = edits
-        self._sentences = sentences
 
-    async def below(self, request: Request, _: AgentContext, __: str) -> Below:
-        """Return the button for the last voice message of a turn."""
-        if not request.run.heard:
-            return Below()
-        heard_id = request.run.heard[-1][0]
-        said = next(each for each in request.updates if each.message_id == heard_id)
-        label = self._sentences.text(request.language, "buttons.misheard")
-        about = f"{_MISHEARD}:{heard_id}.{said.sender.id}.{said.sent_at}"
-        return Below(buttons=(Button(label, about),))
-
-    async def ask(self, pressed: ButtonPress, here: Scope, voice: str) -> tuple[Part, ...]:
-        """Ask for what was really said; the answer stays as it is."""
-        named = _VOICE.fullmatch(voice)
-        if named is None:
-            raise NotConfirmed("unknown")
-        message_id, sender_id, sent_at = named.groups()
-        if int(sender_id) != pressed.sender.id:
-            raise NotConfirmed("not_yours")
-        about = f"{OF_MESSAGE}{message_id}.{sent_at}"
-        await self._edits.ask_for_words(pressed, here, "voice.ask", about)
-        return ()
+async def ask_what_was_said(
+    edits: FactEdits, pressed: ButtonPress, here: Scope, voice: str
+) -> tuple[Part, ...]:
+    """Ask for what was really said; the answer stays as it is."""
+    named = _VOICE.fullmatch(voice)
+    if named is None:
+        raise NotConfirmed("unknown")
+    message_id, sender_id, sent_at = named.groups()
+    if int(sender_id) != pressed.sender.id:
+        raise NotConfirmed("not_yours")
+    await edits.ask_for_words(pressed, here, "voice.ask", f"{OF_MESSAGE}{message_id}.{sent_at}")
+    return ()
 
 
 class SpokenAnswers:
