@@ -131,9 +131,8 @@ class PeopleList:
         if not _ID.fullmatch(code) or self._strangers.admission.is_named(int(code)):
             raise NotConfirmed("unknown")
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+    async def act(self, _: Scope, action: str, code: str) -> ListChange:
         """Let in, refuse or remove."""
-        del conversation
         id_ = int(code)
         if action in (_LET_IN, _REFUSE):
             await self._decide(id_, self._by, lets_in=action == _LET_IN)
@@ -241,9 +240,8 @@ class InviteCommand:
         if not _LINK_ID.fullmatch(code):
             raise NotConfirmed("unknown")
 
-    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+    async def act(self, _: Scope, action: str, code: str) -> ListChange:
         """Withdraw an invitation."""
-        del conversation
         if action != _WITHDRAW:
             raise NotConfirmed("unknown")
         await self._access.withdraw_invitation(code)

@@ -158,9 +158,8 @@ class TextRag(AIContextBehavior):
                 left -= cost
                 lines.append((chunk.title, chunk.number, line))
                 used.setdefault(_code(chunk, memories), line)
-        return (
-            "\n".join((DOCUMENTS_HEADING, *(line for *_, line in sorted(lines)))) if lines else ""
-        )
+        ordered = [line for *_, line in sorted(lines)]
+        return "\n".join((DOCUMENTS_HEADING, *ordered)) if ordered else ""
 
 
 def _code(chunk: Chunk, memories: Sequence[ScopeMemory]) -> str:

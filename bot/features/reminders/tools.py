@@ -53,10 +53,6 @@ class SetReminderArguments(Arguments):
     time_zone: str = Field(default="", description="IANA, only if they said where they are")
 
 
-class NoArguments(Arguments):
-    """No arguments."""
-
-
 class CancelReminderArguments(Arguments):
     """Arguments of `cancel_reminder`."""
 
@@ -89,7 +85,7 @@ class ReminderTools(AIContextBehavior):
             own(
                 "list_reminders",
                 "List the person's reminders here.",
-                NoArguments,
+                Arguments,
                 self._list,
                 is_reader=True,
             ),
@@ -167,8 +163,7 @@ class ReminderTools(AIContextBehavior):
         shown = self._shown(due, zone)
         return f"Set for {shown}, id {reminder.id}; a line below your answer says so."
 
-    async def _list(self, arguments: NoArguments, context: AgentContext) -> str:
-        del arguments
+    async def _list(self, _: Arguments, context: AgentContext) -> str:
         found = await self._reminders.list_open(context.conversation, _person(context))
         lines = [
             f"{each.id}: {self._shown(each.due, each.zone)}"

@@ -73,9 +73,7 @@ def feature(services: Services) -> Feature:
 
 def _shown(conversation: Scope, facts: ScopeMemory) -> str:
     is_on = recalls_topics(facts)
-    if not is_on and not conversation.topic_id:
-        return ""
-    return _said(conversation, is_on=is_on)
+    return _said(conversation, is_on=is_on) if is_on or conversation.topic_id else ""
 
 
 def _said(conversation: Scope, *, is_on: bool) -> str:

@@ -67,8 +67,7 @@ def feature(services: Services) -> Feature:
     if settings.speech_model:
         key = secret_of(settings.speech_api_key)
         server = models.client.to(settings.speech_base_url, key, SPEECH_TIMEOUT_S)
-        voice, observers = settings.speech_voice, models.observers
-        speaker = Speaker(server, settings.speech_model, voice, observers)
+        speaker = Speaker(server, settings.speech_model, settings.speech_voice, models.observers)
         finishes.append(SpokenAnswers(speaker, services.chat).spoken)
     edits = FactEdits(services.memory, services.access, services.chat, services.sentences)
     return Feature(
