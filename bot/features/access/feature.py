@@ -6,7 +6,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from time import time
 
@@ -213,8 +212,7 @@ class InviteCommand:
         else:
             made = say(language, "invite.too_many", max_open=MAX_OPEN)
         (listed,) = (await self.list.show(asked, conversation)).parts
-        *before, last = with_line(made, listed)
-        return Answer((*before, replace(last, buttons=listed.buttons)))
+        return Answer(with_line(made, listed))
 
     async def content(self, language: str, _: Scope) -> ListContent:
         """Return the open invitations."""

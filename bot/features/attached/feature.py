@@ -58,15 +58,14 @@ class Attachments:
     """Attaches `behaviors` to conversations, and detaches them."""
 
     def __init__(self, memory: Memory, behaviors: Iterable[AIContextBehavior]) -> None:
-        self._scopes = memory.scopes
-        self._store = memory.store
+        self._memory = memory
         self._learning = {
             each.name: each for each in behaviors if isinstance(each, LearningBehavior)
         }
 
     async def attached(self, conversation: Scope) -> set[str]:
         """Return the names of the attached behaviors; raise `StoreError`."""
-        here = await self._scopes.read(conversation)
+        here = await self._memory.scopes.read(conversation)
         return {each.behavior for each in here.all(Attached)}
 
     async def attach(self, conversation: Scope, behavior: str, *, is_on: bool = True) -> None:
@@ -74,15 +73,15 @@ class Attachments:
 
         It learns nothing of what was said before.
         """
-        here = await self._scopes.read(conversation)
+        here = await self._memory.scopes.read(conversation)
         learning = self._learning.get(behavior)
         if is_on and learning and here.get(Attached, behavior) is None:
-            meta = self._store.keys.scope(conversation).meta
-            newest = int(await self._store.client.call("HGET", meta, "next_seq") or 0)
+            meta = self._memory.keys.scope(conversation).meta
+            newest = int(await self._memory.client.call("HGET", meta, "next_seq") or 0)
             scope = conversation.facts_scope if learning.is_personal else conversation
             learner = learner_in(scope, learning.name, conversation, here.generation)
-            await self._scopes.set_field(scope, Watermark(learner, newest))
-        await self._scopes.set_field(conversation, Attached(behavior, is_on))
+            await self._memory.scopes.set_field(scope, Watermark(learner, newest))
+        await self._memory.scopes.set_field(conversation, Attached(behavior, is_on))
 
 
 def feature(services: Services) -> Feature:

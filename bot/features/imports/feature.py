@@ -90,9 +90,7 @@ class Importing:
     ) -> None:
         self._files = files
         self._library = Library(memory.store, memory.scopes)
-        self._questions = memory.questions
-        self._mailbox = memory.mailbox
-        self._tokens = memory.tokens
+        self._memory = memory
         self._progress = progress
         self._sentences = sentences
         self._learn = learn
@@ -109,20 +107,20 @@ class Importing:
 
         With `read_as` its turn reads it as a document, although it looks like a list.
         """
-        about = await self._questions.check(here, nonce, "import", pressed.sender.id)
+        about = await self._memory.questions.check(here, nonce, "import", pressed.sender.id)
         if not about:
             return ()
         file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
         agreed_by = "" if read_as else nonce
         file = SentFile(file_id, name, mime_type, nbytes, agreed_by, pasted, read_as)
         agreed = replace(message_of(pressed), kind="document", file=file)
-        if not await put_press(self._mailbox, here, agreed):
+        if not await put_press(self._memory.mailbox, here, agreed):
             return ()
         return self._sentences.say(pressed.sender.language, "import.storing")
 
     async def refuse(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Forget the question; nothing was stored but that."""
-        await self._questions.withdraw(here, nonce, pressed.sender.id)
+        await self._memory.questions.withdraw(here, nonce, pressed.sender.id)
         return self._sentences.say(pressed.sender.language, "import.refused")
 
     async def answer(
@@ -198,7 +196,7 @@ class Importing:
         Raise `NotConfirmed`, `NotRead`, and `NotWritten` if something was erased meanwhile.
         """
         language, sender_id, here = sent.sender.language, sent.sender.id, fetched.here
-        await self._questions.check(here.scope, file.nonce, "import", sender_id)
+        await self._memory.questions.check(here.scope, file.nonce, "import", sender_id)
         found = await self._selected(sent, file, fetched, report)
         is_list = found.source == LIST
         if found.passages:
@@ -233,7 +231,7 @@ class Importing:
             if (document := stored.get(chunk.document)) and document.imported_from
             for key in ((chunk.place, chunk.said_at, chunk.text), (chunk.place, 0, chunk.text))
         }
-        offered = (answer, known, min(room, _MAX_PASSAGES), self._tokens, report)
+        offered = (answer, known, min(room, _MAX_PASSAGES), self._memory.tokens, report)
         found = await asyncio.to_thread(select, *offered)
         if found.beyond and not found.passages:
             raise NotRead("full")

@@ -306,9 +306,7 @@ class TopicTitles:
     """Gives topics their titles, in the process that learns from them."""
 
     def __init__(self, memory: Memory, chat: Chat) -> None:
-        self._client = memory.client
-        self._key_of = memory.keys.topic_name
-        self._scopes = memory.scopes
+        self._memory = memory
         self._chat = chat
 
     async def arrived(self, named: TopicNamed) -> None:
@@ -329,7 +327,7 @@ class TopicTitles:
         is_topic = conversation.is_private and conversation.topic_id
         if not is_topic or not await self._needs_name(conversation):
             return True
-        synopses = (await self._scopes.read(conversation)).synopses
+        synopses = (await self._memory.scopes.read(conversation)).synopses
         title = title_of(synopses[0]) if synopses else ""
         if not title or not await self._needs_name(conversation):
             return True
@@ -344,11 +342,12 @@ class TopicTitles:
         return True
 
     async def _needs_name(self, topic: Scope) -> bool:
-        return bool(await self._client.call("GET", self._key_of(topic)) == b"telegram")
+        key = self._memory.keys.topic_name(topic)
+        return bool(await self._memory.client.call("GET", key) == b"telegram")
 
     async def _note(self, topic: Scope, named_by: str, *condition: str) -> None:
-        key = self._key_of(topic)
-        await self._client.call("SET", key, named_by, "EX", _NAMES_KEPT_S, *condition)
+        key = self._memory.keys.topic_name(topic)
+        await self._memory.client.call("SET", key, named_by, "EX", _NAMES_KEPT_S, *condition)
 
 
 def title_of(synopsis: Synopsis) -> str:

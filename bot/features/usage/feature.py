@@ -45,7 +45,6 @@ class UsageCommand:
 
     def __init__(self, services: Services) -> None:
         self._memory = services.memory
-        self._usage = services.memory.usage
         self._settings = services.settings
         self._budget = services.budget
         self._sentences, self._text = services.sentences, services.sentences.text
@@ -63,10 +62,10 @@ class UsageCommand:
         if asked.text:
             # Of a group with topics, that of its General topic.
             chat = await self._memory.mailbox.resolve(Scope.of_chat(int(asked.text)))
-            sums = await self._usage.of_conversation(chat, now)
+            sums = await self._memory.usage.of_conversation(chat, now)
             return Answer(render(self._period(language, "usage.chat", sums)))
-        days = await self._usage.of_person(sender.id, now)
-        month = await self._usage.of_bot(now, _LARGEST)
+        days = await self._memory.usage.of_person(sender.id, now)
+        month = await self._memory.usage.of_bot(now, _LARGEST)
         if not month.sums:
             return Answer(self._sentences.say(language, "usage.nothing"))
         today = days.get(datetime.fromtimestamp(now, UTC).day, {})

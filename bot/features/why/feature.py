@@ -108,7 +108,6 @@ class WhyCommand:
         self._deletion = MemoryDeletion(memory)
         self._edits = FactEdits(memory, services.access, services.chat, sentences)
         self._access = services.access
-        self._mailbox = memory.mailbox
         self._sentences = sentences
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -131,7 +130,7 @@ class WhyCommand:
         if pressed_on.startswith(SHOW):
             code, _, _ = pressed_on[len(SHOW) :].partition(".")
             asked = replace(message_of(pressed), text=f"{int(seq)} {code}", command=NAME)
-            await put_press(self._mailbox, conversation, asked)
+            await put_press(self._memory.mailbox, conversation, asked)
             return ()
         shown = self._list(int(seq))
         if pressed_on.startswith(EDIT):
