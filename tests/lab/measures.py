@@ -51,7 +51,7 @@ TRACES_OF_FEATURES = {
     "topics": r"other_topics|OtherTopics",
     "backup": r"backup",
     "check": r"features\.check",
-    "usage": r"UsageCommand|UsageReport",
+    "usage": r"UsageCommand",
     "memory_page": r"memory_page|MemoryList|MemoryEntries|MemorySettings",
     "recall": r"RecallCommand",
     "stats": r"StatsCommands",

@@ -104,14 +104,15 @@ class PeopleList:
             values = {**_who(each.id, each.name), "when": when, "by": each.by}
             values |= {"tokens": tokens[each.id]} if each.id > 0 else {}
             entries.append(ListEntry(str(each.id), key, values, without=_LET_IN + _REFUSE))
-        who = await self._names(language, sorted(named))
-        for id_ in (*sorted(named), *sorted(settings.allowed_group_ids)):
-            key = "people.named" if id_ > 0 else "people.named_group"
+        who, fixed = await self._names(language, sorted(named)), _LET_IN + _REFUSE + ASK
+        for id_ in sorted(named):
             setting = "ADMIN_USER_IDS" if id_ in settings.admin_user_ids else "ALLOWED_USER_IDS"
-            values = {"id": id_}
-            if id_ > 0:
-                values = {"who": who[id_], "setting": setting, "tokens": tokens[id_]}
-            entries.append(ListEntry(str(id_), key, values, without=_LET_IN + _REFUSE + ASK))
+            values = {"who": who[id_], "setting": setting, "tokens": tokens[id_]}
+            entries.append(ListEntry(str(id_), "people.named", values, without=fixed))
+        entries += [
+            ListEntry(str(id_), "people.named_group", {"id": id_}, without=fixed)
+            for id_ in sorted(settings.allowed_group_ids)
+        ]
         is_open = settings.access == "open" and not settings.allowed_user_ids
         first = "people.open" if is_open else "" if entries else "people.none"
         below = (text(language, "people.settings"),) if named or settings.allowed_group_ids else ()
