@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bot.reply.parts import Entity, Part, utf16_length
 from bot.reply.render import SHORT_CHARS, parsed
-from bot.reply.split import CodeBlock, code_blocks, split
+from bot.reply.split import code_blocks, split
 from memory.text.sentences import character_start
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n(?=[^\W\d_])")
@@ -36,23 +36,19 @@ class GrowingReply:
         if not source.startswith(self._done):
             self._done, self._shown = "", Part("")
         rest = source[len(self._done) :]
-        if done := _last_paragraph(rest):
+        found = list(_PARAGRAPH.finditer(rest))
+        blocks = list(code_blocks(rest)) if found else []
+        outside_code = (
+            each
+            for each in reversed(found)
+            if not any(block.start < each.start() < block.end for block in blocks)
+        )
+        if done := next(outside_code, None):
             self._shown = _joined(self._shown, await _parsed(rest[: done.start()]))
             self._done, rest = self._done + rest[: done.end()], rest[done.end() :]
         shown = _joined(self._shown, await _parsed(rest))
         self._frame = next(iter(split(shown.text, shown.entities)), self._frame)
         return self._frame
-
-
-def _last_paragraph(text: str) -> re.Match[str] | None:
-    found = list(_PARAGRAPH.finditer(text))
-    blocks = list(code_blocks(text)) if found else []
-    outside = (
-        each
-        for each in reversed(found)
-        if not any(block.start < each.start() < block.end for block in blocks)
-    )
-    return next(outside, None)
 
 
 async def _parsed(source: str) -> tuple[str, Sequence[Entity]]:
@@ -97,8 +93,11 @@ def settled(markdown: str) -> str:
     text = markdown[: _last_word(markdown)]
     begins = 0
     for block in code_blocks(text):
-        if not block.is_closed:
-            return _of_code(text, block)
+        if not block.is_closed:  # it goes up to its last whole line, and the renderer closes it
+            end = text.rfind("\n")
+            if text[block.code_start : max(end, 0)].strip():
+                return text[:end]
+            return _ONLY_MARKS.sub("", text[: block.start].rstrip()).rstrip()
         begins = block.end
     for blank in _BLANK_LINE.finditer(text, begins):
         begins = blank.end()
@@ -113,14 +112,6 @@ def _last_word(text: str) -> int:
     if len(tail) > _MAX_WORD and not tail.isascii():
         return character_start(text, len(text) - 1)
     return character_start(text, max(0, space))
-
-
-def _of_code(text: str, block: CodeBlock) -> str:
-    """Return an open code block up to its last whole line; the renderer closes it."""
-    end = text.rfind("\n")
-    if not text[block.code_start : max(end, 0)].strip():
-        return _ONLY_MARKS.sub("", text[: block.start].rstrip()).rstrip()
-    return text[:end]
 
 
 def _first_open(text: str, begins: int) -> int:
