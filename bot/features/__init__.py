@@ -162,7 +162,6 @@ def _add_sentences(feature: Feature, services: Services) -> None:
         services.sentences.add(feature.sentences)
     except ValueError as error:
         raise UnusableClass(f"FEATURES: {feature.name}: {error}") from None
-    return feature
 
 
 def check_names(commands: Sequence[BotCommand], features: Sequence[Feature]) -> None:

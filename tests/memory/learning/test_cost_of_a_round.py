@@ -59,7 +59,7 @@ async def test_a_round_takes_few_round_trips_bytes_and_commands(
         # A process sends the text of a script with its first call. This one is called once an hour.
         await talk.memory.store.run("touch", HERE.facts_scope, {"ttl_s": 1})
 
-        async def counted(scope: Scope, noted: float | None) -> LearningRound:
+        async def counted(scope: Scope, noted: float | None, **_: bool) -> LearningRound:
             if has_writes := tape.turn % WRITES_EVERY == 0:
                 wanted = Remember(f"Clara has {tape.turn} boats")
                 waiting = ToolWrites(str(tape.turn), 1, (wanted,))
