@@ -13,9 +13,8 @@ from math import inf
 
 from bot.commands.fact_edits import EDIT
 from bot.commands.paged_list import ListContent, ListEntry
-from bot.commands.sentences import Sentences
 from bot.commands.used_memories import state_entries
-from bot.feature import Feature
+from bot.feature import Services
 from bot.features.memory_page.about_people import is_about_people, names_of
 from bot.reply.parts import shortened, utf16_length
 from memory.behaviors.statements import mode_in
@@ -23,7 +22,6 @@ from memory.behaviors.user_facts import UserFacts
 from memory.documents import documents
 from memory.erasure.correcting import is_movable
 from memory.learning.progress import learner_in
-from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import is_off_record
 from memory.scopes.changes import Write, former_wordings
@@ -71,18 +69,15 @@ class MemoryEntries:
     Features add settings and lines. With a `word` it returns only what contains the word.
     """
 
-    def __init__(
-        self, memory: Memory, sentences: Sentences, features: Sequence[Feature], word: str = ""
-    ) -> None:
+    def __init__(self, services: Services, word: str = "") -> None:
         self.word = word
-        self._memory = memory
-        self._features = features
-        self._histories = memory.histories
-        self.sentences = sentences
+        self._services = services
+        self._memory, self._histories = services.memory, services.memory.histories
+        self._features, self.sentences = services.features, services.sentences
 
     def with_word(self, word: str) -> "MemoryEntries":
         """Return the same for what has a word."""
-        return MemoryEntries(self._memory, self.sentences, self._features, word)
+        return MemoryEntries(self._services, word)
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return the entries by group, the newest of each group first; raise `StoreError`.
@@ -144,7 +139,8 @@ class MemoryEntries:
         """Count what was learned until now as seen from the next look on; a repeat does nothing.
 
         Off the record nothing counts as seen. In a group the look of one person counts for all,
-        because all see the list. Raise `StoreError`.
+        because all see the list. What was said just now is learned at once, for the next look.
+        Raise `StoreError`.
         """
         if await is_off_record(self._memory.store, conversation):
             return
@@ -160,6 +156,8 @@ class MemoryEntries:
 
         for scope in {conversation, conversation.facts_scope}:
             await self._histories.scopes.update(scope, decide)
+        self._memory.asked_for.add(conversation)
+        self._services.learn(conversation)
 
     def _states(self, language: str, stats: ConversationStats, zone: str) -> list[str]:
         """Return what one has to know first: that nothing is there, or that nothing is kept now."""

@@ -37,7 +37,7 @@ def feature(services: Services) -> Feature:
     """Return the feature."""
     memory, access, sentences = services.memory, services.access, services.sentences
     shown = MemoryList(
-        MemoryEntries(memory, sentences, services.features),
+        MemoryEntries(services),
         MemoryDeletion(memory),
         FactEdits(memory, access, services.chat, sentences),
         MemorySettings(memory, access, sentences, services.features),

@@ -8,6 +8,7 @@ import pytest
 from bot.assistant import CommandSet
 from bot.commands.fact_edits import FactEdits
 from bot.features.memory_page import about_people
+from bot.features.memory_page.entries import MemoryEntries
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress
@@ -98,6 +99,13 @@ async def press(commands: CommandSet, data: str) -> Part:
     )
     (part,) = await commands.buttons[verb](pressed, HERE, rest)
     return part
+
+
+async def test_what_was_said_just_now_is_learned_at_once_for_the_next_look(memory: Memory) -> None:
+    learned: list[Scope] = []
+    services = replace(services_of(memory), learn=learned.append)
+    await MemoryEntries(services).look(HERE, 1)
+    assert (learned, memory.asked_for) == ([HERE], {HERE})
 
 
 async def test_a_word_is_searched_for_and_a_near_setting_named(
