@@ -104,7 +104,8 @@ def without(scope_memory: ScopeMemory, erased: Erased) -> Revision:
     Each field and record applies its own rule. A field that this version does not know is erased.
     If a fact is erased, the fact that it had replaced is current again.
     """
-    erased = replace(erased, is_here=erased.tag == scope_memory.scope.tag)
+    is_here = erased.tag == scope_memory.scope.tag
+    erased = replace(erased, seqs=frozenset(erased.seqs), is_here=is_here)
     changed: list[Field] = []
     removed: list[str] = []
     for name, stored in scope_memory.fields.items():

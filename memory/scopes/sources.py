@@ -55,9 +55,7 @@ class Erased:
 
     def takes_any_of(self, first: int, last: int) -> bool:
         """Return whether any message from `first` to `last` is erased."""
-        if not self.is_here:
-            return False
-        return first < self.oldest or any(first <= seq <= last for seq in self.seqs)
+        return any(map(self.takes_message, range(first, last + 1)))
 
     def takes_source(self, source: Source) -> bool:
         """Return whether a source is erased; it may be in any conversation."""

@@ -1,7 +1,7 @@
 """Recalled messages say what came after them."""
 
 from memory.scopes.changes import facts_behind, former_wordings, without
-from memory.scopes.entries import Again, Ended, Fact
+from memory.scopes.entries import Again, Ended, Fact, Synopsis
 from memory.scopes.fact_lists import with_facts
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased, Source
@@ -97,3 +97,18 @@ def test_of_many_sources_the_first_and_the_newest_are_kept() -> None:
     [tea] = scope_memory(fact("Likes tea.", 1), *again, scope=PERSON).facts
     assert [each.seq for each in tea.sources] == [1, *range(50, 100)]
     assert tea.confirmed_at == NOW + 99
+
+
+def test_what_an_erasure_takes_of_synopses_takes_linear_time() -> None:
+    """Somebody may have said thousands of messages in a group of thousands of sessions."""
+
+    def session(first: int) -> Synopsis:
+        return Synopsis(0, "boats", "", "", "", "", "", "", 1, 2, first, first + 3, PRIVATE.tag)
+
+    def erasing(count: int) -> int:
+        here = scope_memory(*map(session, range(1, 4 * count, 4)))
+        theirs = Erased(PRIVATE.tag, [seq for seq in range(4 * count) if seq % 8 == 1])
+        assert len(without(here, theirs).records) == count // 2
+        return calls(lambda: without(here, theirs))
+
+    assert erasing(400) < 2.5 * erasing(200)
