@@ -55,10 +55,7 @@ class Questions:
         """Store a question that no outbox carries; return its nonce, a new one if none is given."""
         question = Question(kind, asker, about)
         nonce = nonce or question.nonce
-        confirm = self._keys.scope(conversation).confirm
-        await self._client.pipeline(
-            [("HSET", confirm, nonce, question.stored), ("EXPIRE", confirm, _WAITS_S)]
-        )
+        await self._store.run("ask", conversation, {"questions": {nonce: question.stored}})
         return nonce
 
     async def withdraw(self, conversation: Scope, nonce: str, presser: int) -> bool:

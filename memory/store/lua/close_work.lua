@@ -25,6 +25,5 @@ elseif request.due == '0' then
 else
   redis.call('HSET', WORK, request.id, work_of(person, seq, request.due, body))
 end
-redis.call('HSET', CONFIRM, request.token, 'closed')
-redis.call('EXPIRE', CONFIRM, 3600)
+ask({[request.token] = 'closed'})
 return 1

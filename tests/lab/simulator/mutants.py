@@ -152,7 +152,7 @@ MUTANTS = (
     Mutant(
         "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
-        _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
+        _lua(("clear", "ask({[id] = 'done|' .. receipt .. (asked and '|' .. asked or '')})", "")),
         since=25,
     ),
     Mutant(

@@ -76,13 +76,19 @@ async def test_a_question_is_stored_with_its_reply_and_not_without(memory: Memor
     assert 3_500 < await memory.client.call("TTL", key) <= 3_600
 
 
-async def test_questions_without_end_do_not_fill_redis(memory: Memory) -> None:
+@pytest.mark.parametrize("how", ["with a reply", "alone", "a receipt"])
+async def test_questions_without_end_do_not_fill_redis(memory: Memory, how: str) -> None:
     """Each one renews the hour of those before it."""
     await put(memory, 1)
     turn, key = await take(memory), memory.keys.scope(HERE).confirm
     await memory.client.call("HSET", key, *(f"{each}" for each in range(4_000)))
-    await asked_by_a_turn(memory, turn, Question("again", ANN))
-    assert await memory.client.call("HLEN", key) == 1
+    if how == "with a reply":
+        await asked_by_a_turn(memory, turn, Question("again", ANN))
+    elif how == "alone":
+        await memory.questions.ask(HERE, "edit", ANN)
+    else:
+        await memory.forgetting.erase_messages(HERE, {1}, "receipt")
+    assert await memory.client.call("HLEN", key) <= 2
 
 
 async def test_a_turn_that_was_erased_asks_nothing_any_more(memory: Memory) -> None:

@@ -133,9 +133,11 @@ async def test_a_repeating_reminder_waits_for_its_next_time_and_counts_its_sends
     memory: Memory,
 ) -> None:
     await store(memory, replace(reminder(due=time.time() - 1), rule="0 9 * * *"))
-    taken = await take_due(memory)
+    taken, key = await take_due(memory), memory.keys.scope(HERE).confirm
     await memory.work.hold(taken, LEASE_S, 1)
+    await memory.client.call("HSET", key, *(f"{each}" for each in range(4_000)))
     await memory.work.close(taken, NEW_YEAR)
+    assert await memory.client.call("HLEN", key) == 1  # hourly ones would fill it otherwise
     [waiting] = await memory.work.list_open(HERE)
     assert (waiting.due, waiting.sends, waiting.id) == (NEW_YEAR, 0, taken.item.id)
     assert await memory.work.find_due(8) == []

@@ -13,9 +13,7 @@ end
 local function keep_receipt(id, counts)
   local receipt = table.concat(counts, ',')
   local asked = string.match(redis.call('HGET', CONFIRM, id) or '', '^%a+|%-?%d+')
-  local done = 'done|' .. receipt .. (asked and '|' .. asked or '')
-  redis.call('HSET', CONFIRM, id, done)
-  redis.call('EXPIRE', CONFIRM, 3600)
+  ask({[id] = 'done|' .. receipt .. (asked and '|' .. asked or '')})
   return receipt
 end
 

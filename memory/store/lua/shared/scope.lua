@@ -141,7 +141,7 @@ local function off_record(stored)
   return tonumber(since), tonumber(ends_at)
 end
 
--- Stores the questions of a reply, each a nonce and `<kind>|<who is asked>|<what it is about>`. Each new one renews the
+-- Stores questions, each a nonce and `<kind>|<who is asked>|<what it is about>`, or a receipt. Each new one renews the
 -- hour of all, so somebody who asks for questions without end would fill Redis. Above 1,000 the older ones are gone.
 local function ask(questions)
   if questions and redis.call('HLEN', CONFIRM) > 1000 then redis.call('DEL', CONFIRM) end
