@@ -7,6 +7,7 @@ and not shown any more.
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
+from itertools import islice
 from secrets import token_urlsafe
 
 import orjson
@@ -121,11 +122,11 @@ class UserFacts(LearningBehavior):
         listed = self._listed(known, found, question) if asks_all else {}
         call_context.used.update({f"f{id_}": line for id_, line in listed.items()})
         if len(facts) > _MAX_UNSEARCHED:
-            pinned = {fact.id: fact for fact in facts if fact.is_pinned}
+            pinned = {fact.id: fact for fact in reversed(facts) if fact.is_pinned}
             facts = list((pinned | {fact.id: fact for fact in found}).values())
         facts = [fact for fact in facts if fact.is_pinned or fact.id not in listed]
-        facts.sort(key=lambda fact: not fact.is_pinned)  # the oldest pins come first
-        lines = {self._line(fact, call_context.now): fact.id for fact in facts}
+        facts.sort(key=lambda fact: not fact.is_pinned)  # of many pins the newest come first
+        lines = {self._line(each, call_context.now): each.id for each in facts[:_MAX_SHOWN_TOKENS]}
         fitting = self._fitting(lines, _MAX_SHOWN_TOKENS)
         call_context.used.update({f"f{lines[line]}": line for line in fitting})
         if call_context.writes is not None:  # what the person may be asked with the answer
@@ -148,7 +149,7 @@ class UserFacts(LearningBehavior):
         kinds = named_kinds(question, known)
         kinds |= {fact.kind for fact in found[:_KINDS_FOUND] if fact.kind}
         asked = by_date((fact for fact in known if fact.kind in kinds), self._zone)
-        lines = {listed(each, self._zone): each.id for each in asked}
+        lines = {listed(each, self._zone): each.id for each in asked[-_MAX_LISTED_TOKENS:]}
         newest = set(self._fitting(reversed(lines), _MAX_LISTED_TOKENS))
         return {id_: line for line, id_ in lines.items() if line in newest}
 
@@ -195,7 +196,7 @@ class UserFacts(LearningBehavior):
     def _fitting(self, lines: Iterable[str], max_tokens: int) -> list[str]:
         """Return the lines that fit into `max_tokens`; earlier lines are taken first."""
         taken: list[str] = []
-        for line in lines:
+        for line in islice(lines, max_tokens):  # each takes one at least; there may be thousands
             cost = self._tokens.count(f"{line}\n")
             if cost <= max_tokens:
                 max_tokens -= cost

@@ -538,3 +538,31 @@ def test_stored_tool_writes_are_read_back_unchanged() -> None:
     assert to_json([ForgetRecord(2)]) == '[["forget",2]]'  # as an earlier version reads it
     assert to_json(()) == ""
     assert from_json("") == ()
+
+
+class CountingTokens(TokenCounter):
+    counted = 0
+
+    def count(self, text: str) -> int:
+        self.counted += 1
+        return super().count(text)
+
+
+async def test_of_thousands_of_facts_the_newest_pins_are_shown_and_few_are_counted(
+    scopes: Scopes, tokens: TokenCounter
+) -> None:
+    """Before the fix, all of them were counted on the event loop, and the first pins won."""
+    counting = CountingTokens()
+    behavior = UserFacts(scopes, counting)
+    pins = [
+        replace(fact(f"Likes dish {number}."), kind="dish", is_pinned=True)
+        for number in range(1_500)
+    ]
+    await store_entries(scopes, MINE, *pins)
+    always = await shown(behavior, "Hello.")
+    assert "Likes dish 1499." in always
+    assert tokens.count(always) < 500
+    listed = await shown(behavior, "Which dishes do I like? List all of them.")
+    assert listed.count("Likes dish 1499.") == 2
+    behavior.prompt_input(batch(said(1, "Hm."), facts=known(*pins)))
+    assert counting.counted < 3_000
