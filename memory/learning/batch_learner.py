@@ -34,7 +34,6 @@ from memory.scopes.fact_lists import split_by_place
 from memory.scopes.fields import Digest
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.search.embeddings import load_index
 from memory.search.message_search import SESSION_PAUSE_S
 from memory.text.internal_model import AnswerShape, InputRefused, InternalModel, PartInvalid
 from memory.text.message_lines import NAMELESS, speaker_name
@@ -74,7 +73,7 @@ class BatchLearner:
         After `failures` of the conversation the first call is for one exchange and one behavior.
         Raise `InternalModelUnavailable` or `NotWritten`.
         """
-        await load_index()  # learners search what is known
+        await self._scopes.index(progress.facts)  # learners search what is known
         await TokenCounter.load()
         calls = entries = 0
         max_exchanges = 0 if failures else inf

@@ -4,7 +4,7 @@ It lists and searches records. `Scopes` reads and writes the store.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -32,6 +32,7 @@ RECIPE = "title words"
 """Part of the embedding fingerprint: with another recipe, records are embedded again."""
 
 _RECORD_OVERHEAD_BYTES = 600
+_AT_ONCE = 100  # records that are indexed in one go
 
 R = TypeVar("R", bound=Record)
 
@@ -164,11 +165,8 @@ class ScopeMemory(EmbeddedStream):
 
         Ended facts are not found. `vector`: that of `text`, `(dim,)`, or None. Days are of `zone`.
         """
-        for each in dict.fromkeys(map(type, self._unindexed)):
-            new = [record for record in self._unindexed if type(record) is each]
-            index = self._by_kind.setdefault(each, index_class()())
-            index.extend([r.indexed(zone) for r in new], [r.id for r in new])
-        self._unindexed.clear()
+        for _ in self.indexing(zone):
+            pass
         for record_ids, vectors in self.taken_vectors():
             for index in self._by_kind.values():  # which sets the vectors of its own records
                 index.put_stored(record_ids, vectors)
@@ -246,3 +244,13 @@ class ScopeMemory(EmbeddedStream):
         self._records[record.id] = record
         if isinstance(record, Fact) and record.replaced_by:
             self._replaced.setdefault(record.replaced_by, set()).add(record.id)
+
+    def indexing(self, zone: tzinfo) -> Iterator[None]:
+        """Index new records, one step of some 10 ms at a time."""
+        while self._unindexed:
+            some, self._unindexed = self._unindexed[:_AT_ONCE], self._unindexed[_AT_ONCE:]
+            for each in dict.fromkeys(map(type, some)):
+                records = [record for record in some if type(record) is each]
+                index = self._by_kind.setdefault(each, index_class()())
+                index.extend([r.indexed(zone) for r in records], [r.id for r in records])
+            yield

@@ -42,7 +42,7 @@ from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
 from memory.store.store import Store
-from memory.store.tasks import shielded
+from memory.store.tasks import in_turns, shielded
 
 _PAGE = 1_000
 _PAGE_OF_MESSAGES = 200
@@ -226,6 +226,11 @@ class Scopes:
         messages.session = int(after[3] or 0)
         return version_of(after), messages
 
+    async def index(self, scope_memory: ScopeMemory) -> None:
+        """Index new records; there may be thousands, so other turns go on meanwhile."""
+        await load_index()
+        await in_turns(scope_memory.indexing(self.zone), 1)
+
     async def search(
         self, kind: type[R], scope_memory: ScopeMemory, text: str, k: int
     ) -> list[Found[R]]:
@@ -233,7 +238,7 @@ class Scopes:
 
         Return at most `k` of them, best first, and after them those that resemble the best one.
         """
-        await load_index()
+        await self.index(scope_memory)
         vector = await scope_memory.vector_of(text, self.questions, RECIPE)
         return scope_memory.search(kind, text, vector, k, self.zone)
 

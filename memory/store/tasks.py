@@ -25,6 +25,16 @@ async def shielded(work: Awaitable[T]) -> T:
         raise
 
 
+async def in_turns(items: Iterable[T], at_once: int = 100) -> list[T]:
+    """Return all items. After each `at_once` others go on: thousands would hold them up."""
+    found = []
+    for number, item in enumerate(items, start=1):
+        found.append(item)
+        if number % at_once == 0:
+            await asyncio.sleep(0)
+    return found
+
+
 async def end_tasks(tasks: "Iterable[asyncio.Task[Any]]") -> None:
     """Cancel tasks until they have ended; what they raise is dropped.
 

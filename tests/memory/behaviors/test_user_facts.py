@@ -1,5 +1,6 @@
 """Facts: what becomes one, what the model sees, and how they are corrected."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, from_json, to_json
+from memory.search.embeddings import load_index
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -566,3 +568,15 @@ async def test_of_thousands_of_facts_the_newest_pins_are_shown_and_few_are_count
     assert listed.count("Likes dish 1499.") == 2
     behavior.prompt_input(batch(said(1, "Hm."), facts=known(*pins)))
     assert counting.counted < 3_000
+
+
+async def test_other_turns_go_on_while_thousands_of_records_are_indexed(scopes: Scopes) -> None:
+    """Before the fix, 4,000 passages held the event loop for half a second."""
+    await load_index()
+    facts = known(*(fact(f"Likes dish {number}.") for number in range(2_000)))
+    search, turns = asyncio.create_task(scopes.search(Fact, facts, "dish 77", 3)), 0
+    while not search.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert search.result()[0].record.text == "Likes dish 77."
+    assert turns > 10
