@@ -3,10 +3,11 @@
 No test measures seconds, because other processes use the same cores.
 """
 
+import asyncio
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 QUADRATIC = 8.0
 """How many times longer four times the length may take: linear time is 4, quadratic time 16."""
@@ -30,6 +31,27 @@ def calls(work: Work) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+async def longest_stretch(work: Coroutine[object, object, object]) -> float:
+    """Return the largest part of the work's calls that are made before other tasks go on."""
+    count, most = 0, 0
+
+    def note(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    task = asyncio.create_task(work)
+    sys.setprofile(note)
+    try:
+        while not task.done():
+            before = count
+            await asyncio.sleep(0)
+            most = max(most, count - before)
+    finally:
+        sys.setprofile(None)
+    await task
+    return most / count
 
 
 def ratio(larger: Work, smaller: Work, expected: float, rounds: int = _MIN_ROUNDS) -> float:

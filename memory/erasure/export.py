@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import starmap
 
 import orjson
 
@@ -16,12 +17,13 @@ from memory.behaviors.tool_output import OutgoingFile
 from memory.documents import Chunk, documents
 from memory.message import Message
 from memory.scopes.changes import former_wordings
-from memory.scopes.entries import Fact
+from memory.scopes.entries import Fact, Synopsis
 from memory.scopes.fact_lists import fact_scopes, shown
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
+from memory.store.tasks import in_turns
 
 MAX_BYTES = 8 * 2**20
 """Bytes of a file, so that sending it takes less time than a lease."""
@@ -55,13 +57,12 @@ class Exporter:
         """Return all that was learned and the newest messages that fit; raise `StoreError`."""
         here = await self._scopes.read(conversation)
         facts = await self._scopes.read(conversation.facts_scope)
+        known = ((each, fact) for each in fact_scopes(facts, here) for fact in each.facts)
         states = (*here.all(BehaviorState), *facts.all(BehaviorState))
         learned = {
             "running_state": orjson.loads(here.state) if here.state else None,
-            "facts": [
-                _fact(each, fact) for each in fact_scopes(facts, here) for fact in each.facts
-            ],
-            "synopses": _synopses(here),
+            "facts": await in_turns(starmap(_fact, known)),
+            "synopses": await in_turns(map(_synopsis, here.synopses)),
             "documents": _documents(here),
             "kept_by_behaviors": stored_by_behaviors(here),
             "states_of_behaviors": {each.behavior: each.text for each in states},
@@ -128,17 +129,14 @@ def _fact(facts: ScopeMemory, fact: Fact) -> dict[str, object]:
     }
 
 
-def _synopses(here: ScopeMemory) -> list[dict[str, object]]:
-    return [
-        {
-            "id": synopsis.id,
-            "began_at": moment(synopsis.began_at),
-            "ended_at": moment(synopsis.ended_at),
-            "messages": [synopsis.first_seq, synopsis.last_seq],
-            "text": synopsis.text,
-        }
-        for synopsis in here.synopses
-    ]
+def _synopsis(synopsis: Synopsis) -> dict[str, object]:
+    return {
+        "id": synopsis.id,
+        "began_at": moment(synopsis.began_at),
+        "ended_at": moment(synopsis.ended_at),
+        "messages": [synopsis.first_seq, synopsis.last_seq],
+        "text": synopsis.text,
+    }
 
 
 def _documents(here: ScopeMemory) -> list[dict[str, object]]:

@@ -33,6 +33,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import never_erased
 from memory.scopes.stats import ConversationStats, count_conversation
 from memory.store.keys import Scope
+from memory.store.tasks import in_turns
 
 _LINE_UNITS, _FRESH_S = 220, 600
 _MAX_FORMER = 10  # with more, a message would not hold them and the fact itself
@@ -89,14 +90,15 @@ class MemoryEntries:
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)
         if self.word:
-            found = (*self._facts(language, facts, here, ()), *self._synopses(language, here))
+            found = await in_turns(self._facts(language, facts, here, ()))
+            found += await in_turns(self._synopses(language, here))
             return ListContent("memory.found", [replace(each, group="") for each in found])
         history = await ChatHistory.read(self._histories, conversation)
         theirs = (m for m in history.messages[-_MAX_READ:] if m.is_first_party and m.sender_id)
         texts, code = [m.text for m in theirs], language[:2].lower()
         names = await asyncio.to_thread(names_of, facts.facts, texts, code)
-        listed = list(self._facts(language, facts, here, names))
-        synopses = list(self._synopses(language, here))
+        listed = await in_turns(self._facts(language, facts, here, names))
+        synopses = await in_turns(self._synopses(language, here))
         state = state_entries(self.sentences, language, here)
         refused = [message for message in history.messages if message.is_refused]
         new = _new_codes(here, facts)

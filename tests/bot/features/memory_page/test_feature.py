@@ -1,5 +1,6 @@
 """/memory shows what is known first, finds a word in it, and offers its settings as buttons."""
 
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.bot.commands.test_help import commands as commands  # noqa: PLC0414 -
 from tests.bot.features.services import services_of
 from tests.bot.reply.telegram_rules import faults
 from tests.quiet_chat import QuietChat
+from tests.work import longest_stretch
 
 
 def fact(text: str, **of: Any) -> Fact:
@@ -208,3 +210,17 @@ def test_a_text_of_one_name_is_read_at_its_beginning(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(about_people, "_has_relation", lambda *near: read.append(near))
     assert about_people.names_of([fact("Ab sails")], ["Ab " * 1_300], "en") == set()
     assert len(read) == 1 + 32  # the fact, and the text
+
+
+@pytest.mark.parametrize("how", ["listed", "found", "exported"])
+async def test_other_turns_go_on_while_thousands_of_facts_are_listed_or_exported(
+    commands: CommandSet, memory: Memory, how: str
+) -> None:
+    """Before the fix, a page of 10,000 facts held the event loop for half a second."""
+    await learn(memory, *(fact(f"likes dish {number}") for number in range(2_000)))
+    works: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "listed": lambda: shown(commands),
+        "found": lambda: shown(commands, said="dish"),
+        "exported": lambda: memory.exporter.export(HERE),
+    }
+    assert await longest_stretch(works[how]()) < 0.3
