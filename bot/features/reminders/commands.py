@@ -19,7 +19,7 @@ from bot.features.reminders.time_zone import (
     shown_zone,
     store_zone,
 )
-from bot.reply.parts import Part
+from bot.reply.parts import Part, shortened
 from bot.reply.split import with_line
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.erasure.questions import NotConfirmed
@@ -27,7 +27,7 @@ from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.work.items import WorkItems
 
-VERB = "reminders"
+VERB, _LINE_UNITS = "reminders", 220
 _ZONE = "zone"
 """Stands in callback data between the person and the zone that they press."""
 
@@ -58,7 +58,7 @@ class ReminderList:
                 each.id,
                 "reminders.line_repeating" if each.rule else "reminders.line",
                 {
-                    "text": f"{'▶ ' * each.is_task}{each.text}",
+                    "text": f"{'▶ ' * each.is_task}{shortened(each.text, _LINE_UNITS)}",
                     **moment_of(self._sentences, language, each),
                 },
             )
