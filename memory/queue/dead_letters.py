@@ -74,13 +74,7 @@ class DeadLetters:
     async def listed(self) -> list[DeadLetter]:
         """Return the newest dead letters, newest first; remove index entries without one."""
         client, keys = self._store.client, self._store.keys
-        expired = int(time()) - self._store.ttl_s
-        _, members = await client.pipeline(
-            [
-                ("ZREMRANGEBYSCORE", keys.dead_letters, "-inf", expired),
-                ("ZRANGE", keys.dead_letters, 0, _MAX_LISTED - 1, "REV"),
-            ]
-        )
+        members = await client.call("ZRANGE", keys.dead_letters, 0, _MAX_LISTED - 1, "REV")
         named = [
             (Scope(tag), id_)
             for tag, _, id_ in (member.decode().rpartition("|") for member in members)

@@ -196,9 +196,9 @@ class Sweep:
         return taken
 
     async def prune(self) -> None:
-        """Remove conversations and other scopes that have expired from the indexes."""
+        """Remove scopes and dead letters that have expired from the indexes."""
         expired, keys = int(time()) - self._store.ttl_s, self._store.keys
-        indexes = (*keys.conversations, *keys.scopes)
+        indexes = (*keys.conversations, *keys.scopes, keys.dead_letters)
         await self._store.client.pipeline(
             [("ZREMRANGEBYSCORE", index, "-inf", expired) for index in indexes]
         )

@@ -207,3 +207,11 @@ async def test_a_letter_has_a_time_and_changes_no_count_of_its_conversation(memo
     assert abs(int(seconds) - letter.at) < 60
     stats = await count_conversation(memory.store, HERE)
     assert (stats.messages, stats.waiting) == (0, 0)
+
+
+async def test_the_index_forgets_expired_letters_even_if_nobody_looks(memory: Memory) -> None:
+    await set_aside(memory, 1)
+    await memory.client.call("ZADD", memory.keys.dead_letters, 1_000, f"{HERE.tag}|0")
+    await memory.sweep.prune()
+    index = await memory.client.call("ZRANGE", memory.keys.dead_letters, 0, -1)
+    assert index == [f"{HERE.tag}|1".encode()]
