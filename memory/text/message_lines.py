@@ -5,6 +5,7 @@ People choose their names, so a name must not be able to imitate a line or a lab
 
 import re
 from calendar import monthrange
+from collections import Counter
 from collections.abc import Iterable
 from datetime import date, datetime, tzinfo
 
@@ -38,6 +39,7 @@ class Speakers:
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._labels: dict[tuple[int, str], str] = {}
         self._taken: set[str] = set()
+        self._numbered = Counter[str]()  # how many have a number, by their name
         for message in messages:
             self.label(message)
 
@@ -48,13 +50,17 @@ class Speakers:
         sender = (message.sender_id, message.sender_name)
         if sender not in self._labels:
             label = name = speaker_name(message.sender_name) or NAMELESS
-            number = 1
-            while (alike := "".join(letters(label)).replace(" ", "")) in self._taken:
-                number += 1
-                label = f"{name} ({number})"
+            base = _alike(name)
+            while (alike := _alike(label)) in self._taken:
+                self._numbered[base] += 1  # all up to this are taken
+                label = f"{name} ({self._numbered[base] + 1})"
             self._taken.add(alike)
             self._labels[sender] = label
         return self._labels[sender]
+
+
+def _alike(label: str) -> str:
+    return "".join(letters(label)).replace(" ", "")
 
 
 _INDENT = "\n  "
