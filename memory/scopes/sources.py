@@ -55,7 +55,9 @@ class Erased:
 
     def takes_any_of(self, first: int, last: int) -> bool:
         """Return whether any message from `first` to `last` is erased."""
-        return any(map(self.takes_message, range(first, last + 1)))
+        if not self.is_here:
+            return False
+        return first < self.oldest or any(seq in self.seqs for seq in range(first, last + 1))
 
     def takes_source(self, source: Source) -> bool:
         """Return whether a source is erased; it may be in any conversation."""
