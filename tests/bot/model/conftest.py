@@ -1,8 +1,9 @@
 """The model package against our local server, through the real SDK."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.model.call import PromptMessage
 from bot.model.chat_model import OpenAIChatModel
@@ -37,6 +38,15 @@ def model(client: ModelClient) -> OpenAIChatModel:
 @pytest.fixture
 def internal(client: ModelClient) -> StructuredModel:
     return StructuredModel(client, "gpt-test", timeout_s=60)
+
+
+Logged = Sequence[Mapping[str, object]]
+
+
+@pytest.fixture
+def logged() -> Iterator[Logged]:
+    with capture_logs() as logged:
+        yield logged
 
 
 TEXT = "One two three four five six seven eight."

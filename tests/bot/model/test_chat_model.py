@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
@@ -47,11 +47,6 @@ QUIRKS: tuple[tuple[Quirk, ...], ...] = (
     (Quirk.COMMENTS, Quirk.EMPTY_FIRST_CHUNK, Quirk.NO_INDEX),
     tuple(quirk for quirk in Quirk if quirk is not Quirk.SAME_INDEX),
 )
-
-
-def unavailable() -> ApiError:
-    """Return a 503 that may be tried again at once."""
-    return ApiError(503, "Overloaded", headers={"retry-after": "0.01"})
 
 
 @pytest.fixture(params=["chat", "responses"])
@@ -116,16 +111,6 @@ async def test_a_tool_name_that_a_model_made_up_is_sent_in_a_form_that_servers_a
 # What comes back
 
 
-async def test_text_calls_end_and_usage_are_read(model: OpenAIChatModel, script: Scripted) -> None:
-    script.then(Reply("Let me see.", CALLS))
-    reply = await model.complete(HELLO, (CLOCK,))
-    assert reply.text == "Let me see."
-    assert reply.tool_calls == CALLS
-    assert reply.finish_reason == "tool_calls"
-    assert reply.usage.prompt_tokens > 0
-    assert reply.usage.completion_tokens > 0
-
-
 @pytest.mark.parametrize("quirks", QUIRKS, ids=str)
 async def test_a_server_that_leaves_fields_out_is_understood(
     model: OpenAIChatModel, script: Scripted, server: ModelApiServer, quirks: tuple[Quirk, ...]
@@ -143,30 +128,34 @@ async def test_a_server_that_leaves_fields_out_is_understood(
 
 
 @pytest.mark.parametrize(
-    "broken", [broken for broken in StreamBreak if broken is not StreamBreak.STALL]
+    ("trouble", "error"),
+    [
+        *((broken, AnswerIncomplete) for broken in StreamBreak if broken is not StreamBreak.STALL),
+        (ApiError(503, "Overloaded", headers={"retry-after": "0.01"}), ModelUnavailable),
+        (rate_limited(0.01), ModelUnavailable),
+    ],
+    ids=str,
 )
-async def test_an_answer_that_breaks_off_is_asked_for_again_once(
-    either: OpenAIChatModel, script: Scripted, server: ModelApiServer, broken: StreamBreak
+async def test_after_a_temporary_failure_or_half_an_answer_the_model_is_asked_again_once(
+    either: OpenAIChatModel,
+    script: Scripted,
+    server: ModelApiServer,
+    trouble: Fault,
+    error: type[ModelError],
 ) -> None:
     """Nothing of the first answer is returned, not even half of a call."""
-    script.then(Reply("This will not be heard to its end.", CALLS), Reply("The whole answer."))
-    server.faults.add(broken)
+    half = [Reply("This will not be heard to its end.", CALLS)] * isinstance(trouble, StreamBreak)
+    script.then(*half, "The whole answer.")
+    server.faults.add(trouble)
     reply = await either.complete(HELLO, (CLOCK,))
     assert (reply.text, reply.tool_calls) == ("The whole answer.", ())
-    server.faults.add(broken, times=None)
-    with pytest.raises(AnswerIncomplete):
+    server.faults.add(trouble, times=None)
+    with pytest.raises(error):
         await ask(either)
     assert len(server.log.calls) == 2 + 2
 
 
-def served_by(handler: Callable[[httpx2.Request], httpx2.Response]) -> OpenAIChatModel:
-    """Return a model whose server is a plain function."""
-    transport = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
-    client = ModelClient(transport, "http://test", "any", 10)
-    return OpenAIChatModel(client, "gpt-test", timeout_s=60)
-
-
-def streamed(*events: bytes, content_type: str = "text/event-stream") -> OpenAIChatModel:
+def streamed(*events: bytes) -> OpenAIChatModel:
     """Return a model that answers with these events; then the connection breaks."""
 
     async def body() -> AsyncIterator[bytes]:
@@ -174,8 +163,11 @@ def streamed(*events: bytes, content_type: str = "text/event-stream") -> OpenAIC
             yield b"data: " + event + b"\n\n"
         raise httpx2.ReadError("gone")
 
-    headers = {"content-type": content_type}
-    return served_by(lambda _: httpx2.Response(200, headers=headers, content=body()))
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=body())
+
+    transport = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+    return OpenAIChatModel(ModelClient(transport, "http://test", "any", 10), "gpt-test", 60)
 
 
 def chunk(content: str = "", finish_reason: str | None = None) -> bytes:
@@ -215,27 +207,6 @@ async def test_silence_and_a_long_wait_that_a_server_asks_for_end_at_the_time_li
         await ask(OpenAIChatModel(client, "gpt-test", timeout_s=0.2))
 
 
-@pytest.mark.parametrize("trouble", [unavailable(), rate_limited(0.01)], ids=["503", "429"])
-async def test_a_temporary_failure_is_tried_again_once(
-    model: OpenAIChatModel, server: ModelApiServer, trouble: ApiError
-) -> None:
-    server.faults.add(trouble)
-    assert (await ask(model)).text == TEXT
-    server.faults.add(trouble, times=None)
-    with pytest.raises(ModelUnavailable):
-        await ask(model)
-    assert len(server.log.calls) == 2 + 2
-
-
-async def test_a_refused_connection_means_unavailable() -> None:
-    def refuse(_: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ConnectError("refused")
-
-    model = served_by(refuse)
-    with pytest.raises(ModelUnavailable):
-        await ask(model)
-
-
 @pytest.mark.parametrize(
     ("refusal", "expected"),
     [
@@ -265,21 +236,18 @@ async def test_a_refused_request_is_not_repeated_and_the_error_quotes_nothing(
 
 
 async def test_an_answer_that_a_filter_ends_is_refused_and_not_asked_for_again(
-    model: OpenAIChatModel, script: Scripted, server: ModelApiServer
+    either: OpenAIChatModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then(Reply("Half of an answ", finish_reason="content_filter"))
     with pytest.raises(ContentRefused) as caught:
-        await ask(model)
+        await ask(either)
     assert caught.value.code == "content_filter"
     assert len(server.log.chats) == 1
 
 
 async def test_a_filters_error_inside_a_stream_is_a_refusal() -> None:
-    error = json.dumps(content_filtered().as_json())
-    headers = {"content-type": "text/event-stream"}
-    answer = httpx2.Response(200, headers=headers, text=f"data: {error}\n\n")
     with pytest.raises(ContentRefused):
-        await ask(served_by(lambda _: answer))
+        await ask(streamed(json.dumps(content_filtered().as_json()).encode()))
 
 
 # Parameters that are refused

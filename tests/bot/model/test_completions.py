@@ -78,22 +78,16 @@ def test_calls_without_an_id_get_one_each() -> None:
     assert len({call.id for call in calls}) == 2
 
 
-def test_a_choice_may_lack_its_delta_or_be_missing() -> None:
-    answer = ChunkAccumulator()
-    answer.add({})
-    answer.add({"choices": [{"delta": {"content": "All."}}]})
-    answer.add({"choices": [{"finish_reason": "stop"}]})
-    assert (answer.reply().text, answer.finish_reason) == ("All.", "stop")
-
-
-def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
+@pytest.mark.parametrize("last", [{}, {"delta": {}}], ids=["no delta", "an empty one"])
+def test_an_answer_is_complete_only_once_a_finish_reason_came(last: Piece) -> None:
     answer = ChunkAccumulator()
     assert (answer.is_empty, answer.finish_reason) == (True, "")
+    answer.add({})
     answer.add({"choices": [{"delta": {"content": "All."}, "finish_reason": None}]})
     assert (answer.is_empty, answer.finish_reason) == (False, "")
-    answer.add({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+    answer.add({"choices": [{**last, "finish_reason": "stop"}]})
     answer.add({"choices": [], "usage": None})
-    assert answer.finish_reason
+    assert (answer.reply().text, answer.finish_reason) == ("All.", "stop")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
 
-from bot.model.call import PromptMessage
 from bot.model.chat_model import OpenAIChatModel
 from bot.model.model_errors import (
     AnswerUnreadable,
@@ -27,22 +26,20 @@ from bot.model.model_errors import (
 from bot.model.openai_client import open_client, translate
 from bot.model.wire import EventReader, is_blind
 from memory.search.embeddings import EmbeddingsUnavailable
+from tests.bot.model.conftest import HELLO
 from tests.servers.model_api import Dialect, ModelApiServer
 
-HELLO = (PromptMessage("user", "hello"),)
 REQUEST = httpx2.Request("POST", "http://test/v1/chat/completions")
 COMPLETION = ChatCompletion.construct()
 
 
-async def test_a_newline_after_a_key_is_ignored(server: ModelApiServer) -> None:
-    server.dialect = Dialect(api_key="sk-good")
-    async with open_client(server.base_url, " sk-good\n", timeout_s=60) as client:
-        reply = await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
-    assert reply.finish_reason == "stop"
-
-
-@pytest.mark.parametrize("key", [None, "", " "])
-async def test_a_server_may_need_no_key(server: ModelApiServer, key: str | None) -> None:
+@pytest.mark.parametrize(
+    ("needed", "key"), [("", None), ("", ""), ("", " "), ("sk-good", " sk-good\n")]
+)
+async def test_a_server_may_need_no_key_and_a_newline_after_a_key_is_ignored(
+    server: ModelApiServer, needed: str, key: str | None
+) -> None:
+    server.dialect = Dialect(api_key=needed)
     async with open_client(server.base_url, key, timeout_s=60) as client:
         reply = await OpenAIChatModel(client, "m", timeout_s=60).complete(HELLO, ())
     assert reply.finish_reason == "stop"

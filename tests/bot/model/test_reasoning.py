@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.call import CallReport, PromptMessage
+from bot.model.call import CallReport
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from tests.bot.model.conftest import CLOCK
+from tests.bot.model.conftest import CLOCK, HELLO
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
 from tests.servers.model_api import (
     ApiError,
@@ -22,7 +22,6 @@ from tests.servers.model_api import (
     tool_call,
 )
 
-HELLO = (PromptMessage("user", "hello"),)
 THOUGHTS = "Let me think about that once more. " * 50
 LOST = Reply("", finish_reason="length", thoughts=THOUGHTS)
 CUT = Reply("Once upon", finish_reason="length", thoughts=THOUGHTS)

@@ -1,17 +1,16 @@
 """We learn once what a model accepts; error texts are those of api.openai.com and other servers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 
 import pytest
-from structlog.testing import capture_logs
 
-from bot.model.call import CallLabels, PromptMessage
+from bot.model.call import CallLabels
 from bot.model.chat_model import ChatParameters, OpenAIChatModel
 from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.request_forms import ServerApi
 from bot.model.structured import StructuredModel
-from tests.bot.model.conftest import CLOCK
+from tests.bot.model.conftest import CLOCK, HELLO, Logged
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill
 from tests.servers.model_api import (
     ApiError,
@@ -23,7 +22,6 @@ from tests.servers.model_api import (
     is_responses,
 )
 
-HELLO = (PromptMessage("user", "hello"),)
 TOOLS = (CLOCK,)
 TOOLS_REFUSED = ApiError(
     400,
@@ -35,12 +33,6 @@ TOOLS_REFUSED = ApiError(
 NO_RESPONSES = ApiError(404, "Invalid URL (POST /v1/responses)")
 PARAMETERS = ChatParameters(100, "low", "low", "flex")
 LABELS = CallLabels("c0ffee", "beef")
-
-
-@pytest.fixture
-def logged() -> Iterator[Sequence[Mapping[str, object]]]:
-    with capture_logs() as logged:
-        yield logged
 
 
 def is_chat_completion(request: ApiRequest) -> bool:
@@ -91,10 +83,7 @@ def test_openai_itself_is_asked_over_responses_and_others_over_chat_completions(
     ids=["only responses", "not a chat model", "no such path"],
 )
 async def test_a_server_that_asks_for_responses_gets_them_from_then_on(
-    client: ModelClient,
-    server: ModelApiServer,
-    refusal: ApiError,
-    logged: Sequence[Mapping[str, object]],
+    client: ModelClient, server: ModelApiServer, refusal: ApiError, logged: Logged
 ) -> None:
     server.faults.add(refusal, times=None, when=is_chat_completion)
     model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
@@ -131,24 +120,20 @@ async def test_a_server_without_responses_gets_chat_completions_from_then_on(
     assert model.api == "chat"
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_a_set_api_is_kept(server: ModelApiServer, api: str) -> None:
-    server.faults.add(ApiError(404, "Invalid URL"), times=None)
-    async with open_client(server.base_url, "any", 10, api=api) as client:  # type: ignore[arg-type]
-        with pytest.raises(ModelRefused):
-            await OpenAIChatModel(client, "gpt-test", timeout_s=60).complete(HELLO, ())
-    assert set(apis(server)) == {api}
-
-
-async def test_a_wrong_address_costs_2_requests(
-    client: ModelClient, server: ModelApiServer
+@pytest.mark.parametrize(
+    ("api", "asked"),
+    [("auto", ["chat", "responses"]), ("chat", ["chat"]), ("responses", ["responses"])],
+)
+async def test_a_wrong_address_costs_a_request_of_each_api_and_a_set_api_is_kept(
+    server: ModelApiServer, api: str, asked: list[str]
 ) -> None:
     server.faults.add(ApiError(404, "Invalid URL"), times=None)
-    model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
-    with pytest.raises(ModelRefused):
-        await model.complete(HELLO, ())
-    assert apis(server) == ["chat", "responses"]
-    assert model.api == "chat"
+    async with open_client(server.base_url, "any", 10, api=api) as client:  # type: ignore[arg-type]
+        model = OpenAIChatModel(client, "gpt-test", timeout_s=60)
+        with pytest.raises(ModelRefused):
+            await model.complete(HELLO, ())
+    assert apis(server) == asked
+    assert model.api.lower() == asked[0]
 
 
 # Tools beside reasoning
@@ -167,10 +152,7 @@ async def test_a_model_that_takes_no_tools_while_it_reasons_is_asked_over_respon
 
 @pytest.mark.parametrize("effort", [None, "low"])
 async def test_without_a_responses_api_such_a_model_is_asked_without_reasoning(
-    client: ModelClient,
-    server: ModelApiServer,
-    effort: str | None,
-    logged: Sequence[Mapping[str, object]],
+    client: ModelClient, server: ModelApiServer, effort: str | None, logged: Logged
 ) -> None:
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     server.faults.add(NO_RESPONSES, times=None, when=is_responses)
@@ -214,11 +196,7 @@ async def test_with_chat_completions_set_this_costs_one_refusal(server: ModelApi
     ],
 )
 async def test_a_refused_option_is_left_out_and_the_log_names_its_setting(
-    server: ModelApiServer,
-    api: str,
-    refused: str,
-    setting: str | None,
-    logged: Sequence[Mapping[str, object]],
+    server: ModelApiServer, api: str, refused: str, setting: str | None, logged: Logged
 ) -> None:
     param = {
         "effort": {"chat": "reasoning_effort", "responses": "reasoning.effort"}[api],

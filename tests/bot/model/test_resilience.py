@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from bot.model.call import ChatModel, ModelReply, PromptMessage
+from bot.model.call import ChatModel, ModelReply
 from bot.model.chat_model import OpenAIChatModel, ResilientChatModel
 from bot.model.model_errors import (
     ContentRefused,
@@ -19,6 +19,7 @@ from bot.model.openai_client import ModelClient, open_client
 from bot.model.resilience import Attempt, CircuitBreaker, Guard, ModelCondition, Resilient
 from bot.model.structured import InternalCalls, StructuredModel
 from memory.text.internal_model import InternalModelUnavailable
+from tests.bot.model.conftest import HELLO
 from tests.lab.simulated_time import SimulatedClock
 from tests.lab.simulator.loop import VirtualLoop
 from tests.servers.model_api import (
@@ -35,7 +36,6 @@ from tests.servers.model_api import (
 from tests.servers.model_api.errors import bad_request
 from tests.servers.model_api.faults import Fault
 
-HELLO = (PromptMessage("user", "Hello"),)
 LIMIT_S = 4.0
 SILENCE = 100.0
 MISSING = ApiError(404, "The model `m` does not exist", code="model_not_found")

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
-from structlog.testing import capture_logs
 
 from bot.model.model_errors import (
     ContextTooLong,
@@ -16,6 +14,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from bot.model.structured import StructuredModel
+from tests.bot.model.conftest import Logged
 from tests.bot.model.internal_calls import (
     ANSWER,
     CONTENT,
@@ -50,12 +49,6 @@ def script() -> Scripted:
     return Scripted(ANSWER)
 
 
-@pytest.fixture
-def logged() -> Iterator[Sequence[Mapping[str, object]]]:
-    with capture_logs() as logged:
-        yield logged
-
-
 # What is sent
 
 
@@ -87,7 +80,7 @@ async def test_a_shape_that_strict_mode_cannot_describe_uses_json_mode(
 
 
 async def test_the_log_has_tokens_mode_and_time_of_a_call_but_no_text(
-    internal: StructuredModel, logged: Sequence[Mapping[str, object]]
+    internal: StructuredModel, logged: Logged
 ) -> None:
     await fill(internal)
     line = logged[0]
