@@ -64,30 +64,31 @@ def toolbox(tokens: TokenCounter) -> Toolbox:
 # One decision
 
 
+CALL_IN_TEXT = '{"function_call": {"name": "echo"}}'
+
+
 @pytest.mark.parametrize(
-    "text", ["About AI: x", "...", '{"function_call": {"name": "echo"}}', " two \n lines ", ""]
+    ("text", "finish_reason", "mark"),
+    [
+        *(
+            (text, "stop", "")
+            for text in ("About AI: x", "...", CALL_IN_TEXT, " two \n lines ", "")
+        ),
+        ("Once upon a", "length", CUT_OFF),
+        ("", "length", ""),
+    ],
 )
-async def test_a_text_is_the_answer_without_changes(
-    toolbox: Toolbox, context: AgentContext, text: str
+async def test_a_text_is_the_answer_without_changes_but_a_mark_at_its_token_limit(
+    toolbox: Toolbox, context: AgentContext, text: str, finish_reason: str, mark: str
 ) -> None:
-    agent, _ = agent_of(toolbox, reply(text))
-    assert await agent.next_action(context) == FinishAction(text)
+    agent, _ = agent_of(toolbox, reply(text, finish_reason=finish_reason))
+    assert await agent.next_action(context) == FinishAction(text + mark)
 
 
 async def test_tool_calls_become_an_action(toolbox: Toolbox, context: AgentContext) -> None:
     """This holds also if the server ends such an answer with `stop`."""
     agent, _ = agent_of(toolbox, reply("Let me see.", CALL))
     assert await agent.next_action(context) == Action((CALL,), "Let me see.")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"), [("Once upon a", f"Once upon a{CUT_OFF}"), ("", "")], ids=["some", "none"]
-)
-async def test_an_answer_cut_off_at_its_token_limit_has_a_mark_unless_it_is_empty(
-    toolbox: Toolbox, context: AgentContext, text: str, shown: str
-) -> None:
-    agent, _ = agent_of(toolbox, reply(text, finish_reason="length"))
-    assert await agent.next_action(context) == FinishAction(shown)
 
 
 # The loop

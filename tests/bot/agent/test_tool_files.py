@@ -1,44 +1,28 @@
 """Files of tools are bounded, and their content decides how they are sent and named."""
 
-import struct
-import zlib
 from dataclasses import replace
-from io import BytesIO
 
 import pytest
-from PIL import Image
 
 from bot.agent.tool_files import MAX_FILE_BYTES, attach
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.text.tokens import TokenCounter
 from tests.bot.agent.conftest import Echoed, calls, tool, toolbox_of
+from tests.bot.parsing.test_pictures import drawn, png_that_states
 
-
-def png(width: int = 2, height: int = 2) -> bytes:
-    file = BytesIO()
-    Image.new("1", (width, height)).save(file, "PNG")
-    return file.getvalue()
-
-
-def bomb(side: int = 60_000) -> bytes:
-    """Return a small PNG whose header promises a huge picture."""
-    header = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    at = png().index(b"IDAT") - 4
-    checked = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
-    return b"\x89PNG\r\n\x1a\n" + checked + png()[at:]
-
-
+PNG = drawn(2, 2, "PNG")
+BOMB = png_that_states(60_000, 60_000)
 OPUS = b"OggS" + bytes(24) + b"OpusHead" + bytes(20)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "sent_as"),
     [
-        ("chart.png", png(), ("photo", "chart.png")),
-        ("chart.pdf", png(), ("photo", "chart.png")),
-        ("long.png", png(2, 80), ("document", "long.png")),
-        ("broken.png", png()[:8], ("document", "broken.png.bin")),
+        ("chart.png", PNG, ("photo", "chart.png")),
+        ("chart.pdf", PNG, ("photo", "chart.png")),
+        ("long.png", drawn(2, 80, "PNG"), ("document", "long.png")),
+        ("broken.png", PNG[:8], ("document", "broken.png.bin")),
         ("answer.mp3", OPUS, ("voice", "answer.ogg")),
         ("song.mp3", b"ID3\x04", ("document", "song.mp3")),
         ("report.pdf", b"%PDF-1.7", ("document", "report.pdf")),
@@ -67,7 +51,7 @@ async def test_content_decides_about_kind_and_name(
 
 async def test_what_is_too_much_is_not_sent_and_the_model_is_told(context: AgentContext) -> None:
     text = b"x" * MAX_FILE_BYTES
-    given = [("a.txt", text + b"x"), ("b.txt", text), ("c.txt", text), ("d.png", bomb())]
+    given = [("a.txt", text + b"x"), ("b.txt", text), ("c.txt", text), ("d.png", BOMB)]
     given += [("e.txt", b""), ("f.txt", b"x"), ("g.txt", b"x"), ("h.txt", b"x")]
     lines = await attach([OutgoingFile(*each) for each in given], context)
     assert [file.name for file in context.files] == ["b.txt", "f.txt", "g.txt"]
@@ -87,7 +71,7 @@ async def test_what_is_too_much_is_not_sent_and_the_model_is_told(context: Agent
 async def test_a_tool_returns_text_with_files(tokens: TokenCounter, context: AgentContext) -> None:
     async def draw(arguments: Echoed, _: AgentContext) -> str:
         again = OutgoingFile("stamp.jpg", file_id="AgAC", kind="photo")
-        return ToolOutput(arguments.text, [OutgoingFile("chart.png", png()), again])
+        return ToolOutput(arguments.text, [OutgoingFile("chart.png", PNG), again])
 
     toolbox = toolbox_of(tokens, tool("draw", draw))
     step = await toolbox.run(calls('{"text": "A chart."}', name="draw"), context)

@@ -19,12 +19,26 @@ from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.bot.agent.conftest import Echoed, calls, echo, tool, toolbox_of
 
 SECRET = "redis://:password@host"
+A = '{"text": "a"}'
+
+
+class Endless:
+    """A tool that never returns; the events say that it began, and that it was cancelled."""
+
+    def __init__(self) -> None:
+        self.began, self.cancelled = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, arguments: Echoed, _: AgentContext) -> str:
+        self.began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        return arguments.text
 
 
 async def test_results_have_the_calls_order(tokens: TokenCounter, context: AgentContext) -> None:
-    step = await toolbox_of(tokens).run(
-        calls('{"text": "a"}', '{"text": "b", "times": 2}'), context
-    )
+    step = await toolbox_of(tokens).run(calls(A, '{"text": "b", "times": 2}'), context)
     assert step.results == (ToolResult("0", "a"), ToolResult("1", "bb"))
 
 
@@ -35,9 +49,8 @@ async def test_calls_of_an_action_run_at_once(tokens: TokenCounter, context: Age
         await met.wait()
         return arguments.text
 
-    texts = ('{"text": "a"}', '{"text": "b"}', '{"text": "c"}')
-    step = await toolbox_of(tokens, tool("meet", meet)).run(calls(*texts, name="meet"), context)
-    assert [result.text for result in step.results] == ["a", "b", "c"]
+    step = await toolbox_of(tokens, tool("meet", meet)).run(calls(A, A, A, name="meet"), context)
+    assert [result.text for result in step.results] == ["a"] * 3
 
 
 def test_two_tools_with_one_name_are_refused(tokens: TokenCounter) -> None:
@@ -93,98 +106,73 @@ async def test_a_call_of_an_unknown_tool_gets_the_names_of_the_tools(
 
 
 async def test_a_wrong_call_affects_no_other(tokens: TokenCounter, context: AgentContext) -> None:
-    step = await toolbox_of(tokens).run(calls("{}", '{"text": "a"}'), context)
+    step = await toolbox_of(tokens).run(calls("{}", A), context)
     assert [result.failed for result in step.results] == [True, False]
 
 
 # Errors of tools
 
 
-async def test_the_model_gets_a_tools_error(tokens: TokenCounter, context: AgentContext) -> None:
-    async def complain(_: Echoed, __: AgentContext) -> str:
-        raise ToolError("the moon is not in a time zone")
-
-    toolbox = toolbox_of(tokens, tool("echo", complain))
-    (result,) = (await toolbox.run(calls('{"text": "a"}'), context)).results
-    assert result == ToolResult("0", "Error: the moon is not in a time zone", failed=True)
-
-
-async def test_the_model_does_not_get_the_text_of_another_exception(
-    tokens: TokenCounter, context: AgentContext
+@pytest.mark.parametrize(
+    ("error", "told", "logged"),
+    [
+        (ToolError("the moon has no time zone"), "the moon has no time zone", []),
+        (RuntimeError(SECRET), "echo failed; try without it", [("tool failed", "echo")]),
+    ],
+)
+async def test_the_model_gets_a_tools_error_but_not_the_text_of_another_exception(
+    tokens: TokenCounter,
+    context: AgentContext,
+    error: Exception,
+    told: str,
+    logged: list[tuple[str, str]],
 ) -> None:
     async def fail(_: Echoed, __: AgentContext) -> str:
-        raise RuntimeError(SECRET)
+        raise error
 
     with capture_logs() as logs:
-        toolbox = toolbox_of(tokens, tool("echo", fail))
-        (result,) = (await toolbox.run(calls('{"text": "a"}'), context)).results
-    assert result == ToolResult("0", "Error: echo failed; try without it", failed=True)
-    assert [(line["event"], line["tool"]) for line in logs] == [("tool failed", "echo")]
+        (result,) = (await toolbox_of(tokens, tool("echo", fail)).run(calls(A), context)).results
+    assert result == ToolResult("0", f"Error: {told}", failed=True)
+    assert [(line["event"], line["tool"]) for line in logs] == logged
 
 
 @pytest.mark.parametrize(("limit_s", "own_s"), [(0.05, 0), (600, 0.05)])
 async def test_a_tool_that_hangs_is_stopped_at_its_time_limit(
     tokens: TokenCounter, context: AgentContext, limit_s: float, own_s: float
 ) -> None:
-    stopped = asyncio.Event()
-
-    async def hang(_: Echoed, __: AgentContext) -> str:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return "never"
-
     limits = ToolLimits(max_calls_per_tool=3, timeout_s=limit_s, max_output_tokens=50)
-    hanging = replace(tool("hang", hang), timeout_s=own_s)
-    toolbox = toolbox_of(tokens, hanging, tool("echo", echo), limits=limits)
-    action = calls('{"text": "a"}', name="hang")
-    (result,) = (await toolbox.run(action, context)).results
+    hanging = replace(tool("hang", hang := Endless()), timeout_s=own_s)
+    toolbox = toolbox_of(tokens, hanging, limits=limits)
+    (result,) = (await toolbox.run(calls(A, name="hang"), context)).results
     assert result == ToolResult("0", "Error: hang took too long and was stopped", failed=True)
-    assert stopped.is_set()
+    assert hang.cancelled.is_set()
 
 
 @pytest.mark.parametrize("lost", [LeaseLost("c:7:0"), StoreError("away")], ids=["lease", "store"])
 async def test_a_lost_lease_or_store_ends_the_run_and_cancels_the_other_calls(
     tokens: TokenCounter, context: AgentContext, lost: Exception
 ) -> None:
-    cancelled = asyncio.Event()
+    wait = Endless()
 
-    async def lose_or_wait(arguments: Echoed, _: AgentContext) -> str:
+    async def wait_or_lose(arguments: Echoed, context: AgentContext) -> str:
         if arguments.text == "lose":
             raise lost
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return "never"
+        return await wait(arguments, context)
 
+    toolbox = toolbox_of(tokens, tool("echo", wait_or_lose))
     with pytest.raises(type(lost)):
-        await toolbox_of(tokens, tool("echo", lose_or_wait)).run(
-            calls('{"text": "wait"}', '{"text": "lose"}'), context
-        )
-    assert cancelled.is_set()
+        await toolbox.run(calls(A, '{"text": "lose"}'), context)
+    assert wait.cancelled.is_set()
 
 
 async def test_a_cancelled_run_ends_its_tools(tokens: TokenCounter, context: AgentContext) -> None:
-    began, cancelled = asyncio.Event(), asyncio.Event()
-
-    async def wait(_: Echoed, __: AgentContext) -> str:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return "never"
-
-    run = asyncio.create_task(
-        toolbox_of(tokens, tool("echo", wait)).run(calls('{"text": "a"}'), context)
-    )
-    await began.wait()
+    toolbox = toolbox_of(tokens, tool("echo", wait := Endless()))
+    run = asyncio.create_task(toolbox.run(calls(A), context))
+    await wait.began.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert cancelled.is_set()
+    assert wait.cancelled.is_set()
 
 
 # Limits
@@ -220,7 +208,7 @@ async def test_a_call_with_wrong_arguments_does_not_count_as_a_run(
     toolbox = toolbox_of(tokens, tool("echo", echo))
     refused = await toolbox.run(calls("{}", "{}", "{}"), context)
     context.completed_steps.append(refused)
-    allowed = await toolbox.run(calls(*['{"text": "a"}'] * 3), context)
+    allowed = await toolbox.run(calls(A, A, A), context)
     assert [result.failed for result in allowed.results] == [False] * 3
 
 
@@ -246,25 +234,14 @@ async def test_an_error_is_shortened_as_well(tokens: TokenCounter, context: Agen
 # Final tools
 
 
-async def test_only_final_tools_end_a_run(tokens: TokenCounter, context: AgentContext) -> None:
-    toolbox = toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
-    plain = await toolbox.run(calls('{"text": "a"}'), context)
-    final = await toolbox.run(calls('{"text": "b"}', name="last"), context)
-    assert (toolbox.final_output(plain), toolbox.final_output(final)) == (None, "b")
-
-
-async def test_a_failed_final_tool_is_not_final(
+async def test_only_a_final_tool_that_did_not_fail_ends_a_run_and_its_output_is_not_shortened(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    toolbox = toolbox_of(tokens, tool("last", echo, is_final=True))
-    step = await toolbox.run(calls("{}", name="last"), context)
-    assert toolbox.final_output(step) is None
-
-
-async def test_a_final_output_is_not_shortened(tokens: TokenCounter, context: AgentContext) -> None:
-    toolbox = toolbox_of(tokens, tool("last", echo, is_final=True))
-    step = await toolbox.run(calls(json.dumps({"text": "word " * 500}), name="last"), context)
-    assert toolbox.final_output(step) == "word " * 500
+    toolbox = toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
+    long = json.dumps({"text": "word " * 500})
+    actions = (calls(A), calls("{}", name="last"), calls(long, name="last"))
+    final = [toolbox.final_output(await toolbox.run(each, context)) for each in actions]
+    assert final == [None, None, "word " * 500]
 
 
 async def test_a_write_of_an_operators_tool_asks_first_after_untrusted_text(

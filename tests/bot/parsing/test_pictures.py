@@ -17,11 +17,16 @@ def drawn(width: int, height: int, kind: str) -> bytes:
     return file.getvalue()
 
 
-def png_that_states(width: int, height: int) -> bytes:
-    """Return a file of 60 bytes that states any size."""
-    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
-    return b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", 4) + b"IDAT" + bytes(8)
+def png_that_states(width: int, height: int, packed: bytes = bytes(4)) -> bytes:
+    """Return a PNG file that states any size, and has these rows."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(name + content))
+        return struct.pack(">I", len(content)) + name + content + check
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = chunk(b"IHDR", header), chunk(b"IDAT", packed), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 def noise(width: int, height: int) -> bytes:
@@ -120,14 +125,6 @@ async def test_only_the_header_tells_how_a_picture_of_a_tool_is_sent() -> None:
 
 def png_of_zeros(width: int, height: int) -> bytes:
     """Return a whole PNG file of a black picture, a thousandth of its size."""
-
-    def chunk(name: bytes, content: bytes) -> bytes:
-        check = struct.pack(">I", zlib.crc32(name + content))
-        return struct.pack(">I", len(content)) + name + content + check
-
     packing = zlib.compressobj(1)
     rows = [packing.compress(bytes(3 * width + 1)) for _ in range(height)]
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    packed = b"".join((*rows, packing.flush()))
-    parts = chunk(b"IHDR", header), chunk(b"IDAT", packed), chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    return png_that_states(width, height, b"".join((*rows, packing.flush())))

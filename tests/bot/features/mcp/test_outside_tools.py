@@ -47,7 +47,7 @@ from memory.erasure.questions import NotConfirmed
 from memory.memory import Memory
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
-from tests.bot.agent.test_tool_files import OPUS, png
+from tests.bot.agent.test_tool_files import OPUS, PNG
 from tests.memory.text.test_untrusted_text import ORDINARY
 from tests.servers.dropping import DroppingServer
 from tests.servers.mcp_shop import READ, SCHEMA, Shop, ShopServer, shop_tool
@@ -134,7 +134,7 @@ async def test_pictures_sounds_and_resources_become_files_and_texts(
     text = types.TextResourceContents(uri="note://1", text="A note.")
     link = types.ResourceLink(type="resource_link", uri="https://x.example", name="x")
     shop.files = [
-        types.ImageContent(type="image", data=packed(png()), mime_type="text/plain"),
+        types.ImageContent(type="image", data=packed(PNG), mime_type="text/plain"),
         types.AudioContent(type="audio", data=packed(OPUS), mime_type="audio/mpeg"),
         types.EmbeddedResource(type="resource", resource=text),
         link,
@@ -153,7 +153,7 @@ async def test_pictures_sounds_and_resources_become_files_and_texts(
         f"[the report.pdf {sent}]",
     ]
     assert [(file.kind, file.content) for file in context.files] == [
-        ("photo", png()),
+        ("photo", PNG),
         ("voice", OPUS),
         ("document", b"%PDF-1.7"),
     ]
