@@ -31,6 +31,7 @@ from tests.valkey import ValkeyServer
 
 HONEST = Dialect(dimensions=256)
 STUBBORN = Dialect(dimensions=256, honours_dimensions=False)
+OWN_KEY = {"openai_embedding_api_key": "own"}
 
 
 async def test_without_an_embedding_model_no_server_is_called(settings_of: SettingsOf) -> None:
@@ -66,35 +67,32 @@ async def test_dimensions_are_compared_with_the_setting(
 
 
 @pytest.mark.parametrize(
-    ("fault", "advice"),
+    ("fault", "own", "advice"),
     [
-        (ApiError(401, "Incorrect key"), "check OPENAI_API_KEY"),
-        (Break.HTML, "check OPENAI_EMBEDDING_BASE_URL, which usually ends in /v1"),
+        (ApiError(401, "Incorrect key"), {}, "check OPENAI_API_KEY"),
+        (ApiError(401, "Incorrect key"), OWN_KEY, "check OPENAI_EMBEDDING_API_KEY"),
+        (Break.HTML, {}, "check OPENAI_EMBEDDING_BASE_URL, which usually ends in /v1"),
         (
             server_error(),
+            {},
             "try again, or check OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL",
         ),
     ],
 )
-async def test_a_server_without_embeddings_fails(
-    settings_of: SettingsOf, model_api: ModelApiServer, fault: Fault, advice: str
+async def test_a_server_without_embeddings_fails_and_the_advice_names_the_settings(
+    settings_of: SettingsOf,
+    model_api: ModelApiServer,
+    fault: Fault,
+    own: dict[str, str],
+    advice: str,
 ) -> None:
     model_api.faults.add(fault, times=None, when=is_embeddings)
-    settings = settings_of(openai_base_url=model_api.base_url)
+    settings = settings_of(openai_base_url=model_api.base_url, **own)
     [row] = (await rows_of(check_embeddings(settings))).values()
     assert (row.verdict, row.advice) == (
         "fail",
         f"{advice}, or do without: OPENAI_EMBEDDING_MODEL=off",
     )
-
-
-async def test_a_key_of_its_own_that_is_refused_is_named(
-    settings_of: SettingsOf, model_api: ModelApiServer
-) -> None:
-    model_api.faults.add(ApiError(401, "Incorrect key"), times=None, when=is_embeddings)
-    settings = settings_of(openai_base_url=model_api.base_url, openai_embedding_api_key="own")
-    [row] = (await rows_of(check_embeddings(settings))).values()
-    assert row.advice.startswith("check OPENAI_EMBEDDING_API_KEY, ")
 
 
 def test_many_dimensions_lead_to_the_advice_to_ask_for_fewer() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from bot.features.check.chat_model import check_second
-from bot.features.check.command_line import check_settings
 from tests.bot.features.check.front_reader import FrontReader
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import ApiError, Dialect, ModelApiServer
@@ -59,14 +58,3 @@ async def test_the_advice_names_the_settings_of_the_second_model(
     assert row.verdict == "fail"
     assert all(name in row.advice for name in names)
     assert "OPENAI" not in row.advice
-
-
-async def test_a_missing_key_of_the_second_model_is_a_row(settings_of: SettingsOf) -> None:
-    settings = settings_of(
-        openai_base_url="http://127.0.0.1:9/v1",
-        openai_embedding_model="off",
-        fallback_model="spare",
-        fallback_base_url="https://api.openai.com/v1",
-    )
-    row = (await rows_of(check_settings(settings)))["Second model key"]
-    assert (row.verdict, row.advice) == ("fail", "set FALLBACK_API_KEY")

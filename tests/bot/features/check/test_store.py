@@ -47,71 +47,60 @@ async def test_a_server_with_the_right_configuration_has_only_ok_rows(
     assert rows["Redis connections"].seen == "0 of 10000 in use, a process opens up to 4"
 
 
-async def test_an_evicting_server_fails(own_server: ValkeyServer, settings_of: SettingsOf) -> None:
-    own_server.ask("CONFIG SET maxmemory-policy allkeys-lru")
-    row = (await rows_of(check_store(own_server.url, settings_of())))["Redis eviction"]
-    assert row == Row(
-        "Redis eviction",
-        "fail",
-        "maxmemory-policy is allkeys-lru: a full server drops memories and messages",
-        "set maxmemory-policy to noeviction, or choose another REDIS_URL",
-    )
-
-
-async def test_no_persistence_is_a_warning(
+async def test_each_wrong_setting_of_a_server_has_its_row(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
-    row = (await rows_of(check_store(own_server.url, settings_of())))["Redis persistence"]
-    assert (row.verdict, row.seen) == ("warn", "none: a restart of the server loses everything")
+    for wrong in ("maxmemory-policy allkeys-lru", "maxmemory 1", "maxclients 20"):
+        own_server.ask(f"CONFIG SET {wrong}")
+    settings = settings_of(redis_max_connections=30, intake_wait_replicas=1)
+    rows = await rows_of(check_store(own_server.url, settings))
+    full = rows.pop("Redis memory")
+    assert (full.verdict, full.advice) == ("fail", "choose a larger plan, or lower MEMORY_TTL_DAYS")
+    assert [row for row in rows.values() if row.verdict != "ok"] == [
+        Row(
+            "Redis persistence",
+            "warn",
+            "none: a restart of the server loses everything",
+            "turn on appendonly, or choose a plan that keeps data",
+        ),
+        Row(
+            "Redis eviction",
+            "fail",
+            "maxmemory-policy is allkeys-lru: a full server drops memories and messages",
+            "set maxmemory-policy to noeviction, or choose another REDIS_URL",
+        ),
+        Row(
+            "Redis connections",
+            "fail",
+            "0 of 20 in use, a process opens up to 30",
+            "set REDIS_MAX_CONNECTIONS to 10 or less",
+        ),
+        Row(
+            "Redis replicas",
+            "fail",
+            "0 connected, 1 must have each message: no message is accepted",
+            "lower INTAKE_WAIT_REPLICAS",
+        ),
+    ]
 
 
+@pytest.mark.parametrize(
+    ("refused", "unknown"),
+    [
+        ("-config", ["Redis persistence"]),
+        (
+            "-config -info",
+            [f"Redis{of}" for of in ("", " persistence", " eviction", " memory", " connections")],
+        ),
+    ],
+)
 async def test_a_value_that_a_managed_server_hides_is_unknown_and_not_a_failure(
-    own_server: ValkeyServer, settings_of: SettingsOf
+    own_server: ValkeyServer, settings_of: SettingsOf, refused: str, unknown: list[str]
 ) -> None:
-    own_server.ask("ACL SETUSER default -config -info")
+    own_server.ask(f"ACL SETUSER default {refused}")
     rows = await rows_of(check_store(own_server.url, settings_of()))
-    own_server.ask("ACL SETUSER default +config +info")
-    verdicts = {what: row.verdict for what, row in rows.items()}
-    assert verdicts.pop("Redis kind") == "ok"
-    assert set(verdicts.values()) == {"unknown"}
-
-
-async def test_a_server_that_refuses_config_leaves_only_persistence_unknown(
-    own_server: ValkeyServer, settings_of: SettingsOf
-) -> None:
-    own_server.ask("ACL SETUSER default -config")
-    rows = await rows_of(check_store(own_server.url, settings_of()))
-    own_server.ask("ACL SETUSER default +config")
-    unknown = [what for what, row in rows.items() if row.verdict == "unknown"]
-    assert unknown == ["Redis persistence"]
-
-
-async def test_a_full_server_fails(own_server: ValkeyServer, settings_of: SettingsOf) -> None:
-    own_server.ask("CONFIG SET maxmemory 1")
-    row = (await rows_of(check_store(own_server.url, settings_of())))["Redis memory"]
-    own_server.ask("CONFIG SET maxmemory 0")
-    assert (row.verdict, row.advice) == ("fail", "choose a larger plan, or lower MEMORY_TTL_DAYS")
-
-
-async def test_more_connections_than_the_plan_allows_fail(
-    own_server: ValkeyServer, settings_of: SettingsOf
-) -> None:
-    own_server.ask("CONFIG SET maxclients 20")
-    settings = settings_of(redis_max_connections=30)
-    row = (await rows_of(check_store(own_server.url, settings)))["Redis connections"]
-    assert (row.verdict, row.advice) == ("fail", "set REDIS_MAX_CONNECTIONS to 10 or less")
-
-
-async def test_fewer_replicas_than_intake_waits_for_fail(
-    valkey: str, settings_of: SettingsOf
-) -> None:
-    settings = settings_of(intake_wait_replicas=1)
-    assert (await rows_of(check_store(valkey, settings)))["Redis replicas"] == Row(
-        "Redis replicas",
-        "fail",
-        "0 connected, 1 must have each message: no message is accepted",
-        "lower INTAKE_WAIT_REPLICAS",
-    )
+    assert [what for what, row in rows.items() if row.verdict == "unknown"] == unknown
+    assert {row.verdict for what, row in rows.items() if what not in unknown} == {"ok"}
 
 
 async def test_a_cluster_with_the_address_of_one_server_fails(
@@ -132,24 +121,26 @@ async def test_one_server_with_the_address_of_a_cluster_has_one_failed_row(
     assert [row.verdict for row in rows.values()] == ["fail"]
 
 
-async def test_an_unreachable_server_has_one_failed_row(settings_of: SettingsOf) -> None:
-    rows = await rows_of(check_store(f"redis://127.0.0.1:{free_port()}", settings_of()))
-    assert [(row.verdict, row.seen) for row in rows.values()] == [("fail", "no answer")]
-
-
-async def test_the_advice_names_the_setting_for_self_signed_certificates(
-    settings_of: SettingsOf,
+@pytest.mark.parametrize(
+    ("scheme", "advice"),
+    [
+        ("redis", "needs rediss://"),
+        ("rediss", "if its certificate is self-signed, set REDIS_TLS_VERIFY=never"),
+    ],
+)
+async def test_an_unreachable_server_has_one_failed_row(
+    settings_of: SettingsOf, scheme: str, advice: str
 ) -> None:
-    [row] = (
-        await rows_of(check_store(f"rediss://127.0.0.1:{free_port()}", settings_of()))
-    ).values()
-    assert row.advice.endswith("if its certificate is self-signed, set REDIS_TLS_VERIFY=never")
+    address = f"{scheme}://127.0.0.1:{free_port()}"
+    [row] = (await rows_of(check_store(address, settings_of()))).values()
+    assert (row.verdict, row.seen) == ("fail", "no answer")
+    assert row.advice.endswith(advice)
 
 
 async def test_a_wrong_password_has_one_failed_row_and_is_not_shown(
-    own_server: ValkeyServer, settings_of: SettingsOf
+    valkey: str, settings_of: SettingsOf
 ) -> None:
-    address = own_server.url.replace("//", "//anna:hunter2@")
+    address = valkey.replace("//", "//anna:hunter2@")
     [row] = (await rows_of(check_store(address, settings_of()))).values()
     assert (row.verdict, row.seen) == ("fail", "the server refused this login or address")
     assert "hunter2" not in repr(row)
@@ -210,14 +201,10 @@ def test_a_new_process_must_fit_beside_the_running_ones(clients: int, verdict: s
 
 @pytest.mark.parametrize(("ahead_s", "seen"), [(31, "31 s behind"), (-90, "90 s ahead of")])
 async def test_clocks_that_differ_get_a_warning(
-    own_server: ValkeyServer,
-    settings_of: SettingsOf,
-    monkeypatch: pytest.MonkeyPatch,
-    ahead_s: int,
-    seen: str,
+    valkey: str, settings_of: SettingsOf, monkeypatch: pytest.MonkeyPatch, ahead_s: int, seen: str
 ) -> None:
     monkeypatch.setattr(client, "time", lambda: time.time() - ahead_s)
-    row = (await rows_of(check_store(own_server.url, settings_of())))["Clock"]
+    row = (await rows_of(check_store(valkey, settings_of())))["Clock"]
     assert (row.verdict, row.seen) == ("warn", f"this machine is {seen} Redis")
 
 

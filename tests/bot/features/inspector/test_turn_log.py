@@ -1,8 +1,7 @@
 """What a process reports while somebody watches: steps, errors, sizes, and no word of anybody."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 
 import orjson
@@ -14,7 +13,7 @@ from bot.model.call import CallReport
 from bot.model.model_errors import ModelUnavailable
 from bot.model.resilience import ModelCondition
 from bot.runtime.logs import short_name
-from bot.turn.observers import AgentRan, GaveUp, NotAnswered, PartSent, StepBegan, TurnEnded
+from bot.turn.observers import AgentRan, Event, GaveUp, NotAnswered, PartSent, StepBegan, TurnEnded
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.store.keys import Scope
@@ -32,11 +31,10 @@ class Process:
         self.live = TurnLog(self.name_of, lambda: self.now)
         self.name = self.name_of(CHAT)
 
-    @contextmanager
-    def turn(self, id_: str) -> Iterator[None]:
-        fields = {"conversation": CHAT.tag, "turn": id_}
-        with structlog.contextvars.bound_contextvars(**fields):
-            yield
+    def observe(self, turn: str, *observed: Event) -> None:
+        with structlog.contextvars.bound_contextvars(conversation=CHAT.tag, turn=turn):
+            for each in observed:
+                self.live.observe(each)
 
     def report(self, *conditions: ModelCondition) -> dict[str, list[dict[str, object]]]:
         found: dict[str, list[dict[str, object]]] = orjson.loads(
@@ -51,31 +49,20 @@ def process(memory: Memory) -> Process:
 
 
 async def test_a_turn_under_way_is_shown_with_its_step_until_it_ends(process: Process) -> None:
-    with process.turn("7"):
-        process.live.observe(StepBegan("answer"))
-        process.now = 102
-        process.live.observe(StepBegan("model"))
-        [turn] = process.report()["turns"]
-        assert turn == {
-            "conversation": process.name,
-            "turn": "7",
-            "step": "model",
-            "began_at": 100,
-            "since": 102,
-        }
-        process.live.observe(TurnEnded("closed", 2))
+    process.observe("7", StepBegan("answer"))
+    process.now = 102
+    process.observe("7", StepBegan("model"))
+    [turn] = process.report()["turns"]
+    named = {"conversation": process.name, "turn": "7", "step": "model"}
+    assert turn == {**named, "began_at": 100, "since": 102}
+    process.observe("7", TurnEnded("closed", 2))
     assert (process.report()["turns"], process.report()["errors"]) == ([], [])
 
 
 async def test_an_error_is_shown_by_its_class_its_step_and_its_reference(process: Process) -> None:
-    with process.turn("7"):
-        process.live.observe(StepBegan("model"))
-        process.live.observe(NotAnswered("ab12", "ModelUnavailable"))
-        process.live.observe(StepBegan("delivery"))
-        process.live.observe(PartSent("sent"))
-        process.live.observe(PartSent("Forbidden"))
-        process.live.observe(GaveUp("KeyError"))
-        process.live.observe(TurnEnded("StoreUnavailable", 1))
+    process.observe("7", StepBegan("model"), NotAnswered("ab12", "ModelUnavailable"))
+    process.observe("7", StepBegan("delivery"), PartSent("sent"), PartSent("Forbidden"))
+    process.observe("7", GaveUp("KeyError"), TurnEnded("StoreUnavailable", 1))
     seen = [(each["step"], each["error"], each["reference"]) for each in process.report()["errors"]]
     assert seen == [
         ("model", "ModelUnavailable", "ab12"),
@@ -87,9 +74,7 @@ async def test_an_error_is_shown_by_its_class_its_step_and_its_reference(process
 
 @pytest.mark.parametrize("outcome", ["Interrupted", "LeaseLost", "Parked", "CancelledError"])
 async def test_a_turn_that_goes_on_elsewhere_is_no_error(process: Process, outcome: str) -> None:
-    with process.turn("7"):
-        process.live.observe(StepBegan("model"))
-        process.live.observe(TurnEnded(outcome, 1))
+    process.observe("7", StepBegan("model"), TurnEnded(outcome, 1))
     assert (process.report()["turns"], process.report()["errors"]) == ([], [])
 
 
@@ -105,8 +90,7 @@ async def test_a_failed_call_shows_the_class_of_its_error_and_no_text(process: P
 async def test_a_prompt_is_kept_as_numbers(process: Process, memory: Memory) -> None:
     context = await AgentContext.get_or_create({"chat_id": 1001}, memory.histories, now=1)
     context.sizes = {"system": 5, "window": 6}
-    with process.turn("7"):
-        process.live.observe(AgentRan(context, "the words of a zebra", "", 1.5))
+    process.observe("7", AgentRan(context, "the words of a zebra", "", 1.5))
     [prompt] = process.report()["prompts"]
     assert (prompt["tokens"], prompt["seconds"]) == ({"system": 5, "window": 6}, 1.5)
     assert "zebra" not in str(prompt)
@@ -114,9 +98,7 @@ async def test_a_prompt_is_kept_as_numbers(process: Process, memory: Memory) -> 
 
 async def test_a_report_stays_short_however_much_happens(process: Process) -> None:
     for turn in range(1_000):
-        with process.turn(str(turn)):
-            process.live.observe(StepBegan("delivery"))
-            process.live.observe(PartSent("Forbidden"))
+        process.observe(str(turn), StepBegan("delivery"), PartSent("Forbidden"))
     report = process.live.report("process", "worker", (), process.memory.capacity.samples)
     assert (b'"running":1000' in report, len(report) < 16_000) == (True, True)
 
