@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
@@ -19,39 +20,34 @@ from memory.store.client import RedisClient
 from tests.valkey import ValkeyServer
 
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
+READY = TelegramHealth(identity=ME, webhook_set=True)
 HERE = "127.0.0.1"
 
 
+def caller_of(store: RedisClient, health: TelegramHealth, **options: Any) -> httpx2.AsyncClient:
+    app = Router(health_routes(store, health, **{"has_webhook": True, **options}))
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://bot")
+
+
 async def pages(
-    store: RedisClient, health: TelegramHealth, *, has_webhook: bool = True, wait_replicas: int = 0
-) -> tuple[int, dict[str, str]]:
-    """Return status and states of `/readyz`; check that `/healthz` answers ok."""
-    routes = health_routes(store, health, has_webhook=has_webhook, wait_replicas=wait_replicas)
-    app = Router(routes)
-    async with httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(app), base_url="http://bot"
-    ) as caller:
+    store: RedisClient, health: TelegramHealth = READY, **options: Any
+) -> tuple[int, dict[str, object]]:
+    """Return status and content of `/readyz`; check that `/healthz` answers ok."""
+    async with caller_of(store, health, **options) as caller:
         alive = await caller.get("/healthz")
         assert (alive.status_code, alive.text) == (200, "ok")
         ready = await caller.get("/readyz")
-        states = {name: ready.json()[name] for name in ("redis", "telegram")}
-        return ready.status_code, states
+        return ready.status_code, ready.json()
 
 
-async def details(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
-    """Return what `/readyz` shows besides the two states."""
-    app = Router(health_routes(store, health, has_webhook=True))
-    async with httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(app), base_url="http://bot"
-    ) as caller:
-        body = (await caller.get("/readyz")).json()
-    return {name: body[name] for name in body.keys() - {"redis", "telegram"}}
-
-
-async def test_the_bot_is_ready_if_redis_and_telegram_are(store: RedisClient) -> None:
-    expected = (200, {"redis": "ok", "telegram": "ok"})
-    assert await pages(store, TelegramHealth(identity=ME, webhook_set=True)) == expected
-    assert await pages(store, TelegramHealth(identity=ME), has_webhook=False) == expected
+@pytest.mark.parametrize(
+    ("health", "has_webhook"), [(READY, True), (TelegramHealth(identity=ME), False)]
+)
+async def test_the_bot_is_ready_if_redis_and_telegram_are(
+    store: RedisClient, health: TelegramHealth, *, has_webhook: bool
+) -> None:
+    status, body = await pages(store, health, has_webhook=has_webhook)
+    assert (status, body["redis"], body["telegram"]) == (200, "ok", "ok")
 
 
 @pytest.mark.parametrize(
@@ -66,39 +62,37 @@ async def test_the_bot_is_ready_if_redis_and_telegram_are(store: RedisClient) ->
 async def test_readyz_says_what_is_wrong_with_telegram(
     store: RedisClient, health: TelegramHealth, expected: str
 ) -> None:
-    assert await pages(store, health) == (503, {"redis": "ok", "telegram": expected})
+    status, body = await pages(store, health)
+    assert (status, body["redis"], body["telegram"]) == (503, "ok", expected)
 
 
 async def test_a_redis_that_may_evict_keys_is_not_ready(store: RedisClient) -> None:
     await store.call("CONFIG SET", "maxmemory-policy", "allkeys-lru")
     try:
-        status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
+        status, body = await pages(store)
     finally:
         await store.call("CONFIG SET", "maxmemory-policy", "noeviction")
-    assert status == 503
-    assert checks["redis"] == "maxmemory-policy is allkeys-lru, must be noeviction"
+    told = "maxmemory-policy is allkeys-lru, must be noeviction"
+    assert (status, body["redis"]) == (503, told)
 
 
 async def test_a_redis_with_too_few_replicas_is_not_ready(store: RedisClient) -> None:
-    health = TelegramHealth(identity=ME, webhook_set=True)
-    status, checks = await pages(store, health, wait_replicas=1)
-    assert (status, checks["redis"]) == (503, "0 replicas are connected, INTAKE_WAIT_REPLICAS is 1")
+    status, body = await pages(store, wait_replicas=1)
+    assert (status, body["redis"]) == (503, "0 replicas are connected, INTAKE_WAIT_REPLICAS is 1")
 
 
 async def test_a_redis_that_is_away_is_not_ready(own_server: ValkeyServer) -> None:
     store = await RedisClient.open(own_server.url)
     own_server.kill()
-    status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
-    assert (status, checks["redis"]) == (503, "unreachable")
+    status, body = await pages(store)
+    assert (status, body["redis"]) == (503, "unreachable")
     await store.close()
 
 
 async def test_many_requests_at_once_cost_one_check_of_redis(store: RedisClient) -> None:
     """The page is public, and the bot's own calls would wait behind each check."""
-    app = Router(health_routes(store, TelegramHealth(identity=ME), has_webhook=False))
-    transport = httpx2.ASGITransport(app)
     before = store.round_trips
-    async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
+    async with caller_of(store, READY) as caller:
         answers = await asyncio.gather(*(caller.get("/readyz") for _ in range(50)))
     assert {answer.status_code for answer in answers} == {200}
     assert store.round_trips - before == 2
@@ -117,11 +111,8 @@ async def test_unknown_pages_wrong_methods_and_errors_have_their_status() -> Non
 
     server = WebServer([Route("/", broken)], port=0, host=HERE)
     async with serving(server) as caller:
-        nowhere, otherwise, wrong = (
-            await caller.get("/nowhere"),
-            await caller.post("/"),
-            await caller.get("/"),
-        )
+        nowhere, otherwise = await caller.get("/nowhere"), await caller.post("/")
+        wrong = await caller.get("/")
     assert [nowhere.status_code, otherwise.status_code, wrong.status_code] == [404, 405, 500]
     assert "secret" not in wrong.text
 
@@ -172,10 +163,8 @@ async def test_a_port_in_use_is_named() -> None:
 async def test_readyz_shows_the_last_updates_age_and_the_last_error(store: RedisClient) -> None:
     health = TelegramHealth(clock=lambda: 1_000.0)
     nothing = {"last_update_s_ago": None, "webhook_error": "", "webhook_error_s_ago": None}
-    assert await details(store, health) == nothing
+    states = {"redis": "ok", "telegram": "not reached yet"}
+    assert (await pages(store, health))[1] == states | nothing
     health.last_update_at, health.webhook_error, health.webhook_error_at = 940.0, "refused", 400.0
-    assert await details(store, health) == {
-        "last_update_s_ago": 60,
-        "webhook_error": "refused",
-        "webhook_error_s_ago": 600,
-    }
+    shown = {"last_update_s_ago": 60, "webhook_error": "refused", "webhook_error_s_ago": 600}
+    assert (await pages(store, health))[1] == states | shown

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import pytest
 
 from bot.commands.notices import set_mute
 from bot.commands.sentences import Sentences
+from bot.feature import Work
 from bot.features.off_record.feature import OffRecordSessions
 from bot.features.reminders.due import DueReminders
 from bot.language.catalogue import Catalogue
@@ -67,9 +68,16 @@ async def no_pause(seconds: float) -> None:
     del seconds
 
 
-def worker(memory: Memory, chat: QuietChat) -> WorkLoop:
-    deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
-    return WorkLoop(memory.work, [DueReminders(memory.work, SENTENCES)], deliverer, LEASE_S)
+def worker(
+    memory: Memory,
+    chat: QuietChat,
+    kind: Work | None = None,
+    pause: Callable[[float], Awaitable[None]] = no_pause,
+    serves: Callable[[int, int], bool] = lambda *_: True,
+) -> WorkLoop:
+    kind = kind or DueReminders(memory.work, SENTENCES)
+    deliverer = Deliverer(chat, 5, no_export, lambda _: None, pause)
+    return WorkLoop(memory.work, [kind], deliverer, LEASE_S, serves)
 
 
 async def begin(due: WorkLoop) -> None:
@@ -154,8 +162,7 @@ async def test_who_ends_while_telegram_takes_nothing_has_not_tried(
             waits.set()
             await asyncio.Event().wait()
 
-        deliverer = Deliverer(chat, 5, no_export, lambda _: None, pause)
-        due = WorkLoop(memory.work, [DueReminders(memory.work, SENTENCES)], deliverer, LEASE_S)
+        due = worker(memory, chat, pause=pause)
         await begin(due)
         await waits.wait()
         [waiting] = await memory.work.list_open(HERE)
@@ -192,9 +199,7 @@ async def test_the_reminder_of_a_removed_person_waits(memory: Memory) -> None:
     one = reminder(due=time.time() - 1)
     await store(memory, one)
     chat, people = ScriptedChat([]), set[int]()
-    deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
-    kinds = [DueReminders(memory.work, SENTENCES)]
-    due = WorkLoop(memory.work, kinds, deliverer, LEASE_S, lambda person, _: person in people)
+    due = worker(memory, chat, serves=lambda person, _: person in people)
     await work(due)
     assert chat.texts == []
     assert [each.id for each in await memory.work.list_open(HERE)] == [one.id]
@@ -356,39 +361,34 @@ async def test_a_task_that_has_begun_is_erased_after_a_day(memory: Memory) -> No
     assert len(await waiting(memory)) == 1
 
 
-class NothingToSay:
-    """Work whose items need no message any more when they are due."""
+class Says:
+    """Work that says the text of its item, or nothing if it has none any more."""
 
     kind = "reminder"
 
     async def message(self, item: WorkItem) -> Outbox | None:
-        assert item.text == "Call Ben"
-        return None
+        if item.text == "over":
+            return None
+        return Outbox(Destination(HERE.chat_id), (Part(item.text),))
 
 
 async def test_who_mutes_gets_of_a_feature_that_says_unasked_only_what_they_asked_for(
     memory: Memory,
 ) -> None:
-    class Says:
-        kind = "reminder"
-
-        async def message(self, item: WorkItem) -> Outbox | None:
-            return Outbox(Destination(HERE.chat_id), (Part(item.text),))
-
     here = await memory.scopes.read(HERE)
     asked = replace(reminder("asked for", due=time.time() - 1), message_id=11)
     for each in (asked, replace(asked, text="unasked", message_id=0, id="00000001")):
         await memory.work.add(here, each)
     await set_mute(memory.scopes, ANN, 1, is_muted=True)
-    deliverer = Deliverer(chat := ScriptedChat([]), 5, no_export, lambda _: None, no_pause)
-    await work(WorkLoop(memory.work, [UnlessMuted(Says(), memory.scopes)], deliverer, LEASE_S))
+    chat = ScriptedChat([])
+    await work(worker(memory, chat, UnlessMuted(Says(), memory.scopes)))
     assert chat.texts == ["asked for"]
     assert await memory.work.list_open(HERE) == []
 
 
 async def test_an_item_with_nothing_to_say_is_done_without_a_message(memory: Memory) -> None:
-    await memory.work.add(await memory.scopes.read(HERE), reminder(due=time.time() - 1))
-    deliverer = Deliverer(chat := ScriptedChat([]), 5, no_export, lambda _: None, no_pause)
-    await work(WorkLoop(memory.work, [NothingToSay()], deliverer, LEASE_S))
+    await memory.work.add(await memory.scopes.read(HERE), reminder("over", due=time.time() - 1))
+    chat = ScriptedChat([])
+    await work(worker(memory, chat, Says()))
     assert chat.texts == []
     assert await memory.work.list_open(HERE) == []
