@@ -1,6 +1,7 @@
 """Short ways to store a message, take a turn, close it, and carry out a job."""
 
 from collections.abc import Mapping
+from time import time
 
 from memory.erasure.jobs import FinishedJob, Job
 from memory.memory import Memory
@@ -68,6 +69,14 @@ async def carry_out(memory: Memory, job: Job) -> FinishedJob:
     finished = await memory.jobs.run_job(job.id)
     assert finished is not None
     return finished
+
+
+async def forget_ann(memory: Memory) -> None:
+    await carry_out(memory, Job("job", "forget", ANN, 999, time(), b""))
+
+
+async def erase_all(memory: Memory) -> None:
+    await carry_out(memory, Job("job", "all", 0, 999, time(), b""))
 
 
 async def clear(memory: Memory, update_id: int = 10, conversation: Scope = HERE) -> Receipt:

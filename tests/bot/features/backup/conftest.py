@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.features.backup import backup_file
 from bot.features.backup.backup_file import BackupReader, BackupWriter
 from bot.features.backup.restoring import Outcome, Restoring, check_files
 from bot.features.backup.saving import SavedCounts, Saving
@@ -22,6 +23,11 @@ __all__ = ["valkey"]
 @pytest.fixture
 def embedder() -> WordsEmbedder:
     return WordsEmbedder()
+
+
+@pytest.fixture(autouse=True)
+def _keys_that_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(backup_file._SCRYPT, "n", 2**6)
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,11 @@ from tests.bot.features.backup.test_restoring import (
     CANARY,
     everything_in,
     exported,
-    forget_ann,
     remember_much,
 )
 from tests.memory.clients import DyingClient
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import GROUP, HERE
+from tests.memory.turns import GROUP, HERE, forget_ann
 from tests.valkey import ValkeyServer
 
 ONCE = pytest.mark.parametrize("valkey", ["valkey_server"], indirect=True)

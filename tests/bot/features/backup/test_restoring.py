@@ -9,7 +9,6 @@ import pytest
 
 from bot.features.backup.backup_file import BackupRefused
 from bot.telegram.admission import Members
-from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
@@ -22,7 +21,7 @@ from memory.scopes.sources import Source
 from memory.store.keys import Scope
 from memory.work.item import WorkItem
 from tests.bot.features.backup.conftest import PASSPHRASES, later_journal, restore, save
-from tests.memory.turns import ANN, BOB, GROUP, HERE, carry_out, clear, take, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, clear, erase_all, forget_ann, take, texts
 
 CANARY = "quokka"
 ANNS = Scope.of_person(ANN)
@@ -124,23 +123,18 @@ async def forget_a_message(memory: Memory) -> None:
     await memory.forgetting.erase_messages(GROUP, [3, 4], "receipt")
 
 
-async def forget_ann(memory: Memory) -> None:
-    await carry_out(memory, Job("job", "forget", ANN, 999, time.time(), b""))
-
-
 async def clear_both(memory: Memory) -> None:
     for where in (HERE, GROUP):
         await clear(memory, 999, where)
 
 
-async def clear_everything(memory: Memory) -> None:
-    await carry_out(memory, Job("job", "all", 0, 999, time.time(), b""))
-
-
 Forget = Callable[[Memory], Awaitable[None]]
+in_each_way = pytest.mark.parametrize(
+    "forget", [forget_a_message, forget_ann, clear_both, erase_all]
+)
 
 
-@pytest.mark.parametrize("forget", [forget_a_message, forget_ann, clear_both, clear_everything])
+@in_each_way
 async def test_what_was_erased_after_a_backup_stays_erased(
     memory: Memory, empty: Memory, file: Path, forget: Forget
 ) -> None:
@@ -160,7 +154,7 @@ async def test_what_was_erased_after_a_backup_stays_erased(
             assert found[part] == lost[part]
 
 
-@pytest.mark.parametrize("forget", [forget_a_message, forget_ann, clear_both, clear_everything])
+@in_each_way
 async def test_a_restore_into_the_same_store_brings_nothing_erased_back(
     memory: Memory, file: Path, forget: Forget
 ) -> None:

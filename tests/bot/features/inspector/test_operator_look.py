@@ -6,15 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bot.features.inspector.operator_look import LOOK_S, OperatorLook
-from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
 from tests.lab.simulated_time import SimulatedClock
-from tests.memory.turns import carry_out, clear
-
-ANN = 7
-CHAT, GROUP = Scope.of_chat(ANN), Scope.of_chat(-5)
+from tests.memory.turns import ANN, GROUP, HERE, clear, erase_all, forget_ann
 
 
 @pytest.fixture
@@ -28,43 +24,35 @@ def look(memory: Memory, clock: SimulatedClock) -> OperatorLook:
 
 
 async def test_the_permission_lasts_an_hour(look: OperatorLook, clock: SimulatedClock) -> None:
-    assert await look.until(CHAT) == 0
-    await look.allow(CHAT, 1)
-    until = await look.until(CHAT)
+    assert await look.until(HERE) == 0
+    await look.allow(HERE, 1)
+    until = await look.until(HERE)
     assert until == pytest.approx(clock.now + LOOK_S, abs=0.01)
-    assert await look.allowed() == [(CHAT, until)]
+    assert await look.allowed() == [(HERE, until)]
     clock.now += LOOK_S - 1
-    assert await look.until(CHAT) == until
+    assert await look.until(HERE) == until
     clock.now += 2
-    assert (await look.until(CHAT), await look.allowed()) == (0, [])
+    assert (await look.until(HERE), await look.allowed()) == (0, [])
 
 
 async def test_what_is_taken_back_is_over_whatever_is_pressed_again(look: OperatorLook) -> None:
-    await look.allow(CHAT, 1)
-    await look.end(CHAT, 2)
-    assert (await look.until(CHAT), await look.allowed()) == (0, [])
-    await look.allow(CHAT, 1)
-    assert (await look.until(CHAT), await look.allowed()) == (0, [])
-    await look.allow(CHAT, 3)
-    assert await look.until(CHAT) > 0
+    await look.allow(HERE, 1)
+    await look.end(HERE, 2)
+    assert (await look.until(HERE), await look.allowed()) == (0, [])
+    await look.allow(HERE, 1)
+    assert (await look.until(HERE), await look.allowed()) == (0, [])
+    await look.allow(HERE, 3)
+    assert await look.until(HERE) > 0
 
 
 async def test_one_conversation_allows_nothing_of_another(look: OperatorLook) -> None:
     await look.allow(Scope.of_chat(ANN, 3), 1)
-    assert await look.until(CHAT) == 0
-
-
-async def forget(memory: Memory) -> None:
-    await carry_out(memory, Job("job", "forget", ANN, 10, time.time(), b""))
-
-
-async def erase_all(memory: Memory) -> None:
-    await carry_out(memory, Job("job", "all", 0, 10, time.time(), b""))
+    assert await look.until(HERE) == 0
 
 
 @pytest.mark.parametrize(
     ("conversation", "erase"),
-    [(CHAT, clear), (CHAT, forget), (GROUP, forget), (CHAT, erase_all), (GROUP, erase_all)],
+    [(HERE, clear), (HERE, forget_ann), (GROUP, forget_ann), (HERE, erase_all), (GROUP, erase_all)],
 )
 async def test_an_erasure_of_the_chat_or_of_a_person_in_it_ends_the_permission_for_good(
     memory: Memory,
