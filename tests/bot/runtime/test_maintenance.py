@@ -103,40 +103,32 @@ async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
     assert await memory.client.call("XLEN", memory.keys.jobs) == 1
 
 
-async def test_a_failed_step_is_repeated() -> None:
-    seen = asyncio.Event()
-    errors = [StoreUnavailable("gone"), RuntimeError("a bug")]
+@pytest.mark.parametrize(
+    ("errors", "every_s", "logged"),
+    [
+        ([StoreUnavailable("gone"), RuntimeError("a bug")], 0, ["postponed", "failed"]),
+        ([StoreUnavailable("gone")], 600, ["postponed"]),
+    ],
+)
+async def test_a_failed_step_is_repeated_and_soon_if_redis_failed_it(
+    monkeypatch: pytest.MonkeyPatch, errors: list[Exception], every_s: int, logged: list[str]
+) -> None:
+    monkeypatch.setattr("bot.runtime.maintenance._POSTPONED_S", 0.01)
+    seen, left = asyncio.Event(), iter(errors)
 
     async def step() -> None:
-        if errors:
-            raise errors.pop(0)
+        for error in left:
+            raise error
         seen.set()
 
     with capture_logs() as logs:
-        repeating = asyncio.create_task(repeat(step, "models", 0))
+        repeating = asyncio.create_task(repeat(step, "models", every_s))
         await asyncio.wait_for(seen.wait(), 10)
         repeating.cancel()
         with pytest.raises(asyncio.CancelledError):
             await repeating
-    assert [(line["event"], line["step"]) for line in logs] == [
-        ("periodic step postponed", "models"),
-        ("periodic step failed", "models"),
-    ]
-
-
-async def test_a_step_that_redis_failed_is_tried_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bot.runtime.maintenance._POSTPONED_S", 0.01)
-    seen = asyncio.Event()
-    errors = [StoreUnavailable("gone")]
-
-    async def step() -> None:
-        if errors:
-            raise errors.pop()
-        seen.set()
-
-    repeating = asyncio.create_task(repeat(step, "jobs", 600))
-    await asyncio.wait_for(seen.wait(), 10)
-    repeating.cancel()
+    told = [(f"periodic step {how}", "models") for how in logged]
+    assert [(line["event"], line["step"]) for line in logs] == told
 
 
 async def test_the_log_warns_of_a_clock_that_differs_from_that_of_redis(
