@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from bot.runtime.logs import reporting_errors
 from bot.runtime.process import MAX_BLOCKED_S, LoopWatchdog
 from bot.telegram.updates import from_bytes, to_bytes
+from memory.store.tasks import end_tasks
 from tests.bot.telegram import raw
 from tests.servers.monitoring import MonitoringServer
 from tests.settings import Settings
@@ -68,8 +69,7 @@ async def watchdog() -> AsyncIterator[asyncio.Task[None]]:
     running = asyncio.create_task(LoopWatchdog().run())
     await asyncio.sleep(0)
     yield running
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await end_tasks([running])
 
 
 def block_the_loop(secret: str) -> int:
@@ -92,6 +92,5 @@ async def test_the_blocking_code_is_named_without_its_variables() -> None:
 
 
 async def test_the_watchdog_thread_ends_with_its_task(watchdog: asyncio.Task[None]) -> None:
-    watchdog.cancel()
-    await asyncio.gather(watchdog, return_exceptions=True)
+    await end_tasks([watchdog])
     assert "loop watchdog" not in {thread.name for thread in threading.enumerate()}

@@ -5,6 +5,7 @@ import json
 from tests.servers.model_api import ChatRequest, Reply, tool_call
 
 TEST_WORDS = ("marzipan", "gyroscope")
+SMALL = {"prompt_tokens": 4000, "reply_tokens": 500, "model_timeout_s": 5}
 
 
 class FrontReader:

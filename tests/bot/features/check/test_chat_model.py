@@ -8,7 +8,7 @@ import pytest
 from bot.features.check.chat_model import check_chat, front_was_read
 from bot.model.call import ModelReply, Usage
 from memory.text.tokens import TokenCounter
-from tests.bot.features.check.front_reader import FrontReader
+from tests.bot.features.check.front_reader import SMALL, FrontReader
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import (
     ApiError,
@@ -23,8 +23,6 @@ from tests.servers.model_api import (
 from tests.servers.model_api.faults import Fault
 from tests.settings import Settings
 
-PROMPT_TOKENS, REPLY_TOKENS = 4000, 500
-
 
 @pytest.fixture
 def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Any:
@@ -32,9 +30,7 @@ def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Any:
         openai_base_url=model_api.base_url,
         openai_api_key="sk-any",
         openai_model="local",
-        prompt_tokens=PROMPT_TOKENS,
-        reply_tokens=REPLY_TOKENS,
-        model_timeout_s=5,
+        **SMALL,
     )
 
 
@@ -52,7 +48,7 @@ async def test_the_long_prompt_fills_the_budget_and_has_a_form_that_every_server
     longest = max(
         call.prompt_tokens for call in model_api.log.calls if isinstance(call.request, ChatRequest)
     )
-    room = PROMPT_TOKENS - REPLY_TOKENS
+    room = SMALL["prompt_tokens"] - SMALL["reply_tokens"]
     assert 0.85 * room <= longest <= room
 
 

@@ -21,18 +21,14 @@ from bot.model.model_errors import (
 )
 from bot.probe import Row, trouble
 from config.loading import load_settings
+from tests.bot.features.check.front_reader import SMALL
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers import profiles
 from tests.servers.model_api import Dialect, ModelApiServer
 from tests.settings import Settings
 
 KEY = "sk-right"
-WORKING: dict[str, object] = {
-    "openai_model": "local",
-    "prompt_tokens": 4000,
-    "reply_tokens": 500,
-    "model_timeout_s": 5,
-}
+WORKING: dict[str, object] = {"openai_model": "local", **SMALL}
 
 
 def named(dialect: Dialect) -> str:

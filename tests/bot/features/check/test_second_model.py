@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.features.check.chat_model import check_second
-from tests.bot.features.check.front_reader import FrontReader
+from tests.bot.features.check.front_reader import SMALL, FrontReader
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.model_api import ApiError, Dialect, ModelApiServer
 from tests.settings import Settings
@@ -26,9 +26,7 @@ def settings(model_api: ModelApiServer, second_api: ModelApiServer, settings_of:
         fallback_model="spare",
         fallback_base_url=second_api.base_url,
         fallback_api_key="sk-second",
-        prompt_tokens=4000,
-        reply_tokens=500,
-        model_timeout_s=5,
+        **SMALL,
     )
 
 

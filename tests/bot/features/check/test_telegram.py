@@ -12,6 +12,7 @@ from bot.features.check.telegram import check_telegram, check_token
 from bot.probe import Rows
 from bot.telegram.bot_api import TelegramClient, WebhookState
 from bot.telegram.errors import Conflict
+from memory.store.tasks import end_tasks
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.servers.bot_api import BotApiServer, DropConnection, FloodWait, ServerError
 from tests.settings import Settings
@@ -144,6 +145,5 @@ async def _another_poller(telegram: BotApiServer) -> AsyncIterator[None]:
     task = asyncio.create_task(poll())
     await telegram.wait_for(lambda: telegram.calls_to("getUpdates"))
     yield
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await end_tasks([task])
     await client.close()

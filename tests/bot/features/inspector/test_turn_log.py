@@ -1,7 +1,6 @@
 """What a process reports while somebody watches: steps, errors, sizes, and no word of anybody."""
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 
 import orjson
@@ -17,6 +16,7 @@ from bot.turn.observers import AgentRan, Event, GaveUp, NotAnswered, PartSent, S
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.store.keys import Scope
+from memory.store.tasks import end_tasks
 
 CHAT = Scope.of_chat(1001)
 
@@ -140,9 +140,7 @@ async def test_every_process_reports_once_somebody_watches(memory: Memory, other
     while not (read := await reports_of(memory).read()):
         pass
     assert read == [b"of the other"]
-    writing.cancel()
-    with suppress(asyncio.CancelledError):
-        await writing
+    await end_tasks([writing])
 
 
 async def test_without_a_watcher_a_process_sends_no_command(memory: Memory, other: Memory) -> None:
@@ -151,9 +149,7 @@ async def test_without_a_watcher_a_process_sends_no_command(memory: Memory, othe
     for _ in range(5):
         await asyncio.sleep(0)
     assert memory.client.round_trips == before
-    writing.cancel()
-    with suppress(asyncio.CancelledError):
-        await writing
+    await end_tasks([writing])
 
 
 async def test_a_process_that_died_disappears(memory: Memory, other: Memory) -> None:
