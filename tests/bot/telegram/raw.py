@@ -24,6 +24,11 @@ OTHER_BOT = {"id": 99, "is_bot": True, "first_name": "Other", "username": "other
 PRIVATE = {"id": 7, "type": "private", "first_name": "Anna"}
 GROUP = {"id": -1005, "type": "supergroup", "title": "Family"}
 
+FILE = {"file_id": "f", "file_unique_id": "u"}
+PHOTO = [{**FILE, "width": 1, "height": 1}]
+VIDEO = {**PHOTO[0], "duration": 1}
+STICKER = {**PHOTO[0], "type": "regular", "is_animated": True, "is_video": False}
+
 _MARKS = {
     "bot_command": r"(?<!\S)/\w{1,32}(?:@\w{3,32})?(?![\w/@])",
     "mention": r"(?<![\w/])@\w{3,32}",

@@ -47,6 +47,7 @@ def refusal(status: int, description: str, **parameters: int) -> Reply:
 
 
 DONE = ok(result=True)
+SENT = ok({"message_id": 77, "date": 1, "chat": {"id": 5, "type": "private"}, "text": "x"})
 
 
 def delivering_to(url: str) -> Reply:

@@ -76,14 +76,6 @@ def test_a_mention_by_link_addresses_us() -> None:
     assert ignored(message("\U0001f600 hi", chat=GROUP, entities=link)) == "unaddressed"
 
 
-def test_a_caption_is_read_as_text() -> None:
-    photo = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
-    marks = [{"type": "mention", "offset": 3, "length": 12}]
-    caption = "\U0001f600 @Ricordo_bot what is it?"
-    update = inbound(message(photo=photo, caption=caption, caption_entities=marks, chat=GROUP))
-    assert (update.kind, update.text) == ("photo", caption)
-
-
 def test_a_reply_to_us_is_for_us() -> None:
     update = inbound(message("and then?", chat=GROUP, reply_to_message=OUR_MESSAGE))
     assert (update.kind, update.text) == ("text", "and then?")

@@ -49,8 +49,7 @@ def test_an_unreadable_entry_is_left_alone() -> None:
 
 
 def test_the_edit_of_a_caption_that_does_not_address_us_may_be_about_an_album_that_does() -> None:
-    sizes = [{"file_id": "F", "file_unique_id": "U", "width": 9, "height": 9}]
-    photo = {"chat": raw.GROUP, "photo": sizes, "caption": "new words", "edit_date": 60}
+    photo = {"chat": raw.GROUP, "photo": raw.PHOTO, "caption": "new words", "edit_date": 60}
     sent = raw.message("", media_group_id="11", **photo)
     edit = raw.read({"update_id": 5, "edited_message": sent["message"]})
     assert isinstance(edit, AlbumPart)

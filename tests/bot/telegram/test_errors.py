@@ -52,12 +52,12 @@ async def test_a_failed_send_raises_the_error_that_says_what_to_do_without_the_t
     assert len(api.calls) == 1
 
 
-async def test_an_answer_that_cannot_be_used_is_an_unknown_outcome(api: ScriptedApi) -> None:
+async def test_an_answer_that_cannot_be_used_is_an_unknown_outcome(
+    client: TelegramClient, api: ScriptedApi
+) -> None:
     api.script(Reply({"ok": True, "result": {"file_path": "a", "file_size": "many"}}))
-    client = TelegramClient(TOKEN, api.url)
     with pytest.raises(errors.OutcomeUnknown):
         await client.download("a", 10, 60)
-    await client.close()
 
 
 async def test_a_refused_connection_means_that_nothing_was_sent() -> None:

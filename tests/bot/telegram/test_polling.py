@@ -267,12 +267,6 @@ async def test_health_names_the_failure_while_it_lasts(health: TelegramHealth) -
     await client.close()
 
 
-async def test_the_wait_of_a_429_is_kept_in_full(polled: Polled) -> None:
-    pauses = Pauses()
-    await polled(refusal(429, "Too Many Requests", retry_after=9), pause=pauses)
-    assert pauses.taken_s[0] > 9
-
-
 async def test_without_the_lease_telegram_is_not_polled(
     polled: Polled, api: ScriptedApi, health: TelegramHealth
 ) -> None:

@@ -15,14 +15,13 @@ from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.behaviors.tool_output import OutgoingFile
 from tests.bot.telegram.doubles import send_rates_on
-from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
+from tests.bot.telegram.scripted_api import SENT, TOKEN, ScriptedApi, refusal
 from tests.lab.simulator.direct import DirectClient
 from tests.quiet_chat import no_export
 
 ANNA, BEN = 7, 8
 PART = Part("hi")
 WITH_FILE = Part("hi", file=OutgoingFile("a.txt", b"a"))
-SENT = ok({"message_id": 77, "date": 1, "chat": {"id": 7, "type": "private"}, "text": "x"})
 EVERY_KIND = ("say", "edit", "delete", "typing")
 
 
@@ -115,15 +114,6 @@ async def test_an_edit_or_delete_counts_and_never_waits(speaker: Speaker, kind: 
     assert speaker.waited_s == []
     await speaker.call("say")
     assert speaker.waited_s == [2]
-
-
-async def test_an_edit_fails_at_once_while_its_chat_is_closed(speaker: Speaker) -> None:
-    await speaker.limiter.close(ANNA, 7)
-    with pytest.raises(FloodWait) as ban:
-        await speaker.call("edit")
-    assert (ban.value.retry_after_s, speaker.api.calls, speaker.waited_s) == (7, [], [])
-    await speaker.call("edit", BEN)
-    assert len(speaker.api.calls) == 1
 
 
 async def test_all_parts_of_an_answer_are_sent_in_order(speaker: Speaker, api: ScriptedApi) -> None:

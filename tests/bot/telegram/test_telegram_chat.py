@@ -11,10 +11,9 @@ from bot.telegram.chat import CopiedMessage, Destination
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
 from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.doubles import unlimited_chat
-from tests.bot.telegram.scripted_api import TOKEN, Act, Reply, ScriptedApi, ok, refusal
+from tests.bot.telegram.scripted_api import SENT, TOKEN, Act, Reply, ScriptedApi, ok, refusal
 from tests.servers.bot_api import BotApiServer
 
-SENT = ok({"message_id": 77, "date": 1, "chat": {"id": 5, "type": "private"}, "text": "x"})
 FILE = ok({"file_id": "f", "file_unique_id": "u", "file_path": "documents/file_1.pdf"})
 
 
