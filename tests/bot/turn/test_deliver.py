@@ -29,6 +29,7 @@ from tests.quiet_chat import QuietChat, no_export
 CHAT = 7
 BOLD = Part("one", (Entity("bold", 0, 3),))
 PHOTO = OutgoingFile("chart.png", b"png", kind="photo")
+LOOK = Part("Look", file=PHOTO, instead="Not sent.")
 KNOWN = OutgoingFile("stamp.jpg", file_id="AgAC", kind="photo")
 VOICE = OutgoingFile("answer.ogg", b"OggS", kind="voice")
 ONE, TWO, THREE = Part("one"), Part("two"), Part("three")
@@ -172,12 +173,8 @@ async def test_a_chat_that_takes_no_files_gets_the_text_of_a_file(deliver: Deliv
 @pytest.mark.parametrize(
     ("part", "refusals", "sent"),
     [
-        (Part("Look", file=PHOTO, instead="Not sent."), 1, ["photo Look", "document Look"]),
-        (
-            Part("Look", file=PHOTO, instead="Not sent."),
-            2,
-            ["photo Look", "document Look", "Look\n\nNot sent."],
-        ),
+        (LOOK, 1, ["photo Look", "document Look"]),
+        (LOOK, 2, ["photo Look", "document Look", "Look\n\nNot sent."]),
         (Part("", file=KNOWN, instead="Not sent."), 1, ["photo ", "Not sent."]),
         (Part("Hello", file=VOICE), 1, ["voice Hello", "Hello"]),
         (Part("", file=VOICE), 1, ["voice "]),
@@ -197,20 +194,16 @@ async def test_a_refused_file_of_a_tool_leaves_what_can_be_said(
     assert len(delivery.sent) == (2 if sent == ["voice "] else 3)
 
 
+PLAIN = ["$$x^2$$", "one", "two", "three"]
+
+
 @pytest.mark.parametrize(
     ("answers", "sent", "delivery"),
     [
         ([], ["$$x^2$$", "three"], Delivery("delivered", (100, 101), CHAT, 101)),
-        (
-            [Refused("other")],
-            ["$$x^2$$", "one", "two", "three"],
-            Delivery("delivered", (101, 102, 103), CHAT, 103),
-        ),
-        (
-            [BadToken("404")],
-            ["$$x^2$$", "one", "two", "three"],
-            Delivery("delivered", (101, 102, 103), CHAT, 103),
-        ),
+        ([Refused("other")], PLAIN, Delivery("delivered", (101, 102, 103), CHAT, 103)),
+        ([BadToken("404")], PLAIN, Delivery("delivered", (101, 102, 103), CHAT, 103)),
+        ([Blocked()] * 2, PLAIN[:2], Delivery("undeliverable", (), CHAT, 0)),
         ([OutcomeUnknown("?")], ["$$x^2$$", "three"], Delivery("unknown", (101,), CHAT, 101)),
         (
             [FloodWait(2)],
@@ -218,7 +211,7 @@ async def test_a_refused_file_of_a_tool_leaves_what_can_be_said(
             Delivery("delivered", (101, 102), CHAT, 102),
         ),
     ],
-    ids=["taken", "400", "404", "unknown", "429"],
+    ids=["taken", "400", "404", "blocked", "unknown", "429"],
 )
 async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     deliver: Delivering, answers: list[TelegramError | None], sent: list[str], delivery: Delivery
@@ -227,11 +220,6 @@ async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     assert await deliver(ONE, TWO, THREE, rich_parts=2) == delivery
     assert deliver.telegram.texts == sent
     assert deliver.telegram.sent[0][1].is_rich
-
-
-async def test_a_rich_message_to_a_chat_that_blocked_us_is_given_up(deliver: Delivering) -> None:
-    deliver.telegram.answers = [Blocked(), Blocked()]
-    assert await deliver(ONE, TWO, rich_parts=2) == Delivery("undeliverable", (), CHAT, 0)
 
 
 async def test_a_former_reply_is_replaced_by_plain_parts(deliver: Delivering) -> None:
@@ -402,7 +390,7 @@ async def test_a_part_that_arrives_although_the_turn_is_cancelled_is_deleted(
     deliver: Delivering, answers: list[TelegramError | None], deleted: list[tuple[int, int]]
 ) -> None:
     deliver.telegram.answers = answers
-    delivering = await _cancelled_while_sending(deliver)
+    delivering = await _cancelled_while_sending(deliver, ONE, TWO)
     with pytest.raises(asyncio.CancelledError):
         await delivering
     assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], deleted)
@@ -422,7 +410,7 @@ class _Gate:
 async def test_a_part_is_deleted_although_the_turn_is_cancelled_again(deliver: Delivering) -> None:
     gate = _Gate()
     deliver.telegram.before_delete = gate.wait
-    delivering = await _cancelled_while_sending(deliver)
+    delivering = await _cancelled_while_sending(deliver, ONE, TWO)
     await gate.reached.wait()
     delivering.cancel()
     gate.opened.set()
@@ -453,10 +441,12 @@ async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_
     assert deliver.telegram.deleted == [(CHAT, 100)]
 
 
-async def _cancelled_while_sending(deliver: Delivering) -> asyncio.Task[Delivery]:
+async def _cancelled_while_sending(
+    deliver: Delivering, *parts: Part, replaces: tuple[int, ...] = ()
+) -> asyncio.Task[Delivery]:
     """Return a delivery that was cancelled while its first part was being sent."""
     deliver.telegram.gate = asyncio.Event()
-    delivering = asyncio.create_task(deliver(ONE, TWO))
+    delivering = asyncio.create_task(deliver(*parts, replaces=replaces))
     await deliver.telegram.asked.wait()
     delivering.cancel()
     deliver.telegram.gate.set()
@@ -506,11 +496,7 @@ async def test_a_former_reply_that_was_edited_is_deleted_only_if_its_question_wa
             await deliver(ONE, TWO, replaces=(20, 21))
     else:
         deliver.marks.refused_from, deliver.marks.refusal = 1, refusal
-        deliver.telegram.gate = asyncio.Event()
-        delivering = asyncio.create_task(deliver(ONE, replaces=(20,)))
-        await deliver.telegram.asked.wait()
-        delivering.cancel()
-        deliver.telegram.gate.set()
+        delivering = await _cancelled_while_sending(deliver, ONE, replaces=(20,))
         with pytest.raises(asyncio.CancelledError):
             await delivering
     assert deliver.telegram.deleted == deleted

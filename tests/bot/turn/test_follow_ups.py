@@ -49,6 +49,16 @@ NO_FOLLOW_UPS = (
 )
 
 
+def request_of(text: str) -> Request:
+    message = Message(0, 0, "user", text, NOON, ANNA, "Anna", message_ids=(5,))
+    return Request((raw.inbound(raw.message(text)),), message, (message,))
+
+
+def loader_with(behavior: AIContextBehavior) -> ContextLoader:
+    behaviors = AIContextBehaviorManager([behavior], time_limit_s=60)
+    return ContextLoader(behaviors, QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8)
+
+
 async def test_no_hook_goes_on_after_recall_has_failed(memory: Memory) -> None:
     """Its worker may have lost the conversation, and nobody would wait for what it asks."""
     begun, ended = asyncio.Event(), asyncio.Event()
@@ -69,14 +79,8 @@ async def test_no_hook_goes_on_after_recall_has_failed(memory: Memory) -> None:
 
     history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
     history.__class__ = Erased
-    behaviors = AIContextBehaviorManager([Slow()], time_limit_s=60)
-    window = BlockWindowMessageSelector(2, 100, 2)
-    loader = ContextLoader(behaviors, QuietChat(), window, recall_k=8)
-    message = Message(0, 0, "user", "Hello", NOON, ANNA, "Anna", message_ids=(5,))
     with pytest.raises(LeaseLost):
-        await loader.load(
-            Request((raw.inbound(raw.message("Hello")),), message, (message,)), history
-        )
+        await loader_with(Slow()).load(request_of("Hello"), history)
     assert ended.is_set()
 
 
@@ -86,15 +90,11 @@ class Asked(AIContextBehavior):
 
 
 async def test_a_follow_up_finds_what_the_question_before_it_found(memory: Memory) -> None:
-    behaviors = AIContextBehaviorManager([Asked()], time_limit_s=60)
-    window = BlockWindowMessageSelector(2, 100, 2)
-    loader = ContextLoader(behaviors, QuietChat(), window, recall_k=8)
+    loader = loader_with(Asked())
 
     async def recalled(text: str) -> set[str]:
-        message = Message(0, 0, "user", text, NOON, ANNA, "Anna", message_ids=(5,))
-        request = Request((raw.inbound(raw.message(text)),), message, (message,))
         history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
-        context = await loader.load(request, history)
+        context = await loader.load(request_of(text), history)
         assert context.memory_context == context.call_context.query  # behaviors search for the same
         return {each.text for found in context.recalled for each in found.messages}
 

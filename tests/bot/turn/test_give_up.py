@@ -11,7 +11,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
-from bot.telegram.updates import ButtonPress, Sender, from_bytes, to_bytes
+from bot.telegram.updates import Sender, from_bytes, to_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.turn import MAX_FAILURES, PROCESS_DIED, GiveUp, is_given_up
 from memory.erasure.questions import NotConfirmed
@@ -122,16 +122,7 @@ async def test_the_button_below_the_notice_puts_the_messages_back_once(memory: M
     operators = Operators(memory.store, Settings())
     access = Access(QuietChat(), SENTENCES, operators, memory.store)
     press = RetryCommand(memory, access, SENTENCES).command.buttons[verb]
-    pressed = ButtonPress(
-        2,
-        "",
-        TOPIC.chat_id,
-        3,
-        is_group=True,
-        message_id=60,
-        sender=inbound.sender,
-        callback_data="",
-    )
+    pressed = raw.press(raw.pressed(message=raw.said("Sorry", raw.US)))
     with pytest.raises(NotConfirmed):
         await press(replace(pressed, sender=Sender(8, "Ben")), TOPIC, nonce)
     assert await press(pressed, TOPIC, nonce) == SENTENCES.say("de", "retry.begun")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.telegram.updates import IncomingMessage, ReplyTarget
+from bot.telegram.updates import ReplyTarget
 from bot.turn.load import find_replied
 from bot.turn.request import Request
 from memory.memory import Memory, MemoryOptions
@@ -52,10 +52,6 @@ def request_of(*targets: ReplyTarget) -> Request:
     updates = tuple(
         replace(incoming, message_id=900 + at, reply=target) for at, target in enumerate(targets)
     )
-    return as_request(updates)
-
-
-def as_request(updates: tuple[IncomingMessage, ...]) -> Request:
     ids = tuple(update.message_id for update in updates)
     message = Message(0, 0, "user", "Why?", THEN, ANN, "Ann", ids)
     return Request(updates, message, (message,))

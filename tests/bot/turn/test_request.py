@@ -6,7 +6,7 @@ import pytest
 
 from bot.telegram.chat import Destination
 from bot.telegram.updates import STICKER_FILE, IncomingMessage, Sender, SentFile, to_bytes
-from bot.turn.request import answer_to, unpack, with_words
+from bot.turn.request import Request, answer_to, unpack, with_words
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.text.tokens import TokenCounter
@@ -29,13 +29,18 @@ def forwarded(update_id: int, text: str) -> IncomingMessage:
     )
 
 
-async def test_joined_messages_have_the_first_time(memory: Memory, tokens: TokenCounter) -> None:
-    """A `/forget` between two joined messages has to erase both, because it covers the first."""
-    edited = replace(said(2, "hello", 1_003), edited_at=1_004)
-    for message in (said(1, "my secret", 1_000), edited):
+async def joined(memory: Memory, *messages: IncomingMessage) -> Request:
+    """Return what the turn that takes these messages has to answer."""
+    for message in messages:
         entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
         await memory.mailbox.put(HERE, entry)
-    request = unpack(await take(memory), tokens)
+    return unpack(await take(memory), memory.tokens)
+
+
+async def test_joined_messages_have_the_first_time(memory: Memory) -> None:
+    """A `/forget` between two joined messages has to erase both, because it covers the first."""
+    edited = replace(said(2, "hello", 1_003), edited_at=1_004)
+    request = await joined(memory, said(1, "my secret", 1_000), edited)
     assert [update.text for update in request.updates] == ["my secret", "hello"]
     assert (request.message.text, request.message.sent_at) == ("my secret\nhello", 1_000)
     assert request.message.message_ids == (101, 102)
@@ -43,19 +48,17 @@ async def test_joined_messages_have_the_first_time(memory: Memory, tokens: Token
 
 
 async def test_forwarded_messages_stay_apart_from_the_comment_sent_with_them(
-    memory: Memory, tokens: TokenCounter
+    memory: Memory,
 ) -> None:
     """Only the person's own words may become facts, so they are not joined with the others."""
-    for message in (
+    request = await joined(
+        memory,
         replace(said(1, "Look what Ben wrote", 1_000), unseen="photo"),
         said(2, "funny, isn't it?", 1_001),
         forwarded(3, "I live in Oslo"),
         forwarded(4, "Remember that"),
         said(5, "What do you think?", 1_003),
-    ):
-        entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
-        await memory.mailbox.put(HERE, entry)
-    request = unpack(await take(memory), tokens)
+    )
     assert [(part.text, part.is_first_party) for part in request.messages] == [
         ("Look what Ben wrote\nfunny, isn't it?", True),
         ("I live in Oslo", False),
@@ -78,16 +81,15 @@ def test_a_reply_quotes_the_message_only_in_a_group(*, is_group: bool, reply_to:
 
 async def test_what_a_photo_shows_is_not_its_caption(memory: Memory, tokens: TokenCounter) -> None:
     """The caption stays the person's own words; the text in a picture is somebody's."""
-    for message in (
+    request = await joined(
+        memory,
         said(1, "We are in Oulu", 1_000),
         replace(said(2, "This is Rex", 1_001), kind="photo", unseen="photo"),
         replace(said(3, "", 1_002), kind="photo", unseen="photo"),
         replace(forwarded(4, "Our boat"), kind="photo", unseen="photo"),
-    ):
-        entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
-        await memory.mailbox.put(HERE, entry)
+    )
     shown = [(102, "[photo] A dog"), (103, "[photo]"), (104, "[photo] A boat")]
-    request = with_words(unpack(await take(memory), tokens), shown, tokens)
+    request = with_words(request, shown, tokens)
     assert [(part.text, part.is_first_party, part.message_ids) for part in request.messages] == [
         ("We are in Oulu", True, (101,)),
         ("[photo] A dog", False, (102,)),
@@ -103,16 +105,15 @@ async def test_only_descriptions_keep_a_photos_id(memory: Memory, tokens: TokenC
     def file(name: str) -> SentFile:
         return SentFile(f"id of {name}", name, "image/jpeg", 9)
 
-    for message in (
+    request = await joined(
+        memory,
         replace(said(1, "Rex", 1_000), kind="photo", file=file("a dog")),
         replace(said(2, "🙂", 1_001), kind="photo", file=file(STICKER_FILE)),
         replace(forwarded(3, "Our boat"), kind="photo", file=file("a boat")),
         replace(forwarded(4, "Our bill"), kind="document", file=file("a bill")),
-    ):
-        entry = Entry(message.update_id, ANN.id, is_alone=False, body=to_bytes(message))
-        await memory.mailbox.put(HERE, entry)
+    )
     shown = [(number, "[photo]") for number in (101, 102, 103)]
-    request = with_words(unpack(await take(memory), tokens), shown, tokens)
+    request = with_words(request, shown, tokens)
     assert [(part.text, part.photo) for part in request.messages if part.photo] == [
         ("[photo]", "id of a dog"),
         ("Our boat\n[photo]", "id of a boat"),

@@ -8,6 +8,7 @@ import pytest
 from bot.commands.sentences import Sentences
 from bot.costs import Budget
 from bot.language.catalogue import Catalogue
+from bot.telegram.chat import Destination
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
 from bot.turn.answer import Answerer, QuotaStep
 from bot.turn.outbox import Outbox
@@ -36,6 +37,7 @@ EDIT = replace(
 RETRY = replace(EDIT, kind="command", command="retry", text="", message_id=30, edited_at=0)
 BEN = Sender(BOB, "Ben")
 SENTENCES = Sentences(Catalogue())
+SILENCE = Outbox(Destination(HERE.chat_id), (), is_unread=True)
 
 
 class Revising:
@@ -124,9 +126,7 @@ async def test_an_older_message_only_changes_its_words(memory: Memory, why: str)
     if not late:
         await tell(memory, words("later", 13))
     revising = Revising(memory)
-    outbox = await revising(replace(EDIT, edited_at=SAID_AT + 900 + late), 9)
-    assert outbox
-    assert outbox.parts == ()
+    assert await revising(replace(EDIT, edited_at=SAID_AT + 900 + late), 9) == SILENCE
     assert (await texts(memory))[:2] == ["new words", "yes"]
     assert revising.learned == [HERE]
 
@@ -143,9 +143,7 @@ async def test_an_older_message_only_changes_its_words(memory: Memory, why: str)
 )
 async def test_other_edits_change_nothing(memory: Memory, edit: IncomingMessage) -> None:
     await tell(memory, words())
-    outbox = await Revising(memory)(edit, 9)
-    assert outbox
-    assert outbox.parts == ()
+    assert await Revising(memory)(edit, 9) == SILENCE
     assert await texts(memory) == ["old words", "yes"]
 
 
@@ -157,9 +155,7 @@ async def test_a_button_asks_once_however_often_it_is_pressed(memory: Memory) ->
     assert await revising(pressed, 9) is None
     assert (revising.request.message.text, revising.request.replaces) == ("old words", (40,))
     await revising.close()  # without an answer once more
-    outbox = await revising(pressed, 10)
-    assert outbox
-    assert outbox.parts == ()
+    assert await revising(pressed, 10) == SILENCE
     assert await texts(memory) == ["old words"]
 
 
@@ -236,7 +232,5 @@ async def test_an_edit_after_a_newer_one_changes_nothing(
     if asks_again:
         await revising.close()
     assert asks_again is is_newest
-    outbox = await revising(replace(EDIT, edited_at=EDIT.edited_at - 1), 9)
-    assert outbox
-    assert outbox.parts == ()
+    assert await revising(replace(EDIT, edited_at=EDIT.edited_at - 1), 9) == SILENCE
     assert (await texts(memory))[0] == "newest words"

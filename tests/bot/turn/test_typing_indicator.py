@@ -6,9 +6,7 @@ import pytest
 
 from bot.telegram.chat import Destination
 from bot.turn.answer import TypingIndicator
-from bot.turn.request import Request
-from memory.message import Message
-from tests.bot.telegram import raw
+from tests.bot.turn.test_follow_ups import request_of
 from tests.lab.simulator.loop import VirtualLoop
 from tests.quiet_chat import QuietChat
 
@@ -22,13 +20,8 @@ class TypingChat(QuietChat):
         self.typed.append((to, asyncio.get_running_loop().time()))
 
 
-def request() -> Request:
-    message = Message(0, 0, "user", "Hello", 1_000.0, 7, "Anna", (1,), 1)
-    return Request((raw.inbound(raw.message("Hello")),), message, (message,))
-
-
 async def test_a_later_step_gets_only_what_an_earlier_one_has_left() -> None:
-    asked, at_work = request(), TypingIndicator(QuietChat(), timeout_s=100)
+    asked, at_work = request_of("Hello"), TypingIndicator(QuietChat(), timeout_s=100)
     async with at_work.shown(asked):
         ends_at = asked.run.ends_at
     async with at_work.shown(asked):
@@ -37,7 +30,7 @@ async def test_a_later_step_gets_only_what_an_earlier_one_has_left() -> None:
     with pytest.raises(TimeoutError):
         async with at_work.shown(asked):
             await asyncio.Event().wait()
-    async with at_work.shown(request()):  # another turn has its own
+    async with at_work.shown(request_of("Hello")):  # another turn has its own
         await asyncio.sleep(0)
 
 
@@ -46,6 +39,6 @@ def test_typing_is_shown_again_before_telegram_ends_it_after_five_seconds() -> N
         async with TypingIndicator(chat, timeout_s=100).shown(asked):
             await asyncio.sleep(14)
 
-    chat, asked = TypingChat(), request()
+    chat, asked = TypingChat(), request_of("Hello")
     VirtualLoop.play(answer())
     assert chat.typed == [(asked.to, at) for at in (0, 4.5, 9, 13.5)]

@@ -41,6 +41,11 @@ class SignallingChat(QuietChat):
         return await super().send(to, part, timeout_s)
 
 
+def settings_of(server: ModelApiServer, **more: Any) -> Settings:
+    url = server.base_url
+    return Settings(openai_base_url=url, openai_api_key="k", openai_embedding_model=None, **more)
+
+
 async def answer_hello(settings: Settings, memory: Memory) -> list[Part]:
     """Return what is sent when Ann says hello."""
     async with open_models(settings) as models:
@@ -85,9 +90,7 @@ async def test_from_the_worker_to_the_sdk_there_are_at_most_twelve_frames(
 
     monkeypatch.setattr(AsyncOpenAI, "post", watched_post)
     async with ModelApiServer(Scripted("Hello!")) as server:
-        settings = Settings(
-            openai_base_url=server.base_url, openai_api_key="k", openai_embedding_model=None
-        )
+        settings = settings_of(server)
         memory = Memory(store, 42, tokens, None, memory_options(settings))
         await answer_hello(settings, memory)
     assert stacks[0][0] == "TurnWorker._serve"
@@ -108,12 +111,7 @@ async def test_files_need_room_in_redis(
     script = Scripted()
     script.then(Reply(tool_calls=(tool_call("draw_berths"),)), "Here they are.")
     async with ModelApiServer(script) as server:
-        settings = Settings(
-            openai_base_url=server.base_url,
-            openai_api_key="k",
-            openai_embedding_model=None,
-            behaviors="tests.acceptance.operator_parts:Painter",
-        )
+        settings = settings_of(server, behaviors="tests.acceptance.operator_parts:Painter")
         memory = Memory(store, 42, tokens, None, memory_options(settings))
         memory.capacity.samples.append((0, FillLevel(used * 2**20, 25 * 2**20)))
         parts = await answer_hello(settings, memory)

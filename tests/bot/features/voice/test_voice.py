@@ -16,7 +16,7 @@ from bot.reply.parts import Part
 from bot.turn.outbox import Outbox
 from tests.bot.features.conftest import SettingsOf, rows_of
 from tests.bot.model.conftest import client, script, server
-from tests.bot.turn.test_typing_indicator import request
+from tests.bot.turn.test_follow_ups import request_of
 from tests.quiet_chat import QuietChat
 from tests.servers.model_api import (
     OPUS_HEAD,
@@ -104,7 +104,7 @@ class SlowSpeaker(Speaker):
 
 
 async def test_an_answer_is_not_lost_if_its_sound_takes_beyond_the_deadline() -> None:
-    asked, speaker = request(), SlowSpeaker()
+    asked, speaker = request_of("Hello"), SlowSpeaker()
     answer = Outbox(asked.to, (Part("I am fine."),), said="I am fine.")
     spoken = SpokenAnswers(speaker, QuietChat())
     asked.run.heard = ((1, "How are you?"),)
