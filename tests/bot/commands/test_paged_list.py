@@ -61,10 +61,10 @@ async def show(source: Letters) -> Part:
     return part
 
 
-async def press(source: Letters, data: str, sender: Sender = ANNA, topic_id: int = 0) -> Part:
+async def press(source: Letters, data: str, sender: Sender = ANNA) -> Part:
     """Press a button with this callback data after the verb; return what is shown then."""
     pressed = ButtonPress(
-        1, "c", 7, topic_id, is_group=False, message_id=2, sender=sender, callback_data=data
+        1, "c", 7, 0, is_group=False, message_id=2, sender=sender, callback_data=data
     )
     (part,) = await paged(source).press(pressed, HERE, data)
     return part

@@ -289,25 +289,9 @@ def test_the_memory_section_shows_no_message_twice(assembler: PromptAssembler) -
     )
 
 
-def test_there_is_no_memory_section_if_the_window_shows_all_memories(
-    assembler: PromptAssembler,
-) -> None:
-    window = dialogue(1)
-    prompt = prompt_of(assembler, window=window, recalled=(recalled(*window),))
-    assert last_user(prompt) == "And now?"
-
-
 def test_an_old_message_with_the_same_text_may_be_recalled(assembler: PromptAssembler) -> None:
     prompt = prompt_of(assembler, "Hi", recalled=(recalled(said(1, "Hi")),))
     assert last_user(prompt).count("Hi") == 2
-
-
-def test_memories_are_shown_in_the_order_of_time(assembler: PromptAssembler) -> None:
-    hits = tuple(recalled(said(seq, f"m{seq}"), score=1 / seq) for seq in (5, 3, 9))
-    content = last_user(prompt_of(assembler, recalled=hits))
-    assert [content.index(f"m{seq}") for seq in (3, 5, 9)] == sorted(
-        content.index(f"m{seq}") for seq in (3, 5, 9)
-    )
 
 
 def test_a_line_of_a_memory_cannot_look_like_the_next_memory(assembler: PromptAssembler) -> None:
@@ -318,23 +302,6 @@ def test_a_line_of_a_memory_cannot_look_like_the_next_memory(assembler: PromptAs
         "  [today, 10:00] You (assistant): two",
         "  three",
     ]
-
-
-def test_a_long_memory_becomes_an_excerpt_and_others_still_fit(assembler: PromptAssembler) -> None:
-    prompt = prompt_of(
-        assembler,
-        recalled=(
-            recalled(
-                said(1, "long " * 4000),
-                said(2, "its answer on boats and sails in May", "assistant"),
-            ),
-            recalled(said(7, "another"), score=0.5),
-        ),
-    )
-    content = last_user(prompt)
-    assert LEFT_OUT in content
-    assert "its answer" in content
-    assert "another" in content
 
 
 def test_the_excerpt_of_a_long_memory_is_about_the_message(assembler: PromptAssembler) -> None:
@@ -351,7 +318,7 @@ def test_the_excerpt_of_a_long_memory_is_about_the_message(assembler: PromptAsse
 
 
 def test_the_best_memories_are_chosen_first(assembler: PromptAssembler) -> None:
-    hits = tuple(recalled(said(seq, f"m{seq} " + f"long{seq} " * 4000)) for seq in range(99, 0, -1))
+    hits = tuple(recalled(said(seq, f"m{seq} " + f"long{seq} " * 400)) for seq in range(99, 0, -1))
     prompt = prompt_of(assembler, recalled=hits)
     content = last_user(prompt)
     shown = [seq for seq in range(1, 100) if f"m{seq} " in content]
@@ -376,14 +343,6 @@ def test_memory_gets_what_the_window_leaves_idle_and_keeps_it_for_all_steps(
 
 
 # The budget
-
-
-def test_a_message_that_is_too_long_is_shortened(assembler: PromptAssembler) -> None:
-    prompt = prompt_of(assembler, "Please " + "word " * 9000 + "end")
-    content = last_user(prompt)
-    assert content.startswith("Please word")
-    assert content.endswith("word end")
-    assert SHORTENED in content
 
 
 def test_a_long_message_may_use_tokens_that_the_window_leaves(assembler: PromptAssembler) -> None:

@@ -9,19 +9,16 @@ import pytest
 
 from bot.prompt.memory_context import RecalledLine, RecallPacker, with_dates
 from memory.behaviors.context import AgentContext, CallContext, Person
-from memory.message import Message, Role
+from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.search.message_search import Later, SearchResult
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from tests.bot.prompt.test_assemble import NOW, said
 
-CALL = CallContext(Scope.of_chat(7), Person(), 1_762_956_300.0)
+CALL = CallContext(Scope.of_chat(7), Person(), NOW)
 CONTEXT = AgentContext(CALL, cast("ChatHistory", None))
 FILLER = "We walked along the river and talked about nothing. " * 20
-
-
-def said(seq: int, text: str, role: Role = "user") -> Message:
-    return Message(seq, (seq + 1) // 2, role, text, 1_741_773_600.0 + seq, sender_name="Anna")
 
 
 def found(*exchanges: Sequence[Message]) -> list[SearchResult]:

@@ -14,9 +14,8 @@ from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.message_lines import Speakers
 from memory.text.tokens import SHORTENED, TokenCounter
+from tests.bot.prompt.test_assemble import MARCH, NOW
 
-NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
-MARCH = 1_741_773_600.0  # 12 March 2025, 10:00 UTC
 DATE = "[12 March 2025, 8 months ago]"
 QUESTION = Message(1, 1, "user", "What colour is Aurora?", MARCH, 7, "Anna")
 ANSWER = Message(2, 1, "assistant", "Aurora is **blue**.\nLike the sea.", MARCH)

@@ -3,12 +3,8 @@
 import pytest
 
 from bot.reply.parts import Entity, Part
-from bot.reply.render import host_of, render
-
-
-def only(markdown: str) -> Part:
-    (part,) = render(markdown)
-    return part
+from bot.reply.render import host_of
+from tests.bot.reply.test_render import only
 
 
 @pytest.mark.parametrize(

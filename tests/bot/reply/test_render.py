@@ -184,22 +184,6 @@ def test_a_code_block_that_looks_like_a_table_is_not_changed() -> None:
     assert shown(f"```\n{table}\n```") == table
 
 
-def test_a_reply_of_many_bold_words_needs_several_parts() -> None:
-    parts = render(" ".join(["**bold**"] * 300))
-    assert [len(part.entities) for part in parts] == [100, 100, 100]
-    assert " ".join(part.text for part in parts) == " ".join(["bold"] * 300)
-
-
-def test_a_long_fence_with_emoji_is_a_code_block_in_every_part() -> None:
-    code = "\n".join(f"    print('😀 {number}')" for number in range(400))
-    parts = render(f"Look 👨\u200d👩\u200d👧:\n\n```python\n{code}\n```\n\n**Done.**")
-    assert [fault for part in parts for fault in faults(part)] == []
-    assert "\n".join(part.text for part in parts) == f"Look 👨\u200d👩\u200d👧:\n\n{code}\n\nDone."
-    assert [one.language for part in parts for one in part.entities if one.type == "pre"] == [
-        "python"
-    ] * len(parts)
-
-
 @pytest.mark.parametrize(
     "markdown",
     [
