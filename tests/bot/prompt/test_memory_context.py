@@ -108,14 +108,6 @@ def test_recalled_messages_have_half_the_room_beside_what_is_pinned(tokens: Toke
         assert shown + tokens.count(context) <= limit
 
 
-def test_pinned_facts_are_kept_when_the_state_is_too_long(tokens: TokenCounter) -> None:
-    always = "Facts that always count:\n#9 [today] Wants answers in French."
-    long = json.dumps({"discussion_summary": "boat " * 900})
-    context = fitted(tokens, f"{STATE_HEADING}\n{long}\n{always}\n{FACTS}", "boat", 120)
-    assert always in context
-    assert tokens.count(context) <= 120
-
-
 def test_entries_with_as_many_shared_words_keep_their_order(tokens: TokenCounter) -> None:
     first, *facts = FACTS.splitlines()
     offer = Offer(FACTS, [facts[3], facts[1]], {})

@@ -119,15 +119,6 @@ def test_lists_have_plain_bullets() -> None:
     assert shown(markdown) == "• a\n  • b\n☐ open\n☑ done\n\n1. one\n2. two"
 
 
-def test_only_web_and_mail_links_are_links() -> None:
-    part = only("[a](javascript:x) [b](/y) [c](https://c.example) <https://d.example>")
-    assert part.text == "a b c https://d.example"
-    assert part.entities == (
-        Entity("text_link", 4, 1, url="https://c.example"),
-        Entity("text_link", 6, 17, url="https://d.example"),
-    )
-
-
 def test_placeholders_are_restored_in_links_and_languages() -> None:
     part = only("[a](https://a.example/?q=$x||y)\n\n```c++,x $\n1\n```")
     assert part.entities[0].url == "https://a.example/?q=$x||y"

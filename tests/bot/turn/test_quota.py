@@ -142,15 +142,14 @@ async def test_tokens_of_a_group_as_payer_count_in_the_group_too(memory: Memory)
     assert await memory.quotas.spent_today(GROUP) == 5
 
 
-async def test_what_another_process_accepted_is_refused_with_a_notice(memory: Memory) -> None:
+@pytest.mark.parametrize("kind", ["text", "command"])
+async def test_what_another_process_accepted_is_refused_with_a_notice(
+    memory: Memory, kind: MessageKind
+) -> None:
     """Processes whose settings differ must not drop what intake has accepted."""
     settings = Settings(allowed_user_ids=frozenset({BEN}))
     step = CommandStep(no_command, SENTENCES, Admission(settings, Members(memory.store)))
-    history = await history_of(memory)
-    kinds: tuple[MessageKind, ...] = ("text", "command")
-    for kind in kinds:
-        request = request_of(kind, "Hello", 1)
-        notice = await step.answer(request, history)
-        assert notice is not None
-        assert notice.is_unread
-        assert notice.parts == SENTENCES.say(request.language, "error.not_served")
+    request = request_of(kind, "Hello", 1)
+    notice = SENTENCES.say(request.language, "error.not_served")
+    answer = await step.answer(request, await history_of(memory))
+    assert answer == Outbox(request.to, notice, is_unread=True)

@@ -206,6 +206,14 @@ class Rig:
         self.runner.script.append(gate)
         return gate
 
+    async def another_dies(self) -> None:
+        """Let another worker take the turn of a message, and end there."""
+        dead = self.memory.ready_queue()
+        await dead.read(1, 1)
+        await put(self.memory, 1)
+        await dead.read(1, 100)
+        await take(self.memory)
+
     async def wake_ups(self) -> int:
         """Count the wake-ups that are not acknowledged."""
         return int(await self.memory.client.call("XLEN", self.memory.keys.ready_queue))
@@ -298,11 +306,7 @@ async def test_a_new_wake_up_of_a_held_conversation_goes_and_the_holders_stays(r
 
 
 async def test_the_worker_that_reclaims_a_dead_workers_wake_up_begins_again(rig: Rig) -> None:
-    dead = rig.memory.ready_queue()
-    await dead.read(1, 1)
-    await put(rig.memory, 1)
-    await dead.read(1, 100)
-    await take(rig.memory)
+    await rig.another_dies()
     async with rig.working():
         turn = await rig.runner.begun(1)
         await rig.until_acknowledged(1)
@@ -310,11 +314,7 @@ async def test_the_worker_that_reclaims_a_dead_workers_wake_up_begins_again(rig:
 
 
 async def test_a_dead_workers_wake_up_stays_while_its_lease_is_held(rig: Rig) -> None:
-    dead = rig.memory.ready_queue()
-    await dead.read(1, 1)
-    await put(rig.memory, 1)
-    await dead.read(1, 100)
-    await take(rig.memory)
+    await rig.another_dies()
     [wake_up] = await rig.ready_queue.reclaim(1, 0)
     await rig.worker._serve(wake_up)
     assert (rig.runner.turns, await rig.wake_ups()) == ([], 1)
@@ -592,7 +592,7 @@ class SeesPictures:
         self.asked.append(seen.message.text)
         self.begun.set()
         await self.gate.wait()
-        return Outbox(request.to, (Part("yes"),), said="yes")
+        return await say_yes(request, history)
 
 
 async def test_a_picture_that_comes_later_into_the_turn_of_its_album_is_the_next_turn(
