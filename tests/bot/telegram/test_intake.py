@@ -1,7 +1,6 @@
 """Intake accepts an update only after it was stored or acted on, and closes under load."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -20,7 +19,6 @@ from bot.telegram.updates import (
     EDIT_MARK,
     AlbumPart,
     IncomingMessage,
-    ReplyTarget,
     StoppedDraft,
     Stranger,
     from_bytes,
@@ -40,16 +38,17 @@ MAX_PENDING = 3
 
 
 class Buttons:
-    """Keeps the presses, or raises the failure it was given."""
+    """Keeps the presses; raises the failure it was given, or returns the message to be stored."""
 
-    def __init__(self, failure: Exception | None = None) -> None:
+    def __init__(self, outcome: Exception | IncomingMessage | None = None) -> None:
         self.pressed: list[object] = []
-        self._failure = failure
+        self._outcome = outcome
 
-    async def act(self, update: object) -> None:
-        if self._failure:
-            raise self._failure
+    async def act(self, update: object) -> IncomingMessage | None:
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
         self.pressed.append(update)
+        return self._outcome
 
 
 class HangingButtons(Buttons):
@@ -60,7 +59,7 @@ class HangingButtons(Buttons):
         self.hangs = asyncio.Event()
 
     async def act(self, update: object) -> None:
-        self.pressed.append(update)
+        await super().act(update)
         self.hangs.set()
         await asyncio.Event().wait()
 
@@ -240,18 +239,12 @@ async def test_with_too_many_pending_conversations_messages_are_refused_and_butt
 async def test_a_reply_to_our_question_passes_no_closed_intake(store: RedisClient) -> None:
     """It may be a message after all, which is stored then."""
     await wake(store, MAX_PENDING + 1)
-    reply = raw.inbound(raw.message("Her name is Ada"))
-    asked = ReplyTarget(9, "Ricordo", 1, f"{EDIT_MARK} What is right?", is_ours=True)
-
-    async def act(_: object) -> IncomingMessage:
-        return reply
-
-    stored, wording = store_on(store), replace(reply, reply=asked)
-    ballast, backpressure = Ballast(stored), Backpressure(store, KEYS, MAX_PENDING)
-    intake = Intake(lambda _: wording, Mailbox(stored), act, ballast, backpressure)
+    question = raw.said(f"{EDIT_MARK} What is right?", raw.US)
+    buttons = Buttons(raw.inbound(raw.message("Her name is Ada")))
+    reply = raw.message("Her name is Ada", reply_to_message=question)
     with pytest.raises(IntakeClosed):
-        await intake.accept({})
-    assert await waiting(store) == []
+        await intake_on(store, buttons).accept(reply)
+    assert (await waiting(store), len(buttons.pressed)) == ([], 1)
 
 
 async def test_after_a_refused_message_only_commands_and_buttons_are_accepted(
