@@ -31,6 +31,7 @@ from tests.settings import Settings
 ANNA, BEN, GROUP = 7, 8, -100
 ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
 SENTENCES = Sentences(Catalogue())
+NO_QUOTA = Quota(0, 0)
 
 
 async def history_of(memory: Memory) -> ChatHistory:
@@ -48,8 +49,15 @@ async def answered(_request: Request, _history: ChatHistory) -> Outbox:
     return ANSWER
 
 
-def quota_step(memory: Memory, quota: Quota, exempt: frozenset[int] = frozenset()) -> QuotaStep:
+def quota_step(
+    memory: Memory,
+    quota: Quota = NO_QUOTA,
+    exempt: frozenset[int] = frozenset(),
+    budget_per_month: str = "0",
+) -> QuotaStep:
     settings = Settings(
+        prices=(Price("m", Decimal(2), Decimal(1), Decimal(8)),),
+        budget_per_month=Decimal(budget_per_month),
         user_turns_per_minute=quota.turns_per_minute,
         user_tokens_per_day=quota.tokens_per_day,
         admin_user_ids=exempt,
@@ -95,11 +103,7 @@ async def test_admins_are_not_counted(memory: Memory) -> None:
 async def test_beyond_the_budget_admins_are_answered_others_get_a_daily_notice(
     memory: Memory,
 ) -> None:
-    prices = (Price("m", Decimal(2), Decimal(1), Decimal(8)),)
-    settings = Settings(
-        prices=prices, budget_per_month=Decimal("0.01"), admin_user_ids=frozenset({BEN})
-    )
-    quota = QuotaStep(memory.quotas, Budget(settings, memory.usage), SENTENCES)
+    quota = quota_step(memory, exempt=frozenset({BEN}), budget_per_month="0.01")
     assert await quota.admit(ANNA, "a") == "admitted"
     call = BilledCall(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])

@@ -1,20 +1,17 @@
 """An edit, `/retry` and "ask again" change only what they may, and each only once."""
 
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
 
 from bot.commands.sentences import Sentences
-from bot.costs import Budget
 from bot.language.catalogue import Catalogue
 from bot.telegram.chat import Destination
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
-from bot.turn.answer import Answerer, QuotaStep
+from bot.turn.answer import Answerer
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request, unpack
 from bot.turn.revision import RevisionStep
-from config.values import Price
 from memory.limits.quotas import Quota
 from memory.limits.usage import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
@@ -26,9 +23,9 @@ from memory.scopes.log import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
+from tests.bot.turn.test_quota import NO_QUOTA, quota_step
 from tests.memory.turns import ANN, BOB, HERE, begin, clear, read_by, take, texts
 from tests.quiet_chat import QuietChat
-from tests.settings import Settings
 
 SAID_AT = 1_700_000_000
 EDIT = replace(
@@ -47,18 +44,11 @@ class Revising:
     request: Request
 
     def __init__(
-        self, memory: Memory, quota: Quota | None = None, budget_per_month: str = "0"
+        self, memory: Memory, quota: Quota = NO_QUOTA, budget_per_month: str = "0"
     ) -> None:
         self.memory = memory
         self.learned: list[Scope] = []
-        each = quota or Quota(0, 0)
-        settings = Settings(
-            user_turns_per_minute=each.turns_per_minute,
-            user_tokens_per_day=each.tokens_per_day,
-            prices=(Price("m", Decimal(2), Decimal(1), Decimal(8)),),
-            budget_per_month=Decimal(budget_per_month),
-        )
-        counted = QuotaStep(memory.quotas, Budget(settings, memory.usage), SENTENCES)
+        counted = quota_step(memory, quota, budget_per_month=budget_per_month)
         self.step = RevisionStep(memory, QuietChat(), counted, SENTENCES, self.learned.append)
 
     async def __call__(self, update: IncomingMessage, number: int) -> Outbox | None:
