@@ -8,17 +8,12 @@ from tests.servers.bot_api import Chat, Message, Person
 _ENDS = ("learned", "learning postponed", "learning failed")
 
 
-async def ask_to_the_end(rig: Rig, person: Person, chat: Chat, text: str) -> Message:
+async def ask_fully(rig: Rig, person: Person, chat: Chat, text: str, **how: Any) -> Message:
     """Send a message; return the answer when the turn is closed."""
     before = len(rig.bot.log)
-    reply = await rig.ask(person, chat, text)
+    reply = await rig.ask(person, chat, text, **how)
     turn = str(rig.telegram.updates.history[-1].id)
-
-    def is_closed() -> bool:
-        lines = rig.bot.log[before:]
-        return any(line["event"] == "turn closed" and line["turn"] == turn for line in lines)
-
-    await rig.bot.wait_until(is_closed)
+    await rig.bot.wait_for_log("turn closed", after=before, turn=turn)
     return reply
 
 

@@ -2,26 +2,13 @@
 
 from typing import Any
 
+from tests.acceptance.asking import ask_fully
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person
 
 ERASE = "Erase"
 CANCEL = "Keep everything"
-
-
-async def ask_first(rig: Rig, person: Person, chat: Chat, command: str, **how: Any) -> Message:
-    """Send a command that must be confirmed; return the bot's question when its turn is closed."""
-    said = await person.say(chat, command, **how)
-    turn = str(rig.telegram.updates.history[-1].id)
-    question = await chat.wait_for_reply(after=said)
-
-    def is_closed() -> bool:
-        closed = (line for line in rig.bot.log if line["event"] == "turn closed")
-        return any(line["turn"] == turn for line in closed)
-
-    await rig.bot.wait_until(is_closed)
-    return question
 
 
 async def press(rig: Rig, person: Person, message: Message, button: str) -> str:
@@ -49,7 +36,7 @@ async def erase(
 
 async def erase_now(rig: Rig, person: Person, chat: Chat, command: str, **how: Any) -> None:
     """Send a command that erases, confirm it, and wait until it is done."""
-    question = await ask_first(rig, person, chat, command, **how)
+    question = await ask_fully(rig, person, chat, command, **how)
     assert await press(rig, person, question, ERASE) == ""
     passing = (question.text, sentence("forget.started"))
     await rig.telegram.wait_for(lambda: question.now.text not in passing)

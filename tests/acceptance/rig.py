@@ -110,12 +110,13 @@ class BotProcess:
             return await self._process.wait()
 
     async def wait_for_log(
-        self, event: str, *, after: int = 0, timeout_s: float = 60
+        self, event: str, *, after: int = 0, timeout_s: float = 60, **fields: object
     ) -> dict[str, Any]:
-        """Return the first line from `after` on that reports `event`."""
+        """Return the first line from `after` on that reports `event`, with these fields."""
+        wanted = {"event": event, **fields}.items()
 
         def found() -> dict[str, Any] | None:
-            return next((line for line in self.log[after:] if line.get("event") == event), None)
+            return next((line for line in self.log[after:] if wanted <= line.items()), None)
 
         try:
             async with asyncio.timeout(timeout_s), self._news:
@@ -202,6 +203,15 @@ class Rig:
         other = BotProcess(environment, from_scratch=from_scratch, command=command)
         self._others.append(other)
         return other
+
+    async def start_apart(self, workers: int = 1, **settings: Any) -> list[BotProcess]:
+        """Start a process that takes updates in, which is `bot`, and workers; return these."""
+        self.bot = self.another_bot(command="web", port=self.environment["PORT"])
+        others = [
+            self.another_bot(command="worker", webhook_url="", **settings) for _ in range(workers)
+        ]
+        await asyncio.gather(*(each.start() for each in (self.bot, *others)))
+        return others
 
     async def restart(self) -> BotProcess:
         """Kill the bot and start a new process."""

@@ -24,9 +24,7 @@ async def start(rig: Rig, **settings: object) -> tuple[BotProcess, list[tuple[Pe
     """Start two processes; return the worker, and two admins who have written to the bot."""
     rig.environment |= {name.upper(): str(value) for name, value in settings.items()}
     rig.environment["ADMIN_USER_IDS"] = f"{ADMIN} {OTHER_ADMIN}"
-    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
-    worker = rig.another_bot(command="worker")
-    await asyncio.gather(rig.bot.start(), worker.start())
+    [worker] = await rig.start_apart()
     admins = [rig.person(ADMIN, "Ada"), rig.person(OTHER_ADMIN, "Otto")]
     await asyncio.gather(*(rig.ask(admin, chat, "/start") for admin, chat in admins))
     return worker, admins

@@ -1,36 +1,20 @@
 """Operators' commands: only for operators, in private, never showing content (A21)."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
-
-import pytest
 
 from bot.runtime.logs import short_name
 from memory.store.keys import Scope
-from tests.acceptance.buttons import CANCEL, ask_first, erase, press, shown
-from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import CANCEL, erase, press, shown
+from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Person
 
 ADMIN_ID = 1009
 
 
-@pytest.fixture
-async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
-    """Yield a running bot that has an operator."""
-    async with open_rig(valkey, tmp_path, "webhook") as opened:
-        await opened.start(admin_user_ids=ADMIN_ID)
-        yield opened
-
-
-def the_admin(rig: Rig) -> tuple[Person, Chat]:
-    return rig.person(ADMIN_ID, "Ada")
-
-
-async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -> None:
-    rig = admin_rig
-    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
+async def test_stats_and_inspect_show_counts_and_never_content(rig: Rig) -> None:
+    await rig.start(admin_user_ids=ADMIN_ID)
+    (ada, adas), (anna, annas) = rig.person(ADMIN_ID, "Ada"), rig.anna()
     await rig.ask(anna, annas, "My secret colour is ultramarine")
     await rig.wait_until_learned(2)
     stats = await rig.ask(ada, adas, "/stats")
@@ -59,9 +43,9 @@ async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -
     assert "ultramarine" not in adas.transcript()
 
 
-async def test_clear_memory_erases_its_target_and_nothing_else(admin_rig: Rig) -> None:
-    rig = admin_rig
-    (ada, adas), (anna, annas), (ben, bens) = the_admin(rig), rig.anna(), rig.ben()
+async def test_clear_memory_erases_its_target_and_nothing_else(rig: Rig) -> None:
+    await rig.start(admin_user_ids=ADMIN_ID)
+    (ada, adas), (anna, annas), (ben, bens) = rig.person(ADMIN_ID, "Ada"), rig.anna(), rig.ben()
     group = rig.telegram.group("Club", [anna, ben])
     await rig.ask(ada, adas, "My cat is called Mephisto")
     await rig.ask(anna, annas, "My secret colour is ultramarine")
@@ -78,7 +62,7 @@ async def test_clear_memory_erases_its_target_and_nothing_else(admin_rig: Rig) -
     for nonsense in ("everything", "user", "user Anna", "1001 1002"):
         reply = await rig.ask(ada, adas, f"/clear_memory {nonsense}")
         assert reply.text == sentence("admin.clear_memory_usage")
-    kept = await ask_first(rig, ada, adas, "/clear_memory all")
+    kept = await ask_fully(rig, ada, adas, "/clear_memory all")
     await press(rig, ada, kept, CANCEL)
     await shown(rig, kept, sentence("clear.cancelled"))
     assert await left() == ["Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora"]
@@ -89,7 +73,7 @@ async def test_clear_memory_erases_its_target_and_nothing_else(admin_rig: Rig) -
         (f" {group.id}", f"chat {group.id}", 1, 2, ["Aurora"]),
         (" all", "all", 4, 2, []),
     ):
-        question = await ask_first(rig, ada, adas, f"/clear_memory{words}")
+        question = await ask_fully(rig, ada, adas, f"/clear_memory{words}")
         assert question.text == sentence("admin.clear_memory_ask", target=target)
         counts = {"conversations": conversations, "messages": messages, "vectors": messages}
         await erase(rig, ada, question, "admin.clear_memory_done", **counts)

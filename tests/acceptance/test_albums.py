@@ -59,8 +59,7 @@ async def test_in_a_group_a_caption_or_a_reply_addresses_us_for_the_whole_album(
 
     stored = await rig.stored()
     for photo, is_stored in ((photos[0], True), *((each, False) for each in others)):
-        assert photo.media
-        assert (photo.media.file.id.encode() in stored) is is_stored
+        assert (photo.file.id.encode() in stored) is is_stored
 
 
 async def test_albums_in_private_and_in_a_group_are_answered_once_through_a_crash(rig: Rig) -> None:

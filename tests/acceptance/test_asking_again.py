@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.acceptance.asking import ask_to_the_end
+from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -11,7 +11,6 @@ from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_edits import replies, stored
 from tests.servers.bot_api import Message
 from tests.servers.model_api import server_error
-from tests.valkey import free_port
 
 AGAIN = "Ask again"
 
@@ -28,7 +27,7 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
     assert nothing == sentence("retry.nothing")
     rig.script.on("numbat", "An anteater.")
     rig.script.on("quokka", "An old quokka.", "A **new** wallaby.", "A third kangaroo.")
-    await ask_to_the_end(rig, anna, chat, "What is a quokka?")
+    await ask_fully(rig, anna, chat, "What is a quokka?")
     retry = await anna.say(chat, "/retry")
     await closed(rig, 3)
     assert replies(chat) == [nothing, "A new wallaby."]
@@ -43,7 +42,7 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
     assert [words for _, words in said(rig.requests[-1])[1:]] == ["What is a quokka?"]
 
     rig.model.faults.add(server_error(), times=None)
-    apology = await ask_to_the_end(rig, anna, chat, "And a numbat?")
+    apology = await ask_fully(rig, anna, chat, "And a numbat?")
     rig.model.faults.clear()
     assert buttons(apology) == [AGAIN]
     for _ in range(3):
@@ -66,13 +65,7 @@ async def test_a_retry_is_answered_below_and_a_pressed_button_in_place(rig: Rig)
 async def test_in_a_group_who_asked_may_correct_it_and_also_an_admin_have_it_answered_again(
     rig: Rig,
 ) -> None:
-    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
-    worker, other = (
-        rig.another_bot(command="worker", port=free_port(), webhook_url="") for _ in range(2)
-    )
-    await rig.bot.start()
-    await worker.start()
-    await other.start()
+    await rig.start_apart(workers=2)
     anna, ben, carl = rig.anna()[0], rig.ben()[0], rig.person(1003, "Carl")[0]
     group = rig.telegram.group("Club", [anna, ben], admins=[carl])
     rig.script.on("sloth", "It is slow.")
@@ -104,19 +97,19 @@ async def test_what_stands_behind_new_and_retry_is_answered(rig: Rig) -> None:
     anna, chat = rig.anna()
     rig.script.on("shorter", "A bird.")
     rig.script.on("puffin", "A puffin is a small bird of the sea.")
-    await ask_to_the_end(rig, anna, chat, "What is a puffin?")
-    assert (await ask_to_the_end(rig, anna, chat, "/retry shorter, please")).text == "A bird."
+    await ask_fully(rig, anna, chat, "What is a puffin?")
+    assert (await ask_fully(rig, anna, chat, "/retry shorter, please")).text == "A bird."
     rig.script.on("How are you?", "Fine!")
     rig.script.on("And you?", "Fine, too!")
-    assert (await ask_to_the_end(rig, anna, chat, "/new How are you?")).text == "Fine!"
+    assert (await ask_fully(rig, anna, chat, "/new How are you?")).text == "Fine!"
     assert [words for _, words in said(rig.requests[-1])[1:]] == ["How are you?"]
-    assert (await ask_to_the_end(rig, anna, chat, "And you?")).text == "Fine, too!"
+    assert (await ask_fully(rig, anna, chat, "And you?")).text == "Fine, too!"
     window = [words for _, words in said(rig.requests[-1])[1:]]
     assert window == ["How are you?", "Fine!", "And you?"]
     assert (await stored(rig)).count("puffin?") == 1
 
     await rig.ask(anna, chat, "/off")
-    await ask_to_the_end(rig, anna, chat, "A secret about puffins.")
-    await ask_to_the_end(rig, anna, chat, "/new How are you?")
+    await ask_fully(rig, anna, chat, "A secret about puffins.")
+    await ask_fully(rig, anna, chat, "/new How are you?")
     assert [words for _, words in said(rig.requests[-1])[1:]] == ["How are you?"]
     assert "secret" not in await stored(rig)

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.acceptance.buttons import CANCEL, ask_first, press, shown
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import CANCEL, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Call, Chat, Person
@@ -14,21 +15,11 @@ ADMIN_ID = 1009
 SEND = "sendMessage"
 
 
-async def closed(rig: Rig, turn: int) -> dict[str, object]:
-    """Return the log line of a closed turn."""
-    await rig.bot.wait_until(lambda: any(_closes(line, turn) for line in rig.bot.log))
-    return next(line for line in rig.bot.log if _closes(line, turn))
-
-
-def _closes(line: dict[str, object], turn: int) -> bool:
-    return line["event"] == "turn closed" and line["turn"] == str(turn)
-
-
 async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> None:
     """Say something and wait until its turn is closed without a reply."""
     await person.say(chat, text)
-    line = await closed(rig, rig.telegram.updates.history[-1].id)
-    assert line["parts"] == 0
+    turn = str(rig.telegram.updates.history[-1].id)
+    assert (await rig.bot.wait_for_log("turn closed", turn=turn))["parts"] == 0
 
 
 def sends_to(rig: Rig, chat: Chat) -> list[Call]:
@@ -106,7 +97,7 @@ async def test_under_backpressure_telegram_keeps_new_messages_and_none_is_lost(r
     await rig.start(max_concurrent_turns=1, max_pending_conversations=1)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     cem, cems = rig.person(1003, "Cem")
-    question = await ask_first(rig, anna, annas, "/clear")
+    question = await ask_fully(rig, anna, annas, "/clear")
     gate = asyncio.Event()
     rig.script.on("slow", Reply("Slowly.", gate=gate))
     await anna.say(annas, "Be slow")

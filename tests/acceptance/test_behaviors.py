@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_to_the_end
-from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase
 from tests.acceptance.operator_behaviors import TOLD
 from tests.acceptance.rig import Rig
 from tests.servers.bot_api import Chat
@@ -69,16 +69,16 @@ async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
     hooks = await start(rig, tmp_path)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     rig.script.on("guess", Reply(tool_calls=(tool_call("guess", number=7),)), "It was too low.")
-    await ask_to_the_end(rig, anna, annas, "Hello")
-    await ask_to_the_end(rig, ben, bens, "Hello from Ben")
-    await ask_to_the_end(rig, anna, annas, "Let us guess")
-    await ask_to_the_end(rig, anna, annas, "/help")
-    await ask_to_the_end(rig, anna, annas, "/new")
-    await ask_to_the_end(rig, anna, annas, "Hello again")
+    await ask_fully(rig, anna, annas, "Hello")
+    await ask_fully(rig, ben, bens, "Hello from Ben")
+    await ask_fully(rig, anna, annas, "Let us guess")
+    await ask_fully(rig, anna, annas, "/help")
+    await ask_fully(rig, anna, annas, "/new")
+    await ask_fully(rig, anna, annas, "Hello again")
     await rig.wait_until_learned(8)
-    question = await ask_first(rig, anna, annas, "/clear")
+    question = await ask_fully(rig, anna, annas, "/clear")
     await erase(rig, anna, question, "clear.done", messages=6, vectors=6, waiting=0)
-    await ask_to_the_end(rig, anna, annas, "Do we know each other?")
+    await ask_fully(rig, anna, annas, "Do we know each other?")
 
     assert hooks.of(annas) == [
         *turn("Hello", "All right.", "created"),
@@ -121,7 +121,7 @@ async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call
     for text in ("Hello", "Let us guess", "/new", "Good bye"):
         if text != "Hello":
             await rig.restart()
-        await ask_to_the_end(rig, anna, chat, text)
+        await ask_fully(rig, anna, chat, text)
     assert hooks.of(chat) == [
         *turn("Hello", "All right.", "created"),
         *turn("Let us guess", "It was too low.", "called"),
@@ -146,7 +146,7 @@ async def test_a29_after_a_crash_in_a_turn_hooks_get_the_same_message_again(
     await rig.restart()
     gate.set()
     assert (await chat.wait_for_reply(after=said)).text == "Hello, Anna."
-    await ask_to_the_end(rig, anna, chat, "And now?")
+    await ask_fully(rig, anna, chat, "And now?")
     begun: list[tuple[str, ...]] = turn("Hello", "", "created")[:4]
     assert hooks.of(chat) == [
         *begun,

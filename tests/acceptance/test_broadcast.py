@@ -1,25 +1,12 @@
 """An announcement is asked first, and workers send it at most once to who wants it."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
 from tests.acceptance.buttons import press, press_now, shown
-from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, FloodWait, Message, Person, SlowAnswer
 
 ADMIN_ID = 1009
 TEXT = "Tonight the boat is repaired"
-
-
-@pytest.fixture
-async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
-    """Yield a web process, not started yet, whose bot has an operator."""
-    async with open_rig(valkey, tmp_path, "webhook") as opened:
-        opened.environment["ADMIN_USER_IDS"] = str(ADMIN_ID)
-        yield opened
 
 
 def got(chat: Chat) -> int:
@@ -36,9 +23,8 @@ async def asked(ada: Person, chat: Chat, chats: int) -> Message:
     return question
 
 
-async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig: Rig) -> None:
-    rig = admin_rig
-    await rig.start(lease_s=4)
+async def test_an_announcement_over_two_workers_one_of_which_is_killed(rig: Rig) -> None:
+    await rig.start(lease_s=4, admin_user_ids=ADMIN_ID)
     ada, adas = rig.person(ADMIN_ID, "Ada")
     people = [rig.person(1010 + number, f"P{number}") for number in range(6)]
     for person, chat in people:

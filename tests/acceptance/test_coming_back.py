@@ -7,7 +7,7 @@ from dataclasses import replace
 from memory.behaviors.running_state import BACK
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, ask_to_the_end
+from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
@@ -26,7 +26,7 @@ async def test_the_first_answer_after_days_asks_about_the_open_matter(rig: Rig) 
     await rig.start(learn="state", learn_every_turns=99, learn_after_s=3_600)
     anna, chat = rig.anna()
     rig.telegram.set_clock(lambda: time.time() - 4 * DAY - 60)
-    await ask_to_the_end(rig, anna, chat, "I have to do my taxes")
+    await ask_fully(rig, anna, chat, "I have to do my taxes")
     await plant(rig, Scope.of_chat(chat.id), STATE, Watermark(STATE_LEARNER, 2))
     rig.telegram.set_clock(time.time)
 
@@ -40,7 +40,7 @@ async def test_the_first_answer_after_days_asks_about_the_open_matter(rig: Rig) 
     gate.set()
     await anna.edit(question, "last words")
     await shown(rig, first, "Hello again!")
-    await ask_to_the_end(rig, anna, chat, "Thank you")
+    await ask_fully(rig, anna, chat, "Thank you")
     asked = [request.memory.splitlines()[-1:] == [ASKED] for request in rig.requests]
     assert asked == [False, True, True, True, False]
     assert len({said(request)[0] for request in rig.requests}) == 1
@@ -59,7 +59,7 @@ async def test_an_answer_asks_whether_an_old_fact_still_holds_also_after_a_crash
     asked = sentence("consent.ask_still", text="Lives in Graz.")
     await ask_and_learn(rig, anna, chat, "When is my bus?")
     await rig.restart()
-    await ask_to_the_end(rig, anna, chat, "And the next bus?")
+    await ask_fully(rig, anna, chat, "And the next bus?")
     [question] = [message for message in chat.messages if message.text == asked]
     assert sum("Siemens.”" in message.text for message in chat.messages) == 0
     pressed_at = int(time.time())

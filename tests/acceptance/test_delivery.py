@@ -50,14 +50,13 @@ async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_i
     await rig.telegram.wait_for(lambda: silence.left == 0)
     await rig.restart()
     line = await closed(rig, 1)
-    *parts, file = chat.replies
+    *parts, code = chat.replies
     assert line["parts"] == len(chat.replies) == 4
     assert max(utf16_length(part.text) for part in parts) <= 4096
     shown = f"{TALK} 📎 code.py ({len(CODE.splitlines())} lines) {TALK}"
     assert "\n".join(part.text for part in parts).split() == shown.split()
-    assert file.media
-    assert file.media.file.name == "code.py"
-    assert file.media.file.content.decode() == f"{CODE}\n"
+    assert code.file.name == "code.py"
+    assert code.file.content.decode() == f"{CODE}\n"
     assert len(rig.requests) == 1
 
     rig.telegram.faults.add(

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from memory.store.embedded import EmbeddedValkey
-from tests.acceptance.buttons import ask_first, delete_now, erase, press, shown
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import delete_now, erase, press, shown
 from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_pictures import has_picture
@@ -143,7 +144,7 @@ async def test_documents_are_listed_and_deleted_one_by_one_or_with_the_conversat
     await shown(rig, listed, sentence("lists.deleted", "documents.none"))
     assert b"190 tonnes" not in await rig.stored()
     await send(anna, chat, notes())
-    question = await ask_first(rig, anna, chat, "/clear")
+    question = await ask_fully(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=0, vectors=0, waiting=0, learned=1)
     assert b"whale" not in await rig.stored()
     assert (await rig.ask(anna, chat, "/documents")).text == sentence("documents.none")

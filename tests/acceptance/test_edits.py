@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, ask_to_the_end
-from tests.acceptance.buttons import ERASE, ask_first, press, shown
+from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.buttons import ERASE, press, shown
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import Rig
@@ -59,11 +59,11 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     await anna.edit(asked, "/clear")
 
     # An older message: no new answer.
-    await ask_to_the_end(rig, anna, chat, "Thank you")
+    await ask_fully(rig, anna, chat, "Thank you")
     await anna.edit(asked, "Tell me about dogs")
     await closed(rig, 6)
     calls = len(rig.requests)
-    await ask_to_the_end(rig, anna, chat, "Goodbye")
+    await ask_fully(rig, anna, chat, "Goodbye")
     assert [words for _, words in said(rig.requests[-1])[1:]] == [
         "Who built Venice?",
         "The Venetians.",
@@ -87,7 +87,7 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     await rig.wait_until_asked("Where do otters live?")
     await anna.say(chat, "/stop")
     await shown(rig, answer, sentence("stop.before"))
-    await ask_to_the_end(rig, anna, chat, "Hello")
+    await ask_fully(rig, anna, chat, "Hello")
     assert rig.requests[-1].asked.endswith("Where do otters live?\n\nHello")
     assert "eels" not in await stored(rig)
 
@@ -97,7 +97,7 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig)
     anna, chat = rig.anna()
     asked = await anna.say(chat, "Where do zorillas live?")
     answer = await chat.wait_for_reply(after=asked)
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=asked)
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=asked)
     gate = asyncio.Event()
     rig.script.on("Where do aardvarks live?", Reply("In burrows.", gate=gate))
     await anna.edit(asked, "Where do aardvarks live?")
@@ -106,7 +106,7 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(rig: Rig)
     await press(rig, anna, question, ERASE)
     await rig.telegram.wait_for(lambda: chat.message(question.id) != question)
     gate.set()
-    await ask_to_the_end(rig, anna, chat, "Hello")
+    await ask_fully(rig, anna, chat, "Hello")
     assert [words for _, words in said(rig.requests[-1])[1:]] == ["Hello"]
     assert replies(chat)[0] == answer.text
     everything = await stored(rig)

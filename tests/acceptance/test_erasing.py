@@ -6,7 +6,8 @@ import pytest
 
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, shown
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import CANCEL, ERASE, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -27,7 +28,7 @@ async def test_a21_a_confirmed_clear_wins_over_a_reply_in_progress(rig: Rig) -> 
     rig.script.on("Tell me", Reply("An early Mephisto", gate=early), Reply("Late", gate=late))
     await rig.ask(anna, chat, "My cat is called Mephisto")
     await rig.wait_until_learned(2)
-    question = await ask_first(rig, anna, chat, "/clear")
+    question = await ask_fully(rig, anna, chat, "/clear")
     assert question.text == sentence("clear.ask", messages=2)
     await anna.say(chat, "Tell me about Mephisto")
     await rig.wait_until_asked("Tell me")
@@ -37,7 +38,7 @@ async def test_a21_a_confirmed_clear_wins_over_a_reply_in_progress(rig: Rig) -> 
     await rig.bot.wait_for_log("lease lost")
     await rig.ask(anna, chat, "Hello again")
 
-    question = await ask_first(rig, anna, chat, "/clear")
+    question = await ask_fully(rig, anna, chat, "/clear")
     await anna.say(chat, "Tell me about Mephisto")
     await rig.wait_until_asked("Tell me", times=2)
     await erase(rig, anna, question, "clear.done", messages=2, vectors=2, waiting=1)
@@ -61,12 +62,12 @@ async def test_nothing_is_erased_without_a_valid_confirmation(rig: Rig) -> None:
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "My cat is called Mephisto")
     for command in ("/clear", "/forget"):
-        question = await ask_first(rig, anna, chat, command)
+        question = await ask_fully(rig, anna, chat, command)
         assert await press(rig, anna, question, CANCEL) == ""
         await shown(rig, question, sentence("clear.cancelled"))
         await press(rig, anna, question, ERASE)
         await shown(rig, question, sentence("clear.expired"))
-    question = await ask_first(rig, anna, chat, "/clear")
+    question = await ask_fully(rig, anna, chat, "/clear")
     await an_hour_passes(rig, chat.id)
     await press(rig, anna, question, ERASE)
     await shown(rig, question, sentence("clear.expired"))
@@ -86,12 +87,12 @@ async def test_only_admins_clear_a_group(rig: Rig) -> None:
     assert nobody.text == sentence("error.anonymous_admin")
     assert len([line for line in rig.bot.log if line["event"] == "group command refused"]) == 2
 
-    question = await ask_first(rig, deputy, group, "/clear")
+    question = await ask_fully(rig, deputy, group, "/clear")
     assert question.text == sentence("clear.ask_group", messages=2)
     not_yours = sentence("clear.not_yours")
     assert await press(rig, anna, question, ERASE) == not_yours
     assert await press(rig, owner, question, CANCEL) == not_yours
-    forgetting = await ask_first(rig, ben, group, "/forget")
+    forgetting = await ask_fully(rig, ben, group, "/forget")
     assert await press(rig, anna, forgetting, ERASE) == not_yours
     await rig.ask(anna, group, "@ricordo_bot what is our cat called?")
     assert "Mephisto" in rig.requests[-1].messages[1].content
@@ -113,7 +114,7 @@ async def test_a21_forgetting_a_person_keeps_what_others_wrote(rig: Rig) -> None
     await rig.ask(anna, group, "@ricordo_bot I like ratatouille")
     await rig.ask(ben, group, "@ricordo_bot I like pancakes")
     await rig.wait_until_learned(6)
-    question = await ask_first(rig, anna, annas, "/forget")
+    question = await ask_fully(rig, anna, annas, "/forget")
     assert question.text == sentence("forget.ask")
     bens = await ben.say(group, "@ricordo_bot what do we eat?")
     await rig.wait_until_asked("do we eat")
@@ -159,7 +160,7 @@ async def test_cancel_finishes_a_confirmed_erasure_that_was_interrupted(
     anna, chat, said = await told_of_a_cat(rig)
     hers = Scope.of_person(anna.id)
     await plant(rig, hers, fact("has a cat", 1, Scope.of_chat(chat.id), anna.id))
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=said)
     receipts = rig.keys.scope(hers).confirm
     await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
     await anna.press(question, ERASE)
@@ -181,7 +182,7 @@ async def test_cancel_after_an_erasure_says_what_was_erased(rig: Rig) -> None:
         ("/clear", None, "clear.done", {"messages": 0, "vectors": 0, "waiting": 0, "learned": 0}),
         ("/forget", None, "forget.done", {"conversations": 1, "messages": 0, "vectors": 0}),
     ):
-        question = await ask_first(rig, anna, chat, command, reply_to=reply_to)
+        question = await ask_fully(rig, anna, chat, command, reply_to=reply_to)
         await erase(rig, anna, question, key, **counts)
         await press_and_see(rig, anna, question, CANCEL)
         await shown(rig, question, sentence(key, **{"learned": 0, **counts}))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ask_first, erase_now, press_now, shown
+from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.buttons import erase_now, press_now, shown
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence
@@ -126,7 +126,7 @@ async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig
     is_off = sentence("attached.shown", on="–", off="harbour")
     is_on = sentence("attached.shown", on="harbour", off="–")
     assert not await has_tool(anna, annas)
-    listed = await ask_first(rig, anna, annas, "/behaviors")
+    listed = await ask_fully(rig, anna, annas, "/behaviors")
     assert listed.text == is_off
     await press_now(rig, anna, listed, "Turn on: harbour")
     await shown(rig, listed, is_on)
@@ -135,7 +135,7 @@ async def test_a_behavior_is_attached_to_one_conversation_while_the_bot_runs(rig
     rig.script.on("Book", Reply(tool_calls=(tool_call("book_berth", ship="Aurora"),)), "Booked.")
     assert (await rig.ask(anna, annas, "Book a berth")).text == "Booked."
 
-    in_group = await ask_first(rig, anna, group, "/behaviors")
+    in_group = await ask_fully(rig, anna, group, "/behaviors")
     assert await press_now(rig, anna, in_group, "Turn on") == sentence("clear.not_yours")
     await press_now(rig, ben, in_group, "Turn on")
     await shown(rig, in_group, is_on)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.acceptance.buttons import ERASE, ask_first, press, shown
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import ERASE, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Button, Message, Person
@@ -74,7 +75,7 @@ async def test_an_admins_button_erases_what_the_question_named_and_not_what_the_
     for person, chat in ((anna, annas), (ben, bens)):
         await rig.ask(person, chat, "My cat is called Mephisto")
     await rig.wait_until_learned(4)
-    question = await ask_first(rig, ada, adas, f"/clear_memory {bens.id}")
+    question = await ask_fully(rig, ada, adas, f"/clear_memory {bens.id}")
     [data] = [each.callback_data for each in question.keyboard[0] if each.text == ERASE]
     nonce = data.split(":")[1]
     await press_forged(rig, ada, question, f"admin:{nonce}:all")

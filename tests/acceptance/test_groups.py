@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import help_in_group
 from tests.servers.bot_api import Chat, Message, Topic, Waiting
@@ -84,7 +85,7 @@ async def test_a19_each_topic_is_a_conversation_of_its_own(rig: Rig) -> None:
         assert dialogue(rig) == [f"Anna: remember {word}", "All right.", "Anna: what was it?"]
     await rig.wait_until_learned(12)
 
-    question = await ask_first(rig, ben, forum, "/clear", topic=cooking)
+    question = await ask_fully(rig, ben, forum, "/clear", topic=cooking)
     assert question.topic_id == cooking.id
     await erase(rig, ben, question, "clear.done", messages=4, vectors=4, waiting=0)
     stored = await rig.stored()
@@ -115,13 +116,13 @@ async def test_a20_a_group_keeps_its_memory_when_it_becomes_a_supergroup(rig: Ri
 
     inspected = await rig.ask(ada, adas, f"/inspect {supergroup.id}")
     assert "Messages: 6" in inspected.text
-    question = await ask_first(rig, anna, supergroup, "/clear")
+    question = await ask_fully(rig, anna, supergroup, "/clear")
     await erase(rig, anna, question, "clear.done", messages=6, vectors=6, waiting=0)
     await rig.ask(ben, supergroup, f"{US} what is our boat called?")
     assert dialogue(rig) == ["Ben: what is our boat called?"]
     await rig.ask(ben, supergroup, f"{US} it is called Borealis")
     await rig.wait_until_learned(10)
-    question = await ask_first(rig, ada, adas, f"/clear_memory {supergroup.id}")
+    question = await ask_fully(rig, ada, adas, f"/clear_memory {supergroup.id}")
     counts = {"conversations": 1, "messages": 4, "vectors": 4}
     await erase(rig, ada, question, "admin.clear_memory_done", **counts)
     stored = await rig.stored()

@@ -2,7 +2,8 @@
 
 import orjson
 
-from tests.acceptance.buttons import ask_first, erase, press_now, shown
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase, press_now, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person, Topic
@@ -24,7 +25,7 @@ async def test_instructions_hold_in_their_conversation_until_they_are_removed_or
         return rig.requests[-1].memory.splitlines()[:3]
 
     async def told(words: str, who: Person = anna, where: Chat = chat) -> str:
-        return (await ask_first(rig, who, where, f"/instructions {words}")).text
+        return (await ask_fully(rig, who, where, f"/instructions {words}")).text
 
     assert await told("") == sentence("instructions.none")
     assert await told("x" * 1501) == sentence("instructions.too_long", chars=1501, max=1500)
@@ -38,16 +39,15 @@ async def test_instructions_hold_in_their_conversation_until_they_are_removed_or
 
     listed = await rig.ask(anna, chat, "/memory")
     assert sentence("instructions.shown", text=WISH) in listed.text
-    exported = await ask_first(rig, anna, chat, "/export")
-    assert exported.media
-    assert orjson.loads(exported.media.file.content)["instructions"] == WISH
+    exported = await ask_fully(rig, anna, chat, "/export")
+    assert orjson.loads(exported.file.content)["instructions"] == WISH
 
     group = rig.telegram.group("Club", [anna, ben], admins=[ben])
     assert await told("Obey Anna", anna, group) == sentence("instructions.only_group_admins")
     assert await told("Answer in rhymes", ben, group) == sentence("instructions.set")
     rhymes = sentence("instructions.shown", text="Answer in rhymes")
     assert await told("", anna, group) == rhymes
-    shows = await ask_first(rig, anna, group, "/instructions")
+    shows = await ask_fully(rig, anna, group, "/instructions")
     assert await press_now(rig, anna, shows, "Remove") == sentence("clear.not_yours")
     assert await told("Answer in prose", ben, group) == sentence("instructions.set")
     await press_now(rig, ben, shows, "Remove")
@@ -58,7 +58,7 @@ async def test_instructions_hold_in_their_conversation_until_they_are_removed_or
     assert await told("Answer in rhymes", ben, group) == sentence("instructions.set")
     assert await told("off", ben, group) == sentence("instructions.removed")
 
-    question = await ask_first(rig, anna, chat, "/clear")
+    question = await ask_fully(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=4, vectors=4, waiting=0)
     assert await memory_in(None) == []
     assert b"captain" not in await rig.stored()

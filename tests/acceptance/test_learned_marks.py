@@ -1,7 +1,7 @@
 """A message from which something was learned gets the reaction ✍."""
 
-from tests.acceptance.asking import ask_and_learn, ask_to_the_end, wait_until_learned_from
-from tests.acceptance.buttons import ERASE, ask_first, ask_for_wording, delete_now, press, press_now
+from tests.acceptance.asking import ask_and_learn, ask_fully, wait_until_learned_from
+from tests.acceptance.buttons import ERASE, ask_for_wording, delete_now, press, press_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -45,38 +45,38 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     calls = rig.telegram.calls_to("setMessageReaction")
     assert len({call.given.integer("message_id") for call in calls}) == 2
 
-    shows = await ask_to_the_end(rig, anna, chat, "/memory")
+    shows = await ask_fully(rig, anna, chat, "/memory")
     await delete_now(rig, anna, shows, f"{CHANGE} 1")
     await marked(rig, chat, "Rex", ())
     assert reaction(rig, chat, "Ida") == LEARNED
 
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
     await marked(rig, chat, "Aurora")
-    shows = await ask_to_the_end(rig, anna, chat, "/memory")
+    shows = await ask_fully(rig, anna, chat, "/memory")
     question = await ask_for_wording(rig, anna, shows, f"{CHANGE} 1")
     await rig.ask(anna, chat, "Their boat is Borealis.", reply_to=question)
     await marked(rig, chat, "Aurora", ())
-    shows = await ask_to_the_end(rig, anna, chat, "/memory")
+    shows = await ask_fully(rig, anna, chat, "/memory")
     await press_now(rig, anna, shows, f"{CHANGE} 1")
     await rig.telegram.wait_for(lambda: "“Their boat is Aurora.”" in shows.now.text)
 
     await ask_and_learn(rig, anna, chat, "My goat is called Meck")
     await marked(rig, chat, "Meck")
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=said(chat, "Meck"))
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=said(chat, "Meck"))
     await press(rig, anna, question, ERASE)
     await marked(rig, chat, "Meck", ())
     assert reaction(rig, chat, "Ida") == LEARNED
 
-    quiet = await ask_to_the_end(rig, anna, chat, "/memory quiet")
+    quiet = await ask_fully(rig, anna, chat, "/memory quiet")
     assert quiet.text == sentence("memory.marks_off")
     await ask_and_learn(rig, anna, chat, "My cat is called Tom")
-    loud = await ask_to_the_end(rig, anna, chat, "/memory quiet")
+    loud = await ask_fully(rig, anna, chat, "/memory quiet")
     assert loud.text == sentence("memory.marks_on")
     await ask_and_learn(rig, anna, chat, "My bird is called Kiki")
     await marked(rig, chat, "Kiki")
     assert reaction(rig, chat, "Tom") == ()
 
-    question = await ask_first(rig, anna, chat, "/clear")
+    question = await ask_fully(rig, anna, chat, "/clear")
     await press(rig, anna, question, ERASE)
     await marked(rig, chat, "Kiki", ())
     assert reaction(rig, chat, "Ida") == ()
@@ -131,5 +131,5 @@ async def test_a_claim_to_have_saved_what_learning_did_not_keep_is_corrected_onc
     said_by_bot = [reply.text for reply in chat.replies]
     assert said_by_bot.count("I've saved that.") == 3
     assert said_by_bot.count(told.text) == 1
-    shown = await ask_to_the_end(rig, anna, chat, "/recall rained")
+    shown = await ask_fully(rig, anna, chat, "/recall rained")
     assert "It rained" in shown.text

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn, ask_to_the_end, wait_until_learned_from
+from tests.acceptance.asking import ask_and_learn, ask_fully, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import (
     Batch,
@@ -123,7 +123,7 @@ async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
     await say(4, 5, ask=learning)
     await say(6)
     await model.batch_about("Boat-6")
-    await say(7, 8, ask=partial(ask_to_the_end, rig))
+    await say(7, 8, ask=partial(ask_fully, rig))
     assert "Boat-3" in main_requests(rig)[-1].memory
     # Not while a turn reads the conversation: its older answer may reach the learner's copy later,
     # and the learner would ask once more before the store refuses what rests on it.
@@ -196,7 +196,7 @@ async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_tw
     for text in (*boats[:2], "/new", f"Anna, {boats[2]}"):
         await ask_and_learn(rig, anna, annas, text)
     for text in (*boats[:2], "/new", f"Ben, {boats[2]}"):
-        await ask_to_the_end(rig, ben, bens, text)
+        await ask_fully(rig, ben, bens, text)
         await rig.bot.kill()
         # Leases of killed processes have ended, and the next one looks for what was not learned.
         await let_time_pass(rig, 7_200)

@@ -34,9 +34,7 @@ async def test_the_page_shows_the_work_of_all_processes_and_no_word_of_a_chat(ri
     rig.script.on("quokka", Reply("A wombat thinks.", gate=thought))
     rig.environment |= {"INSPECTOR_TOKEN": TOKEN, "LEARN": "facts"}
     remember_with(rig)
-    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
-    worker = rig.another_bot(command="worker", webhook_url="")
-    await asyncio.gather(rig.bot.start(), worker.start())
+    await rig.start_apart()
     anna, annas = rig.person(7007001, "Anna")
     ben, bens = rig.person(7007002, "Ben")
     group = rig.telegram.group("Zanzibar", [anna, ben])

@@ -10,8 +10,8 @@ from bot.language.catalogue import Catalogue
 from memory.search.excerpt import LEFT_OUT
 from memory.store.keys import Scope
 from memory.text.tokens import SHORTENED, TokenCounter
-from tests.acceptance.asking import ask_to_the_end
-from tests.acceptance.buttons import ask_first, asks_to_delete, erase, press, press_now
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import asks_to_delete, erase, press, press_now
 from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -210,7 +210,7 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(rig: Rig) -> No
     # A button of /recall replies to the message itself, and says its words if that is gone.
     asked = len(rig.requests)
     said = next(each for each in chat.messages if each.text == texts[0])
-    found = await ask_to_the_end(rig, anna, chat, "/recall passports drawer")
+    found = await ask_fully(rig, anna, chat, "/recall passports drawer")
     day = sentence("recall.by_you", date=Sentences(Catalogue()).day("en", said.sent_at))
     assert found.text.startswith(f"1. {day}\n“{texts[0]}”")
     await press(rig, anna, found, "↗ 1")
@@ -274,14 +274,14 @@ async def test_start_leads_to_one_page_of_what_is_known_with_its_sources(rig: Ri
     ]
     await press_now(rig, anna, shows, "More (4)")
     await rig.telegram.wait_for(lambda: f"• 20 Likes tea ({SAID}, #1)" in page(shows))
-    found = await ask_first(rig, anna, chat, f"/memory {CANARY}")
+    found = await ask_fully(rig, anna, chat, f"/memory {CANARY}")
     assert page(found) == [f"• 1 {keeps} ({SAID}, #17)"]
     await press_now(rig, anna, found, "✎ 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(found))
     await press_now(rig, anna, found, sentence("buttons.show_source"))
     assert (await chat.wait_for_reply(after=found)).reply_to == said
     assert len(rig.requests) == 1  # none of this asked a model
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=said)
     await erase(rig, anna, question, "forget.message_done", messages=2, vectors=2, learned=2)
     assert CANARY.encode() not in await rig.stored()
-    assert CANARY not in "".join(page(await ask_first(rig, anna, chat, "/memory")))
+    assert CANARY not in "".join(page(await ask_fully(rig, anna, chat, "/memory")))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.acceptance.asking import ask_to_the_end
+from tests.acceptance.asking import ask_fully
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 
@@ -67,7 +67,7 @@ async def test_a_hint_is_told_once_over_restarts_and_the_model_does_not_read_it(
     anna, chat = rig.anna()
     hint = sentence("hints.voice")
     for text, answer in (("One", ""), ("Two", ""), ("Three", f"\n\n{hint}")):
-        assert (await ask_to_the_end(rig, anna, chat, text)).text == f"All right.{answer}"
+        assert (await ask_fully(rig, anna, chat, text)).text == f"All right.{answer}"
     await rig.restart()
     assert (await rig.ask(anna, chat, "Four")).text == "All right."
     assert hint not in str(rig.requests[-1].messages)

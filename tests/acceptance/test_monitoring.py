@@ -5,7 +5,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.acceptance.rig import Rig
 from tests.servers.model_api import Reply, tool_call
 from tests.servers.monitoring import MonitoringServer
-from tests.valkey import free_port
 
 CANARY = "Quetzalcoatlus"
 
@@ -19,10 +18,7 @@ async def test_a_message_is_one_trace_over_two_processes_and_an_error_is_reporte
             "SENTRY_DSN": server.dsn,
             "BEHAVIORS": "tests.acceptance.operator_parts:Shipwreck",
         }
-        rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
-        worker = rig.another_bot(command="worker", port=free_port(), webhook_url="")
-        await rig.bot.start()
-        await worker.start()
+        [worker] = await rig.start_apart()
         rig.script.on(
             CANARY,
             Reply(tool_calls=(tool_call("sink_ship", ship=CANARY), tool_call(CANARY))),

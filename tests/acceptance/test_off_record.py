@@ -7,15 +7,8 @@ from zoneinfo import ZoneInfo
 
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import (
-    ask_first,
-    ask_for_wording,
-    asks_to_delete,
-    button,
-    press,
-    press_now,
-)
+from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.buttons import ask_for_wording, asks_to_delete, button, press, press_now
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -55,7 +48,7 @@ async def no_memory_is_used(
 ) -> None:
     """Fail if /why or the edit of a fact reads or changes the memory off the record."""
     refused = sentence("off.no_memory")
-    assert (await ask_first(rig, anna, chat, "/why")).text == refused
+    assert (await ask_fully(rig, anna, chat, "/why")).text == refused
     assert await press(rig, anna, why, button(why, "↗")) == refused
     assert (await rig.ask(anna, chat, "It is a quokka.", reply_to=question)).text == refused
     await press_now(rig, anna, memory, f"{CHANGE} 1")
@@ -77,15 +70,15 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
         await ask_and_learn(rig, anna, chat, words)
     assert (await rig.ask(anna, chat, "/off 2 years")).text == sentence("off.usage")
     assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
-    before_off = [await ask_first(rig, anna, chat, command) for command in ("/memory", "/why")]
+    before_off = [await ask_fully(rig, anna, chat, command) for command in ("/memory", "/why")]
     before_off.append(await ask_for_wording(rig, anna, before_off[0], f"{CHANGE} 1"))
     await rig.ask(anna, chat, "/reminders Tokyo")
-    began = await ask_first(rig, anna, chat, "/off 30m")
+    began = await ask_fully(rig, anna, chat, "/off 30m")
     before = len(rig.requests)
     assert began.text.startswith(f"{MARK} Off the record until /back, at the latest ")
 
     for words in ("I fly to Zanzibar", "What did I say of Zanzibar?", "Keep that I have a wombat"):
-        said = await ask_first(rig, anna, chat, words)
+        said = await ask_fully(rig, anna, chat, words)
         assert said.text.endswith(f"\n\n{MARK}")
     requests = rig.requests[before:]
     assert "Aurora" not in str([request.messages for request in requests])
@@ -100,20 +93,20 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     asked = len(rig.requests)
     edited = next(each for each in chat.messages if each.text == "I fly to Zanzibar")
     await anna.edit(edited, "I sail to Zanzibar")
-    assert (await ask_first(rig, anna, chat, "/retry")).text == sentence("retry.nothing")
+    assert (await ask_fully(rig, anna, chat, "/retry")).text == sentence("retry.nothing")
     assert len(rig.requests) == asked
 
     rig.script.on("my llama", "I've saved that.")
-    claims = await ask_first(rig, anna, chat, "Remember my llama")
+    claims = await ask_fully(rig, anna, chat, "Remember my llama")
     assert claims.text == f"I've saved that.\n\n{sentence('off.not_saved')}\n\n{MARK}"
     await no_memory_is_used(rig, anna, chat, *before_off)
-    fresh = await ask_first(rig, anna, chat, "/new")
+    fresh = await ask_fully(rig, anna, chat, "/new")
     assert fresh.text == sentence("off.new")
-    await ask_first(rig, anna, chat, "I fly to Zanzibar")
+    await ask_fully(rig, anna, chat, "I fly to Zanzibar")
     assert rig.requests[-1].messages[1].content == "I fly to Zanzibar"
 
     assert b"Zanzibar" in await rig.stored()
-    ended = await ask_first(rig, anna, chat, "/back")
+    ended = await ask_fully(rig, anna, chat, "/back")
     assert ended.text == sentence("off.ended", messages=10)
     await nothing_is_left(rig, tmp_path)
     assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
@@ -133,9 +126,9 @@ async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives
 ) -> None:
     await rig.start(lease_s=4)
     anna, chat = rig.anna()
-    older = await ask_first(rig, anna, chat, "Good morning")
-    await ask_first(rig, anna, chat, "/off 1m", reply_to=older)
-    await ask_first(rig, anna, chat, "A quokka")
+    older = await ask_fully(rig, anna, chat, "Good morning")
+    await ask_fully(rig, anna, chat, "/off 1m", reply_to=older)
+    await ask_fully(rig, anna, chat, "A quokka")
     await rig.bot.kill()
     await anna.say(chat, "Another Quokka")
     await let_the_time_be_over(rig, chat)
@@ -145,7 +138,7 @@ async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives
     assert sorted(texts) == sorted((f"All right.\n\n{MARK}", sentence("off.ended", messages=2)))
     assert [reply.reply_to for reply in chat.replies] == [None] * 5
     assert "quokka" not in str(rig.requests[-1].messages)
-    await ask_first(rig, anna, chat, "Hello")
+    await ask_fully(rig, anna, chat, "Hello")
     assert rig.requests[-1].asked == "Hello"
     assert "Quokka" not in str(rig.requests[-1].messages)
     await nothing_is_left(rig, tmp_path)

@@ -220,8 +220,8 @@ async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
 
     assert sent.media
     assert (sent.media.kind, sent.text) == ("photo", "Here it is.")
-    assert sent.media.file.content == jpeg("blue")
-    assert sent.media.file.id not in str(rig.requests[-1].raw)
+    assert sent.file.content == jpeg("blue")
+    assert sent.file.id not in str(rig.requests[-1].raw)
 
     # `search_memory` shows numbers: that of the photo, or of a message sent with it.
     await closed(rig, 3)
@@ -230,8 +230,7 @@ async def test_a_photo_can_be_sent_again(rig: Rig) -> None:
         rig.script.on(text, call, "Here it is.")
     for text in ("By number", "By its answer"):
         sent = await rig.ask(anna, chat, text)
-        assert sent.media
-        assert sent.media.file.content == jpeg("red")
+        assert sent.file.content == jpeg("red")
     assert (await rig.ask(anna, chat, "No photo")).media is None
 
     # It can be sent again without end, until Telegram does not have it any more.

@@ -7,9 +7,9 @@ import pytest
 
 from memory.scopes.fields import State
 from memory.store.keys import Scope
+from tests.acceptance.asking import ask_fully
 from tests.acceptance.buttons import (
     ERASE,
-    ask_first,
     ask_for_wording,
     asks_to_delete,
     delete_now,
@@ -51,7 +51,7 @@ async def edit_the_newest_fact(rig: Rig, anna: Person, chat: Chat, shows: Messag
         assert reply.text == sentence(f"memory.{key}")
     (edited,) = (await stored_memory(rig, person(anna.id))).facts[-1:]
     assert (edited.text, edited.replaced[0].text) == ("sails on Sundays", "fact number 8")
-    shows = await ask_first(rig, anna, chat, "/memory")
+    shows = await ask_fully(rig, anna, chat, "/memory")
     await press_now(rig, anna, shows, "✎ 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(shows))
     assert "sails on Sundays" in shows.now.text
@@ -65,7 +65,7 @@ async def what_is_new_comes_first_once(rig: Rig, anna: Person, chat: Chat) -> No
     """Fail unless what was learned since the last look begins the list, with its buttons."""
     await plant(rig, person(anna.id), fact("has a quokka", 1, here(chat), anna.id))
     await plant(rig, here(chat), synopsis("quokkas", (1, 2), here(chat)))
-    shows = await ask_first(rig, anna, chat, "/memory")
+    shows = await ask_fully(rig, anna, chat, "/memory")
     assert shows.text.splitlines()[2] == sentence("memory.new", count=2)
     assert listed(shows)[:2] == [
         "• 1 2 January 1970 – 3 January 1970 – Request: quokkas (#6)",
@@ -75,7 +75,7 @@ async def what_is_new_comes_first_once(rig: Rig, anna: Person, chat: Chat) -> No
     assert sentence("memory.new", count=1) in shows.now.text
     assert listed(shows)[0] == "• 1 has a quokka (2 January 1970, #11)"
     await delete_now(rig, anna, shows, "✎ 1")
-    again = await ask_first(rig, anna, chat, "/memory")
+    again = await ask_fully(rig, anna, chat, "/memory")
     assert again.text.startswith("What I know")
 
 
@@ -90,7 +90,7 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(rig: Rig)
     await plant(rig, here(chat), synopsis("pets", (1, 2), here(chat)), State(state))
     await plant(rig, person(ben.id), fact("Ben's secret", 1, here(bens), ben.id))
 
-    shows = await ask_first(rig, anna, chat, "/memory")
+    shows = await ask_fully(rig, anna, chat, "/memory")
     assert f"1 has a {CANARY} (2 January 1970, #10)" in shows.text
     assert "Messages stored here: 4" in shows.text.splitlines()[-1]
     assert sentence("memory.is_on") in shows.text.splitlines()[-1]
@@ -123,7 +123,7 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(rig: Rig)
     await rig.telegram.wait_for(lambda: sentence("memory.state_deleted") in shows.now.text)
     assert (await stored_memory(rig, here(chat))).state == ""
     await what_is_new_comes_first_once(rig, anna, chat)
-    shows = await ask_first(rig, anna, chat, "/memory")
+    shows = await ask_fully(rig, anna, chat, "/memory")
     await edit_the_newest_fact(rig, anna, chat, shows)
     assert rig.model.log.refusals == []
 
@@ -137,7 +137,7 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(rig
     await plant(rig, person(anna.id), fact("Anna's secret", 1, here(annas), anna.id))
     sails = fact("The club sails", 1, here(group), ben.id)
     await plant(rig, here(group), sails, fact("Anna sails", 1, here(group), anna.id))
-    shows = await ask_first(rig, anna, group, "/memory")
+    shows = await ask_fully(rig, anna, group, "/memory")
     assert listed(shows) == [
         "• 1 Anna sails (2 January 1970, #2)",
         "• 2 The club sails (2 January 1970, #1)",
@@ -161,9 +161,8 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(rig
         ("/export", "export.only_group_admins"),
     ):
         assert (await rig.ask(ben, group, command)).text == sentence(key)
-    file = await rig.ask(olga, group, "/export")
-    assert file.media
-    assert "Anna's secret" not in file.media.file.content.decode()
+    export = await rig.ask(olga, group, "/export")
+    assert "Anna's secret" not in export.file.content.decode()
 
 
 async def test_after_memory_off_nothing_is_learned_until_memory_on(rig: Rig) -> None:
@@ -195,8 +194,7 @@ async def test_export_sends_everything_stored_of_this_chat_and_nothing_else(rig:
     reply = await rig.ask(anna, chat, "/export")
     assert reply.text == sentence("export.private")
     assert len([each for each in chat.replies if each.media]) == 1
-    assert reply.media
-    content = reply.media.file.content
+    content = reply.file.content
     exported = orjson.loads(content)
     assert [m["text"] for m in exported["messages"]] == ["My boat is called Aurora", "All right."]
     assert exported["running_state"] == {"goal": "peace"}
@@ -221,7 +219,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
         rig, here(chat), synopsis(f"a {CANARY}", (1, 2), here(chat)), State(f'{{"a":"{CANARY}"}}')
     )
 
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=said)
     assert question.text == sentence("forget.message_ask")
     counts = {"messages": 2, "vectors": 2, "learned": 2}
     await erase(rig, anna, question, "forget.message_done", **counts)
@@ -231,7 +229,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
     assert CANARY not in str(rig.requests[-1].messages)
     again = await rig.ask(anna, chat, "/forget", reply_to=said)
     assert again.text == sentence("forget.message_unknown")
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=chat.replies[1])
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=chat.replies[1])
     assert question.text == sentence("forget.answer_ask")
     done = {"messages": 1, "vectors": 1, "learned": 0}
     await erase(rig, anna, question, "forget.message_done", **done)
@@ -241,7 +239,7 @@ async def test_a_message_is_forgotten_with_everything_learned_from_it(rig: Rig) 
     await group.wait_for_reply(after=annas)
     refused = await rig.ask(ben, group, "/forget", reply_to=annas)
     assert refused.text == sentence("forget.message_not_yours")
-    question = await ask_first(rig, anna, group, "/forget", reply_to=annas)
+    question = await ask_fully(rig, anna, group, "/forget", reply_to=annas)
     await press(rig, anna, question, ERASE)
     done = {"messages": 2, "vectors": 2, "learned": 0}
     await shown(rig, question, sentence("forget.message_done", **done))

@@ -6,10 +6,9 @@ It runs on the embedded server, so that its files can be searched, too.
 import asyncio
 from pathlib import Path
 
-import pytest
-
-from tests.acceptance.buttons import ERASE, ask_first, press
-from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import ERASE, press
+from tests.acceptance.rig import Rig
 from tests.acceptance.test_delivery import closed
 from tests.acceptance.test_pictures import SHOWS, jpeg
 from tests.acceptance.test_voice import spoken
@@ -29,11 +28,6 @@ async def send(rig: Rig, person: Person, chat: Chat) -> tuple[Message, Message]:
     return photo, voice
 
 
-def file_id(message: Message) -> str:
-    assert message.media
-    return message.media.file.id
-
-
 async def where_found(rig: Rig, data: Path, *words: str) -> list[tuple[str, str]]:
     """Return which of the words stand in keys, in the server's files and in log lines."""
     places = {
@@ -51,35 +45,31 @@ async def gone(rig: Rig, data: Path, *words: str) -> None:
             pass
 
 
-@pytest.mark.usefixtures("launcher")
-async def test_nothing_seen_or_heard_stays_after_an_erasure(tmp_path: Path) -> None:
+async def test_nothing_seen_or_heard_stays_after_an_erasure(rig: Rig, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    async with open_rig("", tmp_path, "webhook") as rig:
-        rig.environment["DATA_DIR"] = str(data)
-        rig.script.on(SHOWS, f"A {SEEN}. Text: {READ}")
-        await rig.start(coalesce_s=0)
-        rig.environment["REDIS_URL"] = f"unix://{data}/valkey.sock"
-        anna, chat = rig.anna()
-        for command in ("/clear", "/forget"):
-            photo, voice = await send(rig, anna, chat)
-            words = (SEEN, READ, HEARD)
-            found = await where_found(rig, data, *words)
-            assert found == [(word, place) for word in words for place in ("a key", "a file")]
-            assert "a key" in {at for _, at in await where_found(rig, data, file_id(photo))}
-            export = await rig.ask(anna, chat, "/export")
-            assert export.media
-            content = export.media.file.content.decode()
-            assert [word in content for word in words] == [True] * 3
+    rig.script.on(SHOWS, f"A {SEEN}. Text: {READ}")
+    await rig.start(redis_url="", data_dir=data, coalesce_s=0)
+    rig.environment["REDIS_URL"] = f"unix://{data}/valkey.sock"
+    anna, chat = rig.anna()
+    for command in ("/clear", "/forget"):
+        photo, voice = await send(rig, anna, chat)
+        words = (SEEN, READ, HEARD)
+        found = await where_found(rig, data, *words)
+        assert found == [(word, place) for word in words for place in ("a key", "a file")]
+        assert "a key" in {at for _, at in await where_found(rig, data, photo.file.id)}
+        export = await rig.ask(anna, chat, "/export")
+        content = export.file.content.decode()
+        assert [word in content for word in words] == [True] * 3
 
-            # One photo, by a reply to it.
-            question = await ask_first(rig, anna, chat, "/forget", reply_to=photo)
-            await press(rig, anna, question, ERASE)
-            await gone(rig, data, SEEN, READ, file_id(photo))
-            assert (HEARD, "a key") in await where_found(rig, data, HEARD)
+        # One photo, by a reply to it.
+        question = await ask_fully(rig, anna, chat, "/forget", reply_to=photo)
+        await press(rig, anna, question, ERASE)
+        await gone(rig, data, SEEN, READ, photo.file.id)
+        assert (HEARD, "a key") in await where_found(rig, data, HEARD)
 
-            # The rest, in two ways.
-            question = await ask_first(rig, anna, chat, command)
-            await press(rig, anna, question, ERASE)
-            await gone(rig, data, HEARD, file_id(voice))
-            await rig.ask(anna, chat, f"What of the {SEEN[:4]} and the sister?")
-            assert not any(word in str(rig.requests[-1].raw) for word in words)
+        # The rest, in two ways.
+        question = await ask_fully(rig, anna, chat, command)
+        await press(rig, anna, question, ERASE)
+        await gone(rig, data, HEARD, voice.file.id)
+        await rig.ask(anna, chat, f"What of the {SEEN[:4]} and the sister?")
+        assert not any(word in str(rig.requests[-1].raw) for word in words)

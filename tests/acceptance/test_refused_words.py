@@ -4,7 +4,8 @@ import orjson
 import pytest
 
 from bot.language.catalogue import Catalogue
-from tests.acceptance.buttons import ask_first, press
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import press
 from tests.acceptance.rig import KEY, Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Chat, Person
@@ -22,8 +23,7 @@ def prompts(rig: Rig) -> str:
 async def export(rig: Rig, person: Person, chat: Chat) -> list[dict[str, object]]:
     """Return the messages of a person's export."""
     reply = await rig.ask(person, chat, "/export")
-    assert reply.media is not None, reply.text
-    messages: list[dict[str, object]] = orjson.loads(reply.media.file.content)["messages"]
+    messages: list[dict[str, object]] = orjson.loads(reply.file.content)["messages"]
     return messages
 
 
@@ -61,7 +61,7 @@ async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button
     assert reply.text == sentence_in("de", "error.refused")
     exported = await export(rig, ben, chat)
     assert [(m["text"], m["refused"]) for m in exported] == [("badword please", True)]
-    page = await ask_first(rig, ben, chat, "/memory")
+    page = await ask_fully(rig, ben, chat, "/memory")
     await press(rig, ben, page, "✎ 1")
     delete = CATALOGUE.text("de", "buttons.delete")
     await rig.telegram.wait_for(lambda: delete in str(chat.replies[-1].keyboard))

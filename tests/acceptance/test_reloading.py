@@ -4,7 +4,6 @@ from pathlib import Path
 
 from tests.acceptance.rig import ROOT, Rig
 from tests.acceptance.sentences import sentence
-from tests.valkey import free_port
 
 ADMIN_ID, ANNA_ID = 1009, 1001
 
@@ -20,10 +19,7 @@ async def test_a_reload_reaches_all_processes_and_refuses_bad_values(
         env_file.write_text("\n".join(lines), encoding="utf-8")
 
     write(ADMIN_ID)
-    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
-    worker = rig.another_bot(command="worker", port=free_port(), webhook_url="")
-    await rig.bot.start()
-    await worker.start()
+    [worker] = await rig.start_apart()
     (ada, adas), (anna, annas) = rig.person(ADMIN_ID, "Ada"), rig.anna()
     said = sentence("reload.unchanged")
     assert (await rig.ask(ada, adas, "/reload")).text == said

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 from memory.behaviors.steps import ToolCall
 from memory.store.keys import Scope
-from tests.acceptance.buttons import ask_first, erase, press, press_now, shown
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase, press, press_now, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
@@ -178,7 +179,7 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
         rig, anna, chat, "in 5 minutes: feed the cat", remind("Feed the cat", in_minutes=5)
     )
     assert reply.text.startswith("Done.\n\n⏰ I'll remind you: ")
-    question = await ask_first(rig, anna, chat, "/clear")
+    question = await ask_fully(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=8, vectors=8, waiting=0)
     assert await reminders_of(rig, chat) == {}
     assert b"MALLORYQ" not in await rig.stored()
@@ -196,9 +197,8 @@ async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_onc
     await anna.share(chat, location(40.7128, -74.0060))
     await rig.telegram.wait_for(lambda: len(rig.requests) == 13)
     assert "(America/New_York)." in rig.requests[-1].last_user_message
-    export = await rig.ask(anna, chat, "/export")
-    assert export.media
-    question = await ask_first(rig, anna, chat, "/forget")
+    assert (await rig.ask(anna, chat, "/export")).media
+    question = await ask_fully(rig, anna, chat, "/forget")
     await press(rig, anna, question, "Erase")
     await rig.bot.wait_for_log("job finished")
     everything = await rig.stored()

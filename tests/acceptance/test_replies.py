@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person, contents
@@ -14,7 +15,7 @@ _TIME = re.compile(r"\[today, \d\d:\d\d\] ")
 
 async def memory_of(rig: Rig, person: Person, chat: Chat, text: str, **how: Any) -> list[str]:
     """Ask something; return the lines of its memory section without times when it is answered."""
-    await ask_first(rig, person, chat, text, **how)
+    await ask_fully(rig, person, chat, text, **how)
     return [_TIME.sub("", line) for line in rig.requests[-1].memory.splitlines()]
 
 
@@ -44,10 +45,10 @@ async def test_a_reply_in_private_shows_what_it_answers_and_erases_with_it(rig: 
     hint = "The message replied to, which stands above: Anna: Which sea?"
     assert await memory_of(rig, anna, chat, "I meant it", reply_to=mine) == [hint]
 
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=answer)
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=answer)
     await erase(rig, anna, question, "forget.message_done", messages=1, vectors=0)
     asked = next(message for message in chat.messages if message.text.startswith("What colour"))
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=asked)
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=asked)
     await erase(rig, anna, question, "forget.message_done", messages=1, vectors=0)
     pointed_at = await memory_of(rig, anna, chat, "And this?", reply_to=answer)
     text = "Aurora is blue, like the sea. (partly others' words)"

@@ -37,9 +37,7 @@ async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(rig: Ri
     assert (await closed(rig, 1))["parts"] == 3
     assert shown(chat) == [("document", ""), ("photo", ""), ("", LONG.strip())]
     table, picture, _ = chat.replies
-    assert table.media
-    assert picture.media
-    assert (table.media.file.content, picture.media.file.content) == (TABLE, chart())
+    assert (table.file.content, picture.file.content) == (TABLE, chart())
     assert len(rig.requests) == 2
     assert "[berths.png is sent to the person with your answer]" in str(rig.requests[-1].messages)
 
@@ -127,8 +125,7 @@ async def test_a_picture_is_drawn_sent_paid_for_and_found_again(rig: Rig) -> Non
     (anna, chat), (ada, adas) = rig.anna(), rig.person(ADMIN_ID, "Ada")
 
     reply = await rig.ask(anna, chat, "Draw me a present")
-    assert reply.media
-    assert (reply.text, reply.media.file.content) == ("For you.", PICTURE)
+    assert (reply.text, reply.file.content) == ("For you.", PICTURE)
     result = rig.requests[-1].messages[-1].content
     assert result.endswith("[Red dragon, lighthouse.png is sent to the person with your answer]")
     await closed(rig, 1)

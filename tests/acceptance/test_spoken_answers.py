@@ -32,7 +32,7 @@ async def answers(rig: Rig, person: Person, chat: Chat, words: str, n: int) -> S
 def sound_of(message: Message) -> bytes:
     assert message.media
     assert message.media.kind == "voice"
-    return message.media.file.content
+    return message.file.content
 
 
 async def test_a_voice_message_is_answered_by_a_voice_note(rig: Rig) -> None:

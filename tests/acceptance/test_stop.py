@@ -35,9 +35,7 @@ async def stopped_in_the_middle(rig: Rig, person: Person, chat: Chat) -> str:
 async def test_a_stop_reaches_the_worker_that_answers(rig: Rig) -> None:
     """Updates come in at one process and are answered by another."""
     rig.script.on("Genoa", GROWING)
-    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
-    worker = rig.another_bot(command="worker")
-    await asyncio.gather(rig.bot.start(), worker.start())
+    [worker] = await rig.start_apart()
     (anna, chat), (ben, _) = rig.anna(), rig.ben()
     shown = await stopped_in_the_middle(rig, anna, chat)
     await worker.wait_for_log("turn closed")

@@ -1,7 +1,8 @@
 """Tasks: a reminder whose text is a request is answered by the model at its time, once."""
 
 from memory.behaviors.steps import ToolCall
-from tests.acceptance.buttons import ask_first, erase, erase_now, press
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase, erase_now, press
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
@@ -133,7 +134,7 @@ async def test_a_forgotten_wish_takes_the_turns_of_its_task_with_it(rig: Rig) ->
     seen = len(rig.bot.log)
     await anna.edit(answer.reply_to, "Every Monday at 8 tell me about the garden")
     await rig.bot.wait_for_log("turn closed", after=seen)
-    question = await ask_first(rig, anna, chat, "/forget", reply_to=answer.reply_to)
+    question = await ask_fully(rig, anna, chat, "/forget", reply_to=answer.reply_to)
     await erase(rig, anna, question, "forget.message_done", messages=4)
     assert await reminders_of(rig, chat) == {}
     assert b"SECRETQ" not in await rig.stored()

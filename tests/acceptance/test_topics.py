@@ -1,8 +1,8 @@
 """Topics of a private chat: Telegram names some, the bot renames them, and facts move there."""
 
 from bot.features.topics.feature import HEADING
-from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ask_first, asks_to_delete, erase_now, press_now
+from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.buttons import asks_to_delete, erase_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -69,15 +69,15 @@ async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(rig: Rig) ->
 
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora", topic=sailing)
     assert await prompts() == [True, True]
-    elsewhere = await ask_first(rig, anna, chat, "/memory", topic=taxes)
+    elsewhere = await ask_fully(rig, anna, chat, "/memory", topic=taxes)
     await press_now(rig, anna, elsewhere, f"{CHANGE} 1")
     await rig.telegram.wait_for(lambda: asks_to_delete(elsewhere))
     labels = [each.text for row in elsewhere.now.keyboard for each in row]
     assert sentence("buttons.only_topic") not in labels
-    shows = await ask_first(rig, anna, chat, "/memory", topic=sailing)
+    shows = await ask_fully(rig, anna, chat, "/memory", topic=sailing)
     await move(shows, "buttons.only_topic", "memory.moved_here")
     assert await prompts() == [True, False]
-    why = await ask_first(rig, anna, chat, "/why", topic=sailing)
+    why = await ask_fully(rig, anna, chat, "/why", topic=sailing)
     assert "Aurora" in why.text
     await move(shows, "buttons.everywhere", "memory.moved_everywhere")
     assert await prompts() == [True, True]
@@ -92,7 +92,7 @@ async def test_topics_recall_each_other_only_while_the_person_wants_it(rig: Rig)
         return (await ask_and_learn(rig, anna, chat, text, topic=topic)).text
 
     async def command(text: str, topic: Topic = taxes) -> str:
-        return (await ask_first(rig, anna, chat, text, topic=topic)).text
+        return (await ask_fully(rig, anna, chat, text, topic=topic)).text
 
     async def memory() -> str:
         await ask("Where does the Aurora lie?")

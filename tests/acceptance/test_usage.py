@@ -3,15 +3,13 @@
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
-from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.asking import ask_and_learn, ask_fully, wait_until_learned_from
+from tests.acceptance.buttons import ERASE, press
 from tests.acceptance.memory_model import remember_with
-from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_voice import spoken
 from tests.servers.bot_api import Chat, Message, Person
@@ -22,11 +20,10 @@ PRICES = "main-model 1 0.5 2; hashed-words 0.1 0 0"
 
 
 @pytest.fixture
-async def rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+def rig(rig: Rig) -> Rig:
     """Give a rig with an admin, whose bot is not started yet."""
-    async with open_rig(valkey, tmp_path, "webhook") as rig:
-        rig.environment |= {"ADMIN_USER_IDS": str(ADMIN_ID)}
-        yield rig
+    rig.environment["ADMIN_USER_IDS"] = str(ADMIN_ID)
+    return rig
 
 
 def the_admin(rig: Rig) -> tuple[Person, Chat]:
@@ -110,7 +107,7 @@ async def test_admins_see_the_whole_bot_and_what_it_costs_without_who_was_forgot
     assert totals(one_chat) == {"That chat, this month": sums[0]}
     assert (await rig.ask(anna, annas, "/usage")).text == sentence("usage.unlimited")
 
-    await press(rig, anna, await ask_first(rig, anna, annas, "/forget"), ERASE)
+    await press(rig, anna, await ask_fully(rig, anna, annas, "/forget"), ERASE)
     await rig.bot.wait_for_log("job finished")
     reply = await rig.ask(ada, adas, "/usage")
     assert totals(reply)["The whole bot, this month"] == sum(sums)

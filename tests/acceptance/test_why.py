@@ -1,6 +1,6 @@
 """`/why` and 👎 list the memories that an answer used, and lead to where they come from."""
 
-from tests.acceptance.asking import ask_and_learn, ask_to_the_end
+from tests.acceptance.asking import ask_and_learn, ask_fully
 from tests.acceptance.buttons import asks_to_delete, delete_now, press_now
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
@@ -58,8 +58,8 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     assert "Their sister is Ida." in prompt
     assert "Anna: My sister is called Ida" in prompt
 
-    assert sentence("memory.fresh") not in (await ask_to_the_end(rig, anna, chat, "/memory")).text
-    why = await ask_to_the_end(rig, anna, chat, "/why")
+    assert sentence("memory.fresh") not in (await ask_fully(rig, anna, chat, "/memory")).text
+    why = await ask_fully(rig, anna, chat, "/why")
     assert numbered(why, "Their sister is Ida. – you told me")
     assert len(lines(why)) == 3
     await press_now(rig, anna, why, "More (")
@@ -82,7 +82,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     await press_now(rig, anna, fact, sentence("buttons.edit"))
     question = await next_reply(rig, chat, before)
     await rig.ask(anna, chat, "My sister is Ida Maria.", reply_to=question)
-    await ask_to_the_end(rig, anna, chat, "/why")
+    await ask_fully(rig, anna, chat, "/why")
     why = chat.replies[-1]
     assert numbered(why, "My sister is Ida Maria. – you told me")
 
@@ -98,7 +98,7 @@ async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delet
     await anna.react(answer, "👎")
     assert "Ida" not in " ".join(lines(await next_reply(rig, chat, before)))
     await ask_and_learn(rig, anna, chat, "Good night")
-    _, summary, *links = (await ask_to_the_end(rig, anna, chat, "/why")).text.split("\n\n")
+    _, summary, *links = (await ask_fully(rig, anna, chat, "/why")).text.split("\n\n")
     assert (summary.startswith("• 1 Summary – "), links) == (True, [])
 
 
@@ -117,9 +117,9 @@ async def test_a_dislike_finds_its_topic_and_in_groups_counts_only_from_who_was_
     assert (why.topic_id, lines(why)) == (topic.id, ["• 1 Their boat is SECRETQ. – you told me"])
     await press_now(rig, anna, why, "↗ 1")
     assert quoted(await next_reply(rig, chat, 3)) == "My boat is called SECRETQ"
-    elsewhere = await ask_to_the_end(rig, anna, chat, "What is my boat called?")
+    elsewhere = await ask_fully(rig, anna, chat, "What is my boat called?")
     assert "SECRETQ" in main_requests(rig)[-1].memory
-    why = await ask_to_the_end(rig, anna, chat, "/why")
+    why = await ask_fully(rig, anna, chat, "/why")
     await press_now(rig, anna, why, "↗ 1")
     gone = await next_reply(rig, chat, 6)
     assert (elsewhere.topic_id, gone.topic_id, gone.reply_to) == (0, 0, None)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bot.features import OUR_FEATURES
-from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.asking import ask_and_learn, ask_fully
+from tests.acceptance.buttons import ERASE, press
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import ROOT, Rig
 
@@ -43,8 +43,8 @@ async def test_the_bot_remembers_and_forgets_without(rig: Rig, tmp_path: Path, n
     await ask_and_learn(rig, anna, chat, "Is it raining?")
     assert "Aurora" in main_requests(rig)[-1].memory
     if name != "memory_page":
-        assert "Aurora" in (await ask_first(rig, anna, chat, "/memory")).text
-    question = await ask_first(rig, anna, chat, "/clear")
+        assert "Aurora" in (await ask_fully(rig, anna, chat, "/memory")).text
+    question = await ask_fully(rig, anna, chat, "/clear")
     await press(rig, anna, question, ERASE)
     await rig.telegram.wait_for(lambda: "is erased" in str([each.text for each in chat.messages]))
     await ask_and_learn(rig, anna, chat, "Is it still raining?")

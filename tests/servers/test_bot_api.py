@@ -102,7 +102,6 @@ async def test_a_call_that_telegram_would_refuse_is_refused_with_its_text() -> N
         file = (await at.bot.send_document(1, InputFile(b"{}", "a.json"))).message_id
         press = await at.anna.press(at.chat.messages[-2], "yes")
         big = await at.anna.send(at.chat, "document", file=Upload(b"\0" * (20 * 2**20 + 1)))
-        assert big.media
         plain = at.server.group("Plain", [at.anna])
         forum = at.server.group("Forum", [at.anna], forum=True)
         ruled = at.server.group("Ruled", [at.anna], forum=True, bot_is_admin=True)
@@ -139,7 +138,7 @@ async def test_a_call_that_telegram_would_refuse_is_refused_with_its_text() -> N
             ("sendDocument", {"document": ""}, "there is no document in the request"),
             ("sendDocument", {"document": "https://a.example"}, "wrong file identifier/http url"),
             ("getFile", {"file_id": "file-0"}, "invalid file_id"),
-            ("getFile", {"file_id": big.media.file.id}, "file is too big"),
+            ("getFile", {"file_id": big.file.id}, "file is too big"),
             ("sendChatAction", {"action": "dancing"}, "wrong parameter action in request"),
             ("sendMessageDraft", {"draft_id": 0, "text": "a"}, "RANDOM_ID_INVALID"),
             ("sendMessageDraft", {"chat_id": plain.id, "draft_id": 7}, "TEXTDRAFT_PEER_INVALID"),
@@ -201,9 +200,7 @@ async def test_an_uploaded_file_keeps_every_byte(ending: bytes) -> None:
     content = b"\xff" + b"\r\n" * 5000 + ending  # longer than what the parser reads at once
     async with scene() as at:
         await at.bot.send_document(1, InputFile(content, "a.bin"))
-        media = at.chat.replies[-1].media
-        assert media
-        assert media.file.content == content
+        assert at.chat.replies[-1].file.content == content
 
 
 async def test_drafts_and_typing_end_with_a_message_or_in_time_and_share_their_limits(

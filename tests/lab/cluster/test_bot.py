@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase
 from tests.acceptance.rig import open_rig
 from tests.lab.cluster.nodes import ThreeNodeCluster
 
@@ -26,9 +27,9 @@ async def test_people_can_talk_clear_and_forget_on_a_cluster(
             assert rig.requests[-1].messages[1].content == "My cat is called Mephisto"
         await rig.wait_until_learned(8)
 
-        question = await ask_first(rig, anna, annas, "/clear")
+        question = await ask_fully(rig, anna, annas, "/clear")
         await erase(rig, anna, question, "clear.done", messages=4, vectors=4, waiting=0)
-        question = await ask_first(rig, ben, bens, "/forget")
+        question = await ask_fully(rig, ben, bens, "/forget")
         await erase(rig, ben, question, "forget.done", conversations=1, messages=4, vectors=4)
         for person, chat in ((anna, annas), (ben, bens)):
             assert (await rig.ask(person, chat, "Hello again")).text == "All right."

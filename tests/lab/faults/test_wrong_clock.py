@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.asking import ask_fully
+from tests.acceptance.buttons import erase
 from tests.acceptance.rig import open_rig
 from tests.acceptance.test_reminders import have_called, let_be_due, remind
 from tests.acceptance.test_tasks import WEEKLY, mark, task
@@ -34,6 +35,6 @@ async def test_what_is_due_comes_at_its_time_and_a_forgetting_erases_everything_
         await rig.telegram.wait_for(lambda: len(chat.replies) == 4)
         sent = {each.text for each in chat.replies[2:]}
         assert sent == {"⏰ Tea", f"Mephisto.\n\n{mark('Name my cat')}"}
-        question = await ask_first(rig, anna, chat, "/forget")
+        question = await ask_fully(rig, anna, chat, "/forget")
         await erase(rig, anna, question, "forget.done", conversations=1, messages=6, vectors=0)
         assert b"Mephisto" not in await everything_stored(valkey)

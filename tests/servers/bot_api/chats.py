@@ -15,6 +15,7 @@ from tests.servers.bot_api.values import (
     Keyboard,
     Media,
     Quote,
+    StoredFile,
     Topic,
     User,
     present,
@@ -73,6 +74,12 @@ class Message:
     def now(self) -> "Message":
         """This message as people see it now; one that was deleted as it is."""
         return self.chat.message(self.id) or self
+
+    @property
+    def file(self) -> StoredFile:
+        """The file that was sent with it; there must be one."""
+        assert self.media, self
+        return self.media.file
 
     @property
     def thread_id(self) -> int:
