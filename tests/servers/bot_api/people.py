@@ -119,7 +119,11 @@ class Person:
         return await self._send(replace(self._message(chat, None), content=content))
 
     async def edit(self, message: Message, text: str) -> Message:
-        return await self._edit(replace(_seen(message), text=text, entities=_entities(text)))
+        now = self._world.account.now()
+        edited = replace(_seen(message), text=text, entities=_entities(text), edited_at=now)
+        edited.chat.change(edited)
+        await self._world.publish(edited, is_edited=True)
+        return edited
 
     async def delete(self, message: Message) -> None:
         message.chat.remove(_seen(message))
@@ -258,12 +262,6 @@ class Person:
         sent = chat.add(message)
         await self._world.publish(sent)
         return sent
-
-    async def _edit(self, edited: Message) -> Message:
-        edited = replace(edited, edited_at=self._world.account.now())
-        edited.chat.change(edited)
-        await self._world.publish(edited, is_edited=True)
-        return edited
 
 
 def _seen(message: Message) -> Message:

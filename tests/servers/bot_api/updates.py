@@ -34,25 +34,18 @@ class Waiting:
     owed: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Webhook:
     """Where updates are posted, and by how many connections at a time."""
 
     url: str
     secret_token: str
     max_connections: int
-    connections: asyncio.Semaphore = field(repr=False)
+    connections: asyncio.Semaphore = field(repr=False, compare=False)
 
     @classmethod
     def to(cls, url: str, secret_token: str, max_connections: int) -> "Webhook":
         return cls(url, secret_token, max_connections, asyncio.Semaphore(max_connections))
-
-    def is_same(self, other: "Webhook | None") -> bool:
-        return other is not None and (self.url, self.secret_token, self.max_connections) == (
-            other.url,
-            other.secret_token,
-            other.max_connections,
-        )
 
 
 class Updates:
@@ -147,7 +140,7 @@ class Updates:
 
         Setting the same again changes nothing.
         """
-        if webhook is None or not webhook.is_same(self.webhook):
+        if webhook is None or webhook != self.webhook:
             self.webhook, self.last_error = webhook, None
         if webhook:
             self.begin_poll()

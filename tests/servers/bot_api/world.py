@@ -97,7 +97,8 @@ class World:
 
     async def publish(self, message: Message, *, is_edited: bool = False) -> None:
         """Send the bot an update about a person's message, if the bot may see it."""
-        if not self._reaches_bot(message):
+        member = message.chat.members.get(self.account.bot.id)
+        if member is None or member.status in ("left", "kicked"):
             await self.account.changes.tell()
             return
         kind = "channel_post" if message.chat.kind == "channel" else "message"
@@ -110,7 +111,3 @@ class World:
         chat.members[bot.id] = new
         body = membership_shape(self.account, chat, by, new, old)
         await self.updates.add("my_chat_member", f"members {chat.id}", body)
-
-    def _reaches_bot(self, message: Message) -> bool:
-        member = message.chat.members.get(self.account.bot.id)
-        return member is not None and member.status not in ("left", "kicked")

@@ -7,6 +7,7 @@ own that name the parameter at fault, breaks as `faults` say, and logs every req
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from secrets import compare_digest
 
@@ -88,8 +89,8 @@ class ModelApiServer(DroppingServer):
         self.faults = Faults()
         self.log = CallLog()
         routes = [
-            self._route("POST", "/v1/chat/completions", self._chat),
-            self._route("POST", "/v1/responses", self._responses),
+            self._route("POST", "/v1/chat/completions", partial(self._complete, read_chat)),
+            self._route("POST", "/v1/responses", partial(self._complete, read_responses)),
             self._route("POST", "/v1/embeddings", self._embeddings),
             self._route("POST", "/v1/audio/transcriptions", self._transcriptions),
             self._route("POST", "/v1/audio/speech", self._speech),
@@ -121,13 +122,7 @@ class ModelApiServer(DroppingServer):
 
         return Route(path, endpoint, methods=[method])
 
-    async def _chat(self, request: Request) -> Response:
-        return await self._complete(request, read_chat)
-
-    async def _responses(self, request: Request) -> Response:
-        return await self._complete(request, read_responses)
-
-    async def _complete(self, request: Request, read: Callable[[bytes], ChatRequest]) -> Response:
+    async def _complete(self, read: Callable[[bytes], ChatRequest], request: Request) -> Response:
         asked = read(await request.body())
         _, faults = await self._judge(request, asked)
         if broken := await _broken(request, faults):
